@@ -16,8 +16,8 @@ from conductor.training.job import TrainingJob
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import UserError, first_fault, no_such
 from harness.files import read_toml
-from harness.ledger.answers import workflow_of
 from harness.ledger.logs import verdict
+from harness.ledger.runs import workflow_of
 from harness.ledger.system_runs import entries
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question

@@ -4,6 +4,7 @@ import argparse
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from importlib import metadata
@@ -67,10 +68,17 @@ class Arguments:
         self.parser = parser
 
     def __call__(self, name: str, text: str, read: Reader | None = None, **more: Any) -> None:
-        """Add `--option METAVAR` or `argument METAVAR`, what help says of it and what reads it."""
+        """Add `--option METAVAR` or `argument METAVAR`, what help says of it and what reads it.
+
+        Of `--option one|other` one may be chosen: the first, if no other default is given.
+        """
         flag, _, metavar = name.partition(" ")
-        shown = {"metavar": metavar} if metavar else {}
-        self.parser.add_argument(flag, help=text, type=read, **shown, **more)
+        if "|" in metavar:
+            choices = metavar.split("|")
+            more = {"choices": choices, "default": choices[0]} | more
+        elif metavar:
+            more["metavar"] = metavar
+        self.parser.add_argument(flag, help=text, type=read, **more)
 
     def flag(self, name: str, text: str) -> None:
         """Add what is said or not."""
@@ -100,16 +108,37 @@ DIGITS = 30
 SEEDS = 2**32
 
 
+def within(low: float, high: float, said: str) -> Callable[[str], float]:
+    """Return what reads a number between two others; `said` is what another one is not."""
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:  # NaN is not, either
+            raise ArgumentTypeError(f"{text[:40]!r} is not {said}")
+        return value
+
+    return number
+
+
+finite = within(0, MOST, f"a number from 0 to {MOST:,}")
+share = within(0, 1, "between 0 and 1")
+
+
+def percentage_points(text: str) -> float:
+    """Return points of 100 as a share of 1."""
+    value = float(text) / 100
+    if not 0 < value <= 1:
+        raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
+    return value
+
+
 def dollars(text: str) -> Decimal:
     """Return a positive amount of US dollars."""
-    try:
-        value = decimal_of(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text[:40]!r} is not an amount in US dollars") from None
-    if not 0 < value <= MOST:
-        said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
-        raise ArgumentTypeError(said)
-    return value
+    with suppress(ValueError):
+        if 0 < (value := decimal_of(text)) <= MOST:
+            return value
+    said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
+    raise ArgumentTypeError(said)
 
 
 def up_to(most: int) -> Callable[[str], int]:
@@ -124,30 +153,6 @@ def up_to(most: int) -> Callable[[str], int]:
         return value
 
     return whole
-
-
-def finite(text: str) -> float:
-    """Return a number from 0 up to a billion; NaN and infinity are none."""
-    value = float(text)
-    if not 0 <= value <= MOST:
-        raise ArgumentTypeError(f"{text[:40]!r} is not a number from 0 to {MOST:,}")
-    return value
-
-
-def share(text: str) -> float:
-    """Return a number from 0 to 1."""
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
-
-
-def percentage_points(text: str) -> float:
-    """Return points of 100 as a share of 1."""
-    value = float(text) / 100
-    if not 0 < value <= 1:
-        raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
-    return value
 
 
 def counts(text: str) -> tuple[int, ...]:
@@ -180,17 +185,22 @@ def day(text: str) -> date:
         raise ArgumentTypeError(f"{text!r} is not a day such as 2025-12-04") from None
 
 
+def pair(form: str) -> Callable[[str], tuple[str, str]]:
+    """Return what reads two names around an equals sign, as in `form`."""
+
+    def both(text: str) -> tuple[str, str]:
+        one, _, other = text.rpartition("=")
+        if not one or not other:
+            raise ArgumentTypeError(f"{text!r} is not {form}")
+        return one, other
+
+    return both
+
+
+renamed = pair("OURS=THEIRS")
+
+
 def launch(text: str) -> tuple[str, str]:
     """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
-    model, _, when = text.rpartition("=")
-    if not model:
-        raise ArgumentTypeError(f"{text!r} is not MODEL=YEAR-MONTH-DAY")
+    model, when = pair("MODEL=YEAR-MONTH-DAY")(text)
     return model, day(when).isoformat()
-
-
-def renamed(text: str) -> tuple[str, str]:
-    """Return our name of a model and another one, written as OURS=THEIRS."""
-    ours, _, theirs = text.rpartition("=")
-    if not ours or not theirs:
-        raise ArgumentTypeError(f"{text!r} is not OURS=THEIRS")
-    return ours, theirs

@@ -37,19 +37,15 @@ from harness.records import SEED
 from harness.text import say
 
 Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
-SHELLS = ("bash", "zsh", "fish")
-SLOW = {
-    "run": ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry"),
-    "demo": ("harness.run.demo", "suites._registry", "baselines._registry", "conductor._registry"),
-}
-"""What a command imports before it begins, for a break to find nothing begun."""
+SLOW = ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry")
+"""What `run` and `demo` import before they begin, for a break to find nothing begun."""
 
 
 def load(name: str) -> Command:
     """Return what carries out a command, with all that it needs imported; help, without one."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
-    for module in SLOW.get(name, ()):
+    for module in SLOW if name in ("run", "demo") else ():
         import_module(module)
     return getattr(import_module(f"harness.cli.{COMMANDS[name][1]}"), f"{name}_command")
 
@@ -125,20 +121,13 @@ def run(add: Arguments) -> None:
     add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
     add("--seed", "seed of random controls and rehearsal workers (0)", up_to(SEED))
     add("--split", "train, validation or eval (eval)")
-    add(
-        "--prompt",
-        "as the benchmark's authors ask, or as the Conductor paper did where known (official)",
-        choices=("official", "paper"),
-    )
+    prompt = "as the benchmark's authors ask, or as the Conductor paper did where known (official)"
+    add("--prompt official|paper", prompt, default=None)
     _budget(add)
     _box(add)
     add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
-    add(
-        "--display",
-        "progress: line is ours, the others are Inspect's (line)",
-        default="line",
-        choices=("line", "full", "rich", "plain", "none"),
-    )
+    display = "progress: line is ours, the others are Inspect's (line)"
+    add("--display line|full|rich|plain|none", display)
     _learning(add)
 
 
@@ -161,11 +150,8 @@ def _budget(add: Arguments) -> None:
 
 
 def _box(add: Arguments) -> None:
-    add(
-        "--box",
-        "sandbox for suites that run programs: docker, docker:runsc, bwrap, subprocess (docker; "
-        "subprocess for rehearsal workers)",
-    )
+    kinds = "docker, docker:runsc, bwrap, subprocess (docker; subprocess for rehearsal workers)"
+    add("--box", f"sandbox for suites that run programs: {kinds}")
     add("--max-sandboxes N", "programs that run at once (all cores)", up_to(SANDBOXES))
 
 
@@ -175,12 +161,11 @@ def _learning(add: Arguments) -> None:
     add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
     matched = "what compute-matched-usd and compute-matched-tokens cost (the conductor)"
     add("--match SYSTEM", matched)
-    add(
-        "--worker-cards",
+    cards = (
         "whether conductors that are prompted, and router-llm, read the workers' role cards "
-        "(shown; the paper hides them; a trained conductor is asked as it was trained)",
-        choices=("shown", "hidden"),
+        "(shown; the paper hides them; a trained conductor is asked as it was trained)"
     )
+    add("--worker-cards shown|hidden", cards, default=None)
 
 
 def report(add: Arguments) -> None:
@@ -193,10 +178,8 @@ def report(add: Arguments) -> None:
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
     add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
-    add.flag(
-        "--targets",
-        "hold what was trained, by seeds, against its targets instead: targets.md and targets.json",
-    )
+    goals = "hold what was trained, by seeds, against its targets instead"
+    add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")
 
 
@@ -209,11 +192,8 @@ def power(add: Arguments) -> None:
     add("--discordant SHARE", "share of the questions on which two systems differ (0.1)", share)
     add("--accuracy SHARE", "of both systems", share)
     add("--correlation R", "with --accuracy: of their grades (0.5)", share)
-    add(
-        "--within SHARE",
-        "share of the variance that lies within questions, which epochs shrink (0: unknown)",
-        share,
-    )
+    within = "share of the variance that lies within questions, which epochs shrink (0: unknown)"
+    add("--within SHARE", within, share)
     add("--epochs N,N", "(1,2,4,8)", counts, default=(1, 2, 4, 8))
     add("--questions N,N", "(30,100,198,500,1055 and that of --from)", counts)
 
@@ -225,11 +205,8 @@ def route(add: Arguments) -> None:
     add.flag("--list", "list the sources and what they hold")
     add.listing()
     add("--router NAME", "routers to judge (all)", nargs="+", action="extend")
-    add(
-        "--split HOW",
-        "date:0.3, share:0.5, folds:5, folds:5:group or declared (declared where the source "
-        "declares one, else folds:5)",
-    )
+    usual = "declared where the source declares one, else folds:5"
+    add("--split HOW", f"date:0.3, share:0.5, folds:5, folds:5:group or declared ({usual})")
     studied = "checkpoints of a study of this source and split: a row each, and of their mean"
     add("--conductor DIR", studied, Path, nargs="+", action="extend")
     add.flag("--drop-shared", "leave questions that would teach and be judged out of what teaches")
@@ -252,12 +229,8 @@ def grade(add: Arguments) -> None:
     add("--suite", "suite name", required=True)
     rows = "the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)"
     add("--problems FILE", rows, Path)
-    add(
-        "--replies FILE",
-        "JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked",
-        Path,
-        required=True,
-    )
+    replies = "JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked"
+    add("--replies FILE", replies, Path, required=True)
     add("--out FILE", "JSONL of verdicts: new, or to resume", Path, required=True)
     _box(add)
 
@@ -281,15 +254,12 @@ def reward(add: Arguments) -> None:
     """Serve a suite's grades as rewards to a trainer, over HTTP."""
     add = add.actions()("serve", "answer POST /score, /get_reward, /rm and /verify")
     add("--suite", "suite name; repeat for several", action="append", required=True)
-    add("--split", "(train)", default="train", choices=("train", "validation"))
+    add("--split train|validation", "(train)")
     add("--limit N", "first N questions of each suite (all)", up_to(MOST))
     add("--pool", "completions are workflows for these workers (completions are replies)")
     add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
-    add(
-        "--token-file FILE",
-        "holds what every request must send as `Authorization: Bearer`; needed beyond this machine",
-        Path,
-    )
+    token = "what every request must send as `Authorization: Bearer`; needed beyond this machine"
+    add("--token-file FILE", f"holds {token}", Path)
     host = "name under which trainers reach it, beside its address; repeat"
     add.repeated("--allow-host NAME", host)
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
@@ -298,18 +268,10 @@ def reward(add: Arguments) -> None:
     add("--timeout S", "seconds per item (120)", float, default=120.0)
     add("--max-masked", "largest share without a value (0.3)", float, default=0.3)
     add("--most N", "items at once (cores; with --pool 64)", up_to(EPOCHS))
-    add(
-        "--values",
-        "plain: the grade; paper, with --pool: 0.5 for a readable plan that is wrong (plain)",
-        default="plain",
-        choices=("plain", "paper"),
-    )
-    add(
-        "--on-unscored",
-        "what OpenRLHF is told of a missing reward: fail the request, or 0 (error)",
-        default="error",
-        choices=("error", "zero"),
-    )
+    values = "plain: the grade; paper, with --pool: 0.5 for a readable plan that is wrong (plain)"
+    add("--values plain|paper", values)
+    missing = "what OpenRLHF is told of a missing reward: fail the request, or 0 (error)"
+    add("--on-unscored error|zero", missing)
     _box(add)
 
 
@@ -354,11 +316,8 @@ def audit(add: Arguments) -> None:
     add("--system", "with --query: as this system answered it (all)")
     add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
     add("--json FILE", "also write every fault there, as canonical JSON", Path)
-    add.repeated(
-        "--invoice FILE",
-        "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat",
-        Path,
-    )
+    bill = "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat"
+    add.repeated("--invoice FILE", bill, Path)
     add("--project", "with --invoice: only lines of this project or workspace")
     add("--key", "with --invoice: only lines of this API key")
     add.flag("--whole-account", "with --invoice: all its lines are this run's")
@@ -379,16 +338,12 @@ def ledger(add: Arguments) -> None:
     export = action("export", "write calls and queries as tables")
     export("dir DIR", "directory that a run wrote", Path)
     export("--out D", "directory for the tables", Path, required=True)
-    export(
-        "--format",
-        "otel has calls only, md and html queries only (parquet)",
-        default="parquet",
-        choices=("parquet", "csv", "jsonl", "otel", "md", "html"),
-    )
+    only = "otel has calls only, md and html queries only (parquet)"
+    export("--format parquet|csv|jsonl|otel|md|html", only)
     sql = action("sql", "run one SELECT over the views calls and queries")
     sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
     sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')
-    sql("--format", "(table)", default="table", choices=("table", "csv", "json"))
+    sql("--format table|csv|json", "(table)")
 
 
 def manifest(add: Arguments) -> None:
@@ -487,14 +442,14 @@ def doctor(add: Arguments) -> None:
 
 def completion(add: Arguments) -> None:
     """Print a script that completes commands, options and names; your shell's start reads it."""
-    add("shell", 'e.g. eval "$(podium completion bash)" in ~/.bashrc', choices=SHELLS)
+    add("shell bash|zsh|fish", 'e.g. eval "$(podium completion bash)" in ~/.bashrc')
 
 
 def sandbox(add: Arguments) -> None:
     """Make, show or remove what programs run in: images and containers."""
     action = add.actions()
     build = action("build", "make the image that programs run in")
-    build("--image", "which one (basic)", default="basic", choices=("basic", "bigcodebench"))
+    build("--image basic|bigcodebench", "which one (basic)")
     build("--base-image NAME", "image with python3 to build on (a public Python's)")
     action("status", "say what can run programs here, and in which images").listing()
     clean = action("clean", "remove what killed runs and older builds left")
@@ -510,8 +465,7 @@ COMMANDS = {
         ("grade", (grade, redact, regrade, reward)),
         ("train", (train, ablate)),
         ("money", (audit, ledger, manifest, prices, reprice)),
-        ("catalogue", (suites, data, systems, workers, doctor, sandbox)),
-        ("completion", (completion,)),
+        ("catalogue", (suites, data, systems, workers, doctor, sandbox, completion)),
     )
     for declare in several
 }

@@ -1,12 +1,14 @@
 """The commands that ask models and report what they said: run, report, power, demo, record."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
-from harness.errors import UserError
+from harness.errors import UserError, WorkerError
 from harness.files import refuse_unwritable
 from harness.text import say
 
@@ -23,6 +25,7 @@ def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites, or estimate it; return 1 while something is left."""
     from harness.run.catalogue import with_own
     from harness.run.estimate import estimate, estimate_text
+    from harness.run.request import read_request
     from harness.run.run import podium_run, say_who_runs
 
     if args.like and not args.dry_run:
@@ -30,7 +33,7 @@ def run_command(args: argparse.Namespace) -> int:
     request, parts = with_own(run_request(args), whole_catalogue())
     if not args.dry_run:
         return podium_run(request, parts, controls())
-    moved = say_who_runs(request, parts)
+    moved = say_who_runs(read_request(request, parts, controls()))
     say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
     say("\n".join(moved), end="\n" if moved else "")
     return 0
@@ -56,19 +59,74 @@ def report_command(args: argparse.Namespace) -> int:
     return 0
 
 
+PRACTICE = ("practice-choice", "practice-composed")
+"""One that a single worker can answer, and one for which a worker knows and another computes."""
+SYSTEMS = """
+single best-single self-consistency moa-lite planner-executor-verifier conductor-prompted
+conductor-best-single compute-matched-usd random-worker random-workflow oracle
+"""
+CHECKPOINTS = ("conductor", "conductor-untrained")
+"""The trained conductor and where its training began: in NumPy, no torch is loaded."""
+RECORDED = "recorded-aime25"
+SELECTION = 20
+"""Train questions per worker and suite; `podium run` takes more, the demo has a minute."""
+
+
 def demo_command(args: argparse.Namespace) -> int:
-    """Run the demo, print each suite's table when it is done, and report on all; return 0."""
-    from harness.run.demo import demo
+    """Run practice suites and recorded AIME25, print each table when it is done; return 0.
+
+    No key, no GPU, no network; the quickest goes first, and the same call resumes it.
+    """
+    from harness.pool_config import read_pool
+    from harness.run.catalogue import RunRequest
+    from harness.run.run import run
+    from harness.run.systems import moved_graders, why_unfit
     from reports.report import report_of, write_report
 
-    def show(folder: Path) -> None:
-        say(f"{report_of([folder]).text}\n")
-
     refuse_unwritable(args.out, "--out")
-    dirs = demo(args.out, whole_catalogue(), controls(), args.limit, show)
+    known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
+    spec = read_pool("rehearsal")
+    systems = [
+        *SYSTEMS.split(),
+        *(one for one in CHECKPOINTS if why_unfit(one, known, spec) is None),
+    ]
+    for line in moved_graders(systems, known):
+        say(line)
+
+    def ran(folder: Path, *suites: str, **more: Any) -> Path:
+        outcome = run(RunRequest(suites=suites, log_dir=folder, **more), known, free)
+        if not outcome.finished:
+            raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
+        say(f"{report_of([folder]).text}\n")
+        return folder
+
+    dirs, left_out = [args.out / "practice"], _not_run(systems, known)
+    try:
+        dirs.append(ran(args.out / "aime25", "aime25", systems=(), pool=RECORDED))
+    except UserError as error:
+        left_out = f"{left_out} AIME25 on recorded replies did not run: {error}"
+    asked = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
+    for suite in PRACTICE:
+        ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
+    say(left_out)
     files = write_report(dirs, args.out / "report").files
     say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
     return 0
+
+
+def _not_run(systems: Sequence[str], known: Any) -> str:
+    """Return, in a sentence, what the demo leaves out."""
+    from harness.pool_config import read_pool
+    from harness.run.systems import default_systems
+
+    more = len([name for name in known.systems if name not in systems])
+    suites = [one for one in known.suites if one.startswith("practice") and one not in PRACTICE]
+    able = [name for name in default_systems(known, read_pool(RECORDED)) if ":" not in name]
+    return (
+        f"Not run: {', '.join(suites)} and the public suites (`podium suites`); {more} further "
+        "systems (`podium systems`); on AIME25 all but single workers, "
+        f"{', '.join(able)}, because a recorded reply answers no other request."
+    )
 
 
 def record_command(args: argparse.Namespace) -> int:

@@ -1,7 +1,4 @@
-"""Every suite and system by name, what a run may ask of them, and how they are listed.
-
-Suites, systems and boxes come in a `Catalogue` that harness/cli/ fills: no spoke is imported here.
-"""
+"""Every suite and system by name, what a run may ask of them, and how they are listed."""
 
 import re
 import sys
@@ -23,7 +20,6 @@ from harness.boxes import Boxes
 from harness.errors import UserError, no_such
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
-from harness.run.experiment import Entry
 from harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from harness.system import Group, Need, SystemCard
 from harness.text import columns, format_range, records
@@ -37,7 +33,7 @@ Suites = Sequence[Suite[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every part that can be named on the command line, by name."""
+    """Every part that can be named on the command line, by name; harness/cli/ fills it."""
 
     suites: Mapping[str, Suite[Any]]
     systems: Mapping[str, SystemCard]
@@ -171,12 +167,6 @@ def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
     override = catalogue.card(system).override
     return override(split_k(system)[1]) if override else None
-
-
-def make_entry(suite: str, system: str, catalogue: Catalogue, args: Mapping[str, Any]) -> Entry:
-    """Return the entry of one system on one suite."""
-    card = catalogue.card(system)
-    return Entry(suite, system, card.solver, dict(args), uses_targets=card.uses_targets)
 
 
 WIDTH = 100

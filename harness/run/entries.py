@@ -1,8 +1,7 @@
-"""From suites and systems to the entries of an experiment: chosen, learnt, matched.
+"""From suites and systems to the entries of an experiment: chosen, learnt, matched, once each.
 
-Choices that cost calls are made once. Two are made when others have answered: the best single
-worker where no train split is, in hindsight and labelled so; and the best single worker with as
-many samples as a conductor costs. Costs are no labels, so matching them gives nothing away.
+Who is best where no train split is, and who is matched, is seen when others have answered. Costs
+are no labels, so matching them gives nothing away.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +12,15 @@ from typing import Any
 from inspect_ai.log import EvalLog
 
 from harness.errors import UserError, reasons_of
-from harness.inspect_adapters import pick
 from harness.learning import write_artifact
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun, SystemTotals, system_totals
 from harness.records import EMPTY
 from harness.rewards.splits import asked_digest, question_digest
 from harness.run import lessons
-from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, make_entry, split_k
+from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
 from harness.run.evaluate import Job, RunOutcome
-from harness.run.experiment import Entry, Experiment, open_experiment, task_name
+from harness.run.experiment import Entry, open_experiment, task_name
 from harness.run.lessons import FitTask, SingleScores
 from harness.run.systems import match_target
 from harness.suite import Suite
@@ -35,44 +33,48 @@ LEARNED = "learned"  # folder of artefacts, below the log directory
 AnsweredRuns = Mapping[str, tuple[SystemRun, SystemTotals]]  # by system, of one suite
 
 
-def with_entries(job: Job, experiment: Experiment) -> Experiment:
-    """Return the experiment with the requested entries; choices it already has are kept."""
-    new = [(suite, job.missing(suite, experiment)) for suite in job.suites]
+def with_entries(job: Job) -> Job:
+    """Return the job with all requested entries; choices that its experiment has are kept."""
+    new = [(suite, job.missing(suite)) for suite in job.suites]
     undecided = [suite for suite, systems in new if any(is_chosen(job, one) for one in systems)]
-    taught = lessons.choose_on_train(job, undecided, experiment)
+    taught = lessons.choose_on_train(job, undecided)
     for suite, systems in new:
-        made = (_entries(job, suite, one, taught.get(suite.name), experiment) for one in systems)
-        plan = replace(experiment, entries=tuple(chain.from_iterable(made)))
-        experiment = open_experiment(job.request.log_dir, plan)
-    return experiment
+        made = (_entries(job, suite, one, taught.get(suite.name)) for one in systems)
+        job = with_new(job, [*chain.from_iterable(made)])
+    return job
 
 
-def why_unlearnable(job: Job, experiment: Experiment) -> Iterator[str]:
+def with_new(job: Job, rows: Sequence[Entry]) -> Job:
+    """Return the job with new entries in its experiment, which is written down."""
+    plan = replace(job.experiment, entries=tuple(rows))
+    return replace(job, experiment=open_experiment(job.request.log_dir, plan))
+
+
+def why_unlearnable(job: Job) -> Iterator[str]:
     """Yield, before anything is asked, why systems cannot learn from what there is."""
     for suite in job.suites:
-        new = job.missing(suite, experiment)
-        if not any(is_chosen(job, one) or lessons.must_learn(one, job.catalogue) for one in new):
+        new = job.missing(suite)
+        if not any(is_chosen(job, one) or lessons.must_learn(job, one) for one in new):
             continue
         try:
-            teaches = lessons.questions_for(job, suite, experiment)
+            teaches = lessons.questions_for(job, suite)
         except UserError as error:
             yield str(error)
             continue
         if teaches is not None:
             for one in new:
-                task = FitTask(job, experiment, suite, one, teaches)
-                yield from reasons_of(refuse_untriable, task)
+                yield from reasons_of(refuse_untriable, FitTask(job, suite, one, teaches))
 
 
-def why_taught(job: Job, experiment: Experiment) -> Iterator[str]:
+def why_taught(job: Job) -> Iterator[str]:
     """Yield who was taught the eval split that it is to answer; other splits are no results."""
-    if experiment.split != "eval":
+    if job.experiment.split != "eval":
         return
     cards = ((name, job.catalogue.card(name).unfit) for name in job.systems)
     tested = [(split_k(name)[1], unfit) for name, unfit in cards if unfit is not None]
     for suite in job.suites if tested else ():
         try:
-            questions = pick(suite, "eval", experiment.limit)
+            questions = job.questions(suite)
         except UserError as error:
             yield str(error)
             continue
@@ -80,10 +82,10 @@ def why_taught(job: Job, experiment: Experiment) -> Iterator[str]:
         yield from filter(None, (unfit(k, suite.name, digests) for k, unfit in tested))
 
 
-def refuse_other_cards(job: Job, experiment: Experiment) -> None:
+def refuse_other_cards(job: Job) -> None:
     """Raise UserError where an experiment's rows show role cards otherwise than is asked now."""
     wanted = job.request.worker_cards
-    for row in experiment.entries if wanted else ():
+    for row in job.experiment.entries if wanted else ():
         has = "shown" if row.args.get(CARDS, True) else "hidden"
         if CARDS in job.catalogue.parameters(row.solver) and has != wanted:
             raise UserError(
@@ -117,24 +119,22 @@ def is_given_best(job: Job, system: str) -> bool:
 
 
 def _entries(
-    job: Job, suite: Suite[Any], system: str, taught: SingleScores | None, experiment: Experiment
+    job: Job, suite: Suite[Any], system: str, taught: SingleScores | None
 ) -> Sequence[Entry]:
     alone = lessons.single_entries(job, suite)
     if taught is None and (system == BEST_SINGLE or is_deferred(system, job)):
         return alone  # who is best will be seen in hindsight
     best = taught.best if taught else EMPTY
     if taught is None:  # an earlier request may have chosen
-        name = task_name(suite.name, BEST_SINGLE)
-        rows = (row.args for row in experiment.entries if row.name == name)
-        best = next((args for args in rows if args["chosen_on"] == "train"), EMPTY)
+        earlier = best_single_args(job, suite)
+        best = earlier if earlier and earlier["chosen_on"] == "train" else EMPTY
     if is_deferred(system, job):  # what one call costs is seen on the suite
         return [one for one in alone if one.args["worker"] == best["worker"]]
-    args = arguments_of(job, suite, system, best, experiment.seed)
-    made = make_entry(suite.name, system, job.catalogue, args)
+    made = new_entry(job, suite, system, best)
     card = job.catalogue.card(system)
     if card.learns:
-        return (_trained(job, suite, made, taught, experiment),)
-    if taught is None or not (card.on_best and experiment.train_on):
+        return (_trained(job, suite, made, taught),)
+    if taught is None or not (card.on_best and job.experiment.train_on):
         return (made,)
     questions = len(taught.matrix.questions)
     suites = ", ".join(one.name for one in taught.lessons.suites)
@@ -142,10 +142,20 @@ def _entries(
     return (replace(made, notes=(*made.notes, note)),)
 
 
-def arguments_of(
-    job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any], seed: int
+def best_single_args(job: Job, suite: Suite[Any]) -> Mapping[str, Any] | None:
+    """Return the arguments of a suite's best-single, where its experiment has one."""
+    name = task_name(suite.name, BEST_SINGLE)
+    return next((row.args for row in job.experiment.entries if row.name == name), None)
+
+
+def new_entry(job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any]) -> Entry:
+    """Return the entry of a system; `best` are the arguments of the best single worker."""
+    return job.entry(suite, system, _arguments(job, suite, system, best))
+
+
+def _arguments(
+    job: Job, suite: Suite[Any], system: str, best: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Return the arguments of a system's solver; `best` are those of the best single worker."""
     if system.startswith(f"{SINGLE}:"):
         return {"worker": system.partition(":")[2]}
     if system == BEST_SINGLE:
@@ -154,7 +164,7 @@ def arguments_of(
         return {"plans": plans_of(suite.name)}
     manifest = job.catalogue.card(system)
     takes = job.catalogue.parameters(manifest.solver)
-    offered: dict[str, Any] = {"seed": seed}
+    offered: dict[str, Any] = {"seed": job.experiment.seed}
     if best:  # a mixture costs no choice of its own, and is not weakened where there is one
         names = ("worker", AGGREGATOR) if manifest.on_best else (AGGREGATOR,)
         offered |= dict.fromkeys(names, best["worker"])
@@ -172,15 +182,12 @@ def plans_of(suite: str) -> str:
     return f"{ORACLE}/{suite}.json"
 
 
-def _trained(
-    job: Job, suite: Suite[Any], made: Entry, taught: SingleScores | None, experiment: Experiment
-) -> Entry:
+def _trained(job: Job, suite: Suite[Any], made: Entry, taught: SingleScores | None) -> Entry:
     card = job.catalogue.card(made.system)
     if card.explorer is not None:
-        teaches = lessons.questions_for(job, suite, experiment)
+        teaches = lessons.questions_for(job, suite)
         assert teaches is not None, "what has nothing to learn from was refused"
-        task = FitTask(job, experiment, suite, made.system, teaches)
-        learned, calls = lessons.fit_by_rounds(task)
+        learned, calls = lessons.fit_by_rounds(FitTask(job, suite, made.system, teaches))
         asked = (job.controls.bare(one) for _, one in teaches.in_turn())
         digests = learned.about.questions or tuple(map(question_digest, asked))
         how = f"trained by {calls:,} worker calls"
@@ -188,7 +195,7 @@ def _trained(
         assert taught is not None, "what has nothing to learn from was refused"
         assert card.learn is not None, "a system that learns does so in one of two ways"
         questions, workers = taught.matrix.scores.shape
-        learned, teaches = card.learn(taught.matrix, experiment.seed), taught.lessons
+        learned, teaches = card.learn(taught.matrix, job.experiment.seed), taught.lessons
         digests, calls = learned.about.questions, questions * workers
         how = f"trained on {questions} x {workers} worker calls"
     names = tuple(one.name for one in teaches.suites)
@@ -206,31 +213,37 @@ def _trained(
     )
 
 
-def deferred_entries(job: Job, experiment: Experiment, outcome: RunOutcome) -> tuple[Entry, ...]:
+def deferred_entries(job: Job, outcome: RunOutcome) -> list[Entry]:
     """Return the entries that are chosen by how others did, where they are missing."""
     made: list[Entry] = []
     for suite in job.suites:
-        missing = job.missing(suite, experiment)
+        missing = job.missing(suite)
         if BEST_SINGLE in missing:
-            made.append(lessons.choose_in_hindsight(job, suite, experiment, outcome.logs))
+            best = job.controls.choose(lessons.worker_accuracies(job, suite, outcome.logs))
+            size = len(job.questions(suite))
+            args = {"worker": best, "chosen_on": "hindsight", "n": size}
+            made.append(_late(job.entry(suite, BEST_SINGLE, args)))
         late = [one for one in missing if is_deferred(one, job)]
         if late:
-            best = _best(job, suite, experiment, outcome.logs)
+            best = _best(job, suite, outcome.logs)
             runs, _ = load_runs([job.request.log_dir], recursive=False)
             here = (one for one in runs if one.facts.suite == suite.name)
             answered = {one.facts.system: (one, system_totals(one)) for one in here}
             made.extend(_matched(job, suite, one, best, answered) for one in late)
-    return tuple(made)
+    return made
 
 
-def _best(
-    job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
-) -> tuple[str, bool]:
+def _late(made: Entry, who: str = "") -> Entry:
+    """Return what was chosen in hindsight, labelled, and never the reference row."""
+    late = f"{who}chosen in hindsight, on the questions it is judged on"
+    return replace(made, notes=(*made.notes, late), reference_allowed=False)
+
+
+def _best(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> tuple[str, bool]:
     """Return the best single worker, and whether it was chosen in hindsight."""
-    for row in experiment.entries:
-        if row.name == task_name(suite.name, BEST_SINGLE):
-            return str(row.args["worker"]), row.args["chosen_on"] == "hindsight"
-    taught = lessons.choose_on_train(job, [suite], experiment)
+    if earlier := best_single_args(job, suite):
+        return str(earlier["worker"]), earlier["chosen_on"] == "hindsight"
+    taught = lessons.choose_on_train(job, [suite])
     if suite.name in taught:
         return str(taught[suite.name].best["worker"]), False
     return job.controls.choose(lessons.worker_accuracies(job, suite, logs)), True
@@ -255,14 +268,13 @@ def _matched(
     args = {"worker": worker, "k": round(max(k, 1.0), 4), "matched_with": whom}
     takes = job.catalogue.parameters(job.catalogue.card(system).solver)
     seed = {"seed": answered[whom][0].facts.seed} if "seed" in takes else {}
-    made = make_entry(suite.name, system, job.catalogue, {**args, **seed})
+    made = job.entry(suite, system, {**args, **seed})
     what = "list dollars" if unit == "usd" else "tokens, in and out,"
     note = f"{whom} takes {k:.2f} times the {what} of one call of {worker} on this suite"
     if k < 1:
         note = f"{note}: it is cheaper than one call, so one call stands against it"
-    late = ("its worker was chosen in hindsight, on the questions it is judged on",)
-    notes = (*made.notes, note, *(late if hindsight else ()))
-    return replace(made, notes=notes, reference_allowed=not hindsight)
+    made = replace(made, notes=(*made.notes, note))
+    return _late(made, who="its worker was ") if hindsight else made
 
 
 def _cost(totals: SystemTotals, unit: str) -> float | None:

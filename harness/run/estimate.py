@@ -1,8 +1,7 @@
 """`podium run --dry-run`: what a run will ask and cost, before anything is asked or written.
 
-Per suite and system: what is left to ask, expected and at most. It refuses what `podium run` would,
-keys, servers and sandboxes apart. Expected is what past answers of the same system took, else its
-plan at what its workers' past calls took, else unknown.
+Expected is what past answers of the same system took, else its plan at what its workers' past calls
+took, else unknown. It refuses what `podium run` would, keys, servers and sandboxes apart.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,17 +10,16 @@ from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.inspect_adapters import pick
+from harness.errors import UserError, reasons_of
 from harness.judge import judged_among
 from harness.ledger.runs import has_system_runs
 from harness.ledger.system_runs import spent
 from harness.pool_config import with_conductor
 from harness.records import EMPTY, Question
 from harness.run import entries, lessons
-from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override, make_entry
+from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override
 from harness.run.evaluate import Controls, Job, answered_pairs, planned_system
-from harness.run.experiment import SELECTION, Entry, Experiment, check_experiment, task_name
+from harness.run.experiment import SELECTION, Entry, check_experiment, task_name
 from harness.run.forecast import (
     NO_CALLS,
     UNKNOWN_CALL,
@@ -39,7 +37,6 @@ from harness.run.forecast import (
 from harness.run.lessons import FitTask, TrainingQuestions
 from harness.run.request import read_request
 from harness.suite import Suite, at_epoch
-from harness.system import SystemCard
 from harness.text import columns, pluralise
 from harness.workflow import MAX_STEPS
 
@@ -63,59 +60,56 @@ class PendingWork:
     """The most worker calls of a question, of a system that has not learnt yet what it will ask."""
 
 
-def pending_work(job: Job, experiment: Experiment) -> Iterator[PendingWork]:
+def pending_work(job: Job) -> Iterator[PendingWork]:
     """Yield what is to be asked: every entry that is there, then new ones, as a run makes them."""
-    for row in {row.name: row for row in experiment.entries}.values():
-        if row.suite in experiment.suite_versions:
-            yield _entry_work(job, experiment, job.catalogue.suites[row.suite], (row,))
+    for row in {row.name: row for row in job.experiment.entries}.values():
+        if row.suite in job.experiment.suite_versions:
+            yield _entry_work(job, job.catalogue.suites[row.suite], (row,))
     for suite in job.suites:
-        yield from _new_works(job, experiment, suite)
+        yield from _new_works(job, suite)
 
 
-def _new_works(job: Job, experiment: Experiment, suite: Suite[Any]) -> Iterator[PendingWork]:
-    systems = job.missing(suite, experiment)
-    taught = lessons.questions_for(job, suite, experiment)
+def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
+    systems = job.missing(suite)
+    taught = lessons.questions_for(job, suite)
     choosing = taught and any(entries.is_chosen(job, name) for name in systems)
     if choosing and taught:
-        yield from _choice(job, experiment, taught)
+        yield from _choice(job, taught)
     for system in systems:
         card = job.catalogue.card(system)
         if card.explorer is not None and taught:
-            yield _training(FitTask(job, experiment, suite, system, taught))
+            yield _training(FitTask(job, suite, system, taught))
         given = system == BEST_SINGLE or (choosing and entries.is_given_best(job, system))
         workers = job.spec.names if given else ()
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
-        args = (entries.arguments_of(job, suite, system, one, experiment.seed) for one in best)
-        choices = tuple(make_entry(suite.name, system, job.catalogue, one) for one in args)
-        made = _entry_work(job, experiment, suite, choices)
+        choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
+        made = _entry_work(job, suite, choices)
         if card.learns and card.expected is not None:
             made = replace(made, steps=card.expected(len(job.spec.names), {})[1])
         yield made
     late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
     if taught is None and any(late):
-        known = {*systems, *(row.system for row in experiment.entries if row.suite == suite.name)}
+        rows = job.experiment.entries
+        known = {*systems, *(row.system for row in rows if row.suite == suite.name)}
         alone = (row for row in lessons.single_entries(job, suite) if row.system not in known)
         for row in alone:  # the best of whom is chosen in hindsight
-            yield _entry_work(job, experiment, suite, (row,))
+            yield _entry_work(job, suite, (row,))
 
 
-def _entry_work(
-    job: Job, experiment: Experiment, suite: Suite[Any], rows: tuple[Entry, ...]
-) -> PendingWork:
-    questions = pick(suite, experiment.split, experiment.limit)
+def _entry_work(job: Job, suite: Suite[Any], rows: tuple[Entry, ...]) -> PendingWork:
     done = answered_pairs(job.request.log_dir).get(rows[0].name, frozenset())
     pairs = tuple(
         (at_epoch(suite, one, epoch).sealed(), epoch)
-        for epoch in range(1, experiment.epochs[suite.name] + 1)
-        for one in questions
+        for epoch in range(1, job.experiment.epochs[suite.name] + 1)
+        for one in job.questions(suite)
         if (one.id, epoch) not in done
     )
     return PendingWork(suite, rows[0].system, pairs, rows)
 
 
-def _choice(job: Job, experiment: Experiment, taught: TrainingQuestions) -> Iterator[PendingWork]:
+def _choice(job: Job, taught: TrainingQuestions) -> Iterator[PendingWork]:
     done = answered_pairs(job.request.log_dir / SELECTION)
-    each = lessons.questions_per_worker(job, experiment, taught)
+    each = lessons.questions_per_worker(job, len(taught.suites))
     for suite in taught.suites:
         questions = taught.questions[suite.name][:each]
         for row in lessons.single_entries(job, suite):
@@ -129,7 +123,7 @@ def _training(task: FitTask) -> PendingWork:
     entries.refuse_untriable(task)
     left = max(0, task.given.calls - task.spent)
     pairs = tuple((question, 1) for question in task.given.questions[:left])
-    made = make_entry(task.suite.name, task.system, task.job.catalogue, {})
+    made = task.job.entry(task.suite, task.system, {})
     return PendingWork(task.suite, f"{TRAINING} {task.system}", pairs, (made,), SELECTION, left)
 
 
@@ -146,64 +140,18 @@ class EstimateLine:
     expected: CallTotals = NO_CALLS
     most: CallTotals = NO_CALLS
     basis: str = "nothing left"
-    one: Decimal | None = Decimal(0)
-    """What one question is expected to cost; where that is not known, at most."""
-    dearest: Decimal | None = Decimal(0)  # what one question can cost at most
-    usual: Decimal | None = None  # what one question is expected to cost, without a judge
+    dearest: Decimal | None = Decimal(0)  # what one question can cost at most, without a judge
     first: FirstCall | None = None
     """The cheapest call that it may begin with; None where nothing bounds one."""
+    judges: bool = False
+
+    @property
+    def one(self) -> Decimal | None:
+        """What one question is expected to cost; where that is not known, at most."""
+        usd = self.most.usd if self.expected.usd is None else self.expected.usd
+        return None if usd is None else usd / self.left
 
 
-def untrained_line(work: PendingWork, estimator: Estimator) -> EstimateLine:
-    """Return the line of tries to learn by, or of a system that has not learnt yet.
-
-    At most: the dearest worker makes every call on the longest question, and each reads the replies
-    before it; of tries, each call reads four.
-    """
-    if work.budget is not None:
-        whole, before = _chain(MAX_STEPS, work, estimator), _chain(MAX_STEPS - 1, work, estimator)
-        one = whole + before.times(Decimal(-1))
-        calls = left = work.budget
-        basis = "its budget of worker calls; at most: each reads four replies"
-    else:
-        steps = work.steps or 1
-        one, left = _chain(steps, work, estimator), len(work.pairs)
-        calls = steps * left
-        basis = f"not trained yet; at most {pluralise(steps, 'call')} a question"
-    expected = UNKNOWN_CALL.times(Decimal(calls))
-    past = estimator.past.of_system(work.suite.name, work.title)
-    if work.budget is not None and (call := _usual_call(work, estimator)):
-        expected = call.times(Decimal(calls))
-        basis = "its budget, at its workers' mean past call; at most: each reads four replies"
-    elif work.budget is None and past:
-        expected = mean_of(past).times(Decimal(left))
-        basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
-    most, usual = one.times(Decimal(left)), None if expected.usd is None else expected.usd / left
-    return EstimateLine(
-        work.suite.name, work.title, left, expected, most, basis, one.usd, one.usd, usual
-    )
-
-
-def _usual_call(work: PendingWork, estimator: Estimator) -> CallTotals | None:
-    """Return a call's mean over workers; None where one was never called."""
-    names = estimator.spec.names
-    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
-    known = [mean_of([one]).times(1 / Decimal(one.calls)) for one in found if one is not None]
-    whole = sum(known, NO_CALLS).times(1 / Decimal(len(names)))
-    return whole if len(known) == len(names) else None
-
-
-def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the most that so many calls take, each reading all before it, of the longest text."""
-    size = max(len(one.text.encode()) for one, _ in work.pairs)
-    chains = (
-        [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
-        for name in estimator.spec.names
-    )
-    return max(map(estimator.at_most, chains), key=by_cost)
-
-
-JUDGING = "grader"
 PLANNED = "its plan, at its workers' past calls"
 
 
@@ -232,22 +180,21 @@ def estimate(
     request: RunRequest, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
 ) -> Estimate:
     """Return what a request will take; UserError where `podium run` would refuse it."""
-    asked = read_request(request, catalogue, ready=False)
-    spec, book = asked.spec, asked.book
+    job = read_request(request, catalogue, controls)
     for folder in like:
         if not folder.is_dir():
             raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")
         if not has_system_runs(folder):
             raise UserError(f"There is no run in {folder}; name a directory that holds one.")
-    experiment = check_experiment(request.log_dir, asked.experiment)
-    job = Job(request, asked.catalogue, controls, spec, book, asked.suites, asked.systems)
-    for reason in entries.why_taught(job, experiment):
+    job = replace(job, experiment=check_experiment(request.log_dir, job.experiment))
+    for reason in entries.why_taught(job):
         raise UserError(reason)
+    spec, book = job.spec, job.book
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[EstimateLine] = []
-    for work in pending_work(job, experiment):
-        here = with_conductor(spec, conductor_override(work.entries[0].system, asked.catalogue))
+    for work in pending_work(job):
+        here = with_conductor(spec, conductor_override(work.entries[0].system, job.catalogue))
         estimator = Estimator(here, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))
         if work.purpose == "eval" and work.pairs:
@@ -258,41 +205,69 @@ def estimate(
 
 
 def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
-    count = Decimal(len(work.pairs))
     if not work.pairs:
         return EstimateLine(work.suite.name, work.title, 0)
-    if work.budget is not None or work.steps is not None:
-        return untrained_line(work, estimator)
+    if work.budget is not None:
+        return _by_budget(work, work.budget, estimator)
+    if work.steps is not None:
+        return _by_steps(work, work.steps, estimator)
+    left, past = len(work.pairs), estimator.past.of_system(work.suite.name, work.title)
     options = [_option(job, row, work, estimator) for row in work.entries]
-    each = (take for option in options for take in option.most)
     firsts = [one.first for one in options if one.first is not None]
-    most = max((sum(one.most, NO_CALLS) for one in options), key=by_cost)
-    expected = sum((one.expected for one in options), NO_CALLS).times(1 / Decimal(len(options)))
     basis = options[0].basis
     if len(options) > 1:
         basis = f"mean and dearest of {len(options)} workers; {basis}"
-    past = estimator.past.of_system(work.suite.name, work.title)
+    expected = sum((one.expected for one in options), NO_CALLS).times(1 / Decimal(len(options)))
     if past:
-        expected = mean_of(past).times(count)
+        expected = mean_of(past).times(Decimal(left))
         basis = f"{len(past)} past answers of the same system"
     return EstimateLine(
         work.suite.name,
         work.title,
-        len(work.pairs),
+        left,
         expected,
-        most,
+        max((sum(one.most, NO_CALLS) for one in options), key=by_cost),
         basis,
-        one=(most if expected.usd is None else expected).times(1 / count).usd,
-        dearest=max(each, key=by_cost).usd,
-        usual=None if expected.usd is None else expected.usd / count,
+        dearest=max((take for one in options for take in one.most), key=by_cost).usd,
         first=min(firsts) if len(firsts) == len(options) else None,
     )
 
 
-def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
-    found = [(estimator.at_most(calls[:1]).usd, calls[0].worker) for calls in each if calls]
-    known = [(usd, worker) for usd, worker in found if usd is not None]
-    return min(known, default=None) if len(known) == len(each) else None
+def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> EstimateLine:
+    """Return the line of tries to learn by: at most, each call reads four replies."""
+    before = _chain(MAX_STEPS - 1, work, estimator).times(Decimal(-1))
+    one = _chain(MAX_STEPS, work, estimator) + before
+    names = estimator.spec.names
+    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
+    known = [past.times(1 / past.calls) for past in found if past is not None]
+    expected, basis = UNKNOWN_CALL, "its budget of worker calls"
+    if len(known) == len(names):
+        expected = sum(known, NO_CALLS).times(1 / Decimal(len(names)))
+        basis = "its budget, at its workers' mean past call"
+    basis = f"{basis}; at most: each reads four replies"
+    totals = expected.times(Decimal(calls)), one.times(Decimal(calls))
+    return EstimateLine(work.suite.name, work.title, calls, *totals, basis, one.usd)
+
+
+def _by_steps(work: PendingWork, steps: int, estimator: Estimator) -> EstimateLine:
+    """Return the line of a system that has not learnt yet what it will ask."""
+    one, left = _chain(steps, work, estimator), len(work.pairs)
+    expected = UNKNOWN_CALL.times(Decimal(steps * left))
+    basis = f"not trained yet; at most {pluralise(steps, 'call')} a question"
+    if past := estimator.past.of_system(work.suite.name, work.title):
+        expected = mean_of(past).times(Decimal(left))
+        basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
+    most = one.times(Decimal(left))
+    return EstimateLine(work.suite.name, work.title, left, expected, most, basis, one.usd)
+
+
+def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
+    """Return the most that so many calls take, each reading all before it, of the longest text."""
+    size = max(len(one.text.encode()) for one, _ in work.pairs)
+    return estimator.dearest(
+        [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
+        for name in estimator.spec.names
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,17 +281,16 @@ class _Option:
 
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
+    card, spec = job.catalogue.card(row.system), estimator.spec
+    allowed = card.expected and card.expected(len(spec.names), row.args)
     try:
-        spec = estimator.spec
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)
     except Unplannable as stop:
-        manifest = job.catalogue.card(row.system)
-        said = manifest.expected and manifest.expected(len(estimator.spec.names), row.args)
-        steps = said[1] if said else MAX_STEPS
-        found = _worst(work, stop.first, estimator, (manifest.conductor_calls, steps))
+        steps = allowed[1] if allowed else MAX_STEPS
+        found = _worst(work, stop.first, estimator, (card.conductor_calls, steps))
         none = UNKNOWN_CALL.times(sum((one.calls for one in found), Decimal(0)))
-        planning, answering = pluralise(manifest.conductor_calls, "conductor call"), "step"
+        planning, answering = pluralise(card.conductor_calls, "conductor call"), "step"
         basis = f"at most: {planning} and {pluralise(steps, answering)} a question"
         return _Option(none, found, basis, _first([(stop.first,)], estimator))
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
@@ -325,25 +299,28 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         most = (UNKNOWN_CALL,) * len(work.pairs)
         return _Option(sum(most, NO_CALLS), most, "unknown")
     expected = sum((estimator.expected(calls) for calls in each), NO_CALLS)
-    manifest = job.catalogue.card(row.system)
-    most = tuple(_at_most(calls, manifest, row, estimator) for calls in each)
+    least = (allowed[1] if allowed else 0) if card.adaptive else None
+    most = tuple(_at_most(calls, least, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
     basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED
     return _Option(expected, most, basis, _first(each, estimator))
 
 
+def _first(each: Sequence[tuple[CountedCall, ...]], estimator: Estimator) -> FirstCall | None:
+    found = [(estimator.at_most(calls[:1]).usd, calls[0].worker) for calls in each if calls]
+    known = [(usd, worker) for usd, worker in found if usd is not None]
+    return min(known, default=None) if len(known) == len(each) else None
+
+
 def _at_most(
-    calls: tuple[CountedCall, ...], manifest: SystemCard, row: Entry, estimator: Estimator
+    calls: tuple[CountedCall, ...], allowed: int | None, estimator: Estimator
 ) -> CallTotals:
     """Return a question's most: of an adaptive system as many of its longest call as it may."""
-    if not (manifest.adaptive and calls):
+    if allowed is None or not calls:
         return estimator.at_most(calls)
-    workers = estimator.spec.names
-    allowed = manifest.expected(len(workers), row.args)[1] if manifest.expected else 0
     longest = max(calls, key=lambda call: (len(call.reads), call.prompt_bytes))
-    count = max(allowed, len(calls))
-    asked = ((replace(longest, worker=name),) * count for name in workers)
-    return max(map(estimator.at_most, asked), key=by_cost)
+    asked = (replace(longest, worker=name) for name in estimator.spec.names)
+    return estimator.dearest((one,) * max(allowed, len(calls)) for one in asked)
 
 
 def _worst(
@@ -359,27 +336,22 @@ def _worst(
     for question, _ in work.pairs:
         longer = max(0, len(question.text.encode()) - base)
         request = replace(first, prompt_bytes=first.prompt_bytes + longer)
-        asked = (
-            worst_case(worker, request, question, planning=shape[0], steps=shape[1])
-            for worker in estimator.spec.names
-        )
-        found.append(max(map(estimator.at_most, asked), key=by_cost))
+        workers = estimator.spec.names
+        asked = (worst_case(one, request, question, *shape) for one in workers)
+        found.append(estimator.dearest(asked))
     return tuple(found)
 
 
 def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
     """Yield the line of a judge, where only a model can grade; its prompts are not known before."""
-    questions = [question for question, _ in work.pairs]
-    judged = judged_among(work.suite, questions)
+    suite, judged = work.suite, judged_among(work.suite, [question for question, _ in work.pairs])
     if not judged:
         return
-    known = past.judges.get(work.suite.name)
-    one = mean_of([known]).times(1 / Decimal(known.calls)) if known else UNKNOWN_CALL
-    most = UNKNOWN_CALL.times(Decimal(judged))
+    known = past.judges.get(suite.name)
+    one = known.times(1 / known.calls) if known else UNKNOWN_CALL
+    totals = one.times(Decimal(judged)), UNKNOWN_CALL.times(Decimal(judged))
     basis = "past judgements" if known else "a judge reads replies that are not there yet"
-    title = f"{JUDGING} of {work.title}"
-    expected = one.times(Decimal(judged))
-    yield EstimateLine(work.suite.name, title, judged, expected, most, basis, one.usd)
+    yield EstimateLine(suite.name, f"grader of {work.title}", judged, *totals, basis, judges=True)
 
 
 COLUMNS = (
@@ -390,7 +362,7 @@ CENT = Decimal("0.01")
 
 def estimate_text(found: Estimate, request: RunRequest | None = None) -> str:
     """Return the table of a dry run and what the limits of a request allow; a dash is unknown."""
-    limits = limits_note(found, request) if request else ()
+    limits = _limits(found, request) if request else ()
     return "\n".join((*_lines(found), *limits)) + "\n"
 
 
@@ -426,10 +398,10 @@ def _cells(expected: CallTotals, most: CallTotals) -> list[str]:
     return cells + ["-" if one is None else f"{one:.4f}" for one in (expected.usd, most.usd)]
 
 
-def limits_note(found: Estimate, request: RunRequest) -> Iterator[str]:
+def _limits(found: Estimate, request: RunRequest) -> Iterator[str]:
     """Yield a line for each limit of a request that may stop something before its end."""
-    if said := too_little(found, request):
-        yield said
+    if refused := [*reasons_of(refuse_too_little, found, request)]:
+        yield from refused
         return
     limit = request.max_usd
     if limit is not None:
@@ -437,10 +409,11 @@ def limits_note(found: Estimate, request: RunRequest) -> Iterator[str]:
         takes = (found.expected.usd, found.most.usd)
         if said := _too_little(takes, limit - found.already, "the run"):
             yield f"--max-usd {limit:f}{spent} {said}."
-    left, limit = [line for line in found.lines if line.left], request.max_usd_per_query
+    left = [line for line in found.lines if line.left and not line.judges]
+    limit = request.max_usd_per_query
     if limit is not None and left:
         one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
-        known = max(line.usual or Decimal(0) for line in left)
+        known = max((line.expected.usd or Decimal(0)) / line.left for line in left)
         if said := _too_little((known, one.dearest), limit, "questions"):
             yield f"--max-usd-per-query {limit:f} {said} ({one.system} on {one.suite})."
 
@@ -457,26 +430,19 @@ def _too_little(takes: tuple[Decimal | None, Decimal | None], left: Decimal, wha
 
 def refuse_too_little(found: Estimate, request: RunRequest) -> None:
     """Raise UserError where a limit is less than the first call of every question can cost."""
-    if said := too_little(found, request):
-        raise UserError(said)
-
-
-def too_little(found: Estimate, request: RunRequest) -> str:
-    """Return why a limit would let no call go out; empty where it lets one, or may."""
-    left = [line for line in found.lines if line.left]
-    firsts = [line.first for line in left if line.first is not None]
-    if not firsts or len(firsts) < len(left):
-        return ""
-    usd, worker = min(firsts)
+    firsts = [line.first for line in found.lines if line.left]
+    known = [first for first in firsts if first is not None]
+    if not known or len(known) < len(firsts):
+        return
+    usd, worker = min(known)
     per_query = ("--max-usd-per-query", request.max_usd_per_query, Decimal(0))
     for name, limit, already in (("--max-usd", request.max_usd, found.already), per_query):
         if limit is not None and limit - already < usd:
             leaves = f"leaves ${limit - already:.4f}" if already else "allows"
-            return (
+            raise UserError(
                 f"One call of {worker!r} can cost ${usd:.4f}, more than {name} "
                 f"{limit:f} {leaves}: raise it, or set a smaller max_tokens for the worker."
             )
-    return ""
 
 
 def limit_warning(found: Estimate, request: RunRequest) -> str:

@@ -1,7 +1,6 @@
 """The entries of an experiment as tasks of one Inspect eval set, under which nothing is lost.
 
-After an error, Ctrl-C or kill -9 the same command asks only what has no answer yet. Each setting
-was tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
+Tried on inspect-ai 0.3.285: with `fail_on_error=False` a set reports success and never asks a
 failed question again; with `log_realtime=False` alone a killed run asks finished questions again.
 """
 
@@ -9,8 +8,8 @@ import errno
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -33,7 +32,7 @@ from harness.budget import Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import as_task, public_tests_of, system_of
+from harness.inspect_adapters import as_task, pick, public_tests_of, system_of
 from harness.ledger.journal import Head
 from harness.ledger.logs import newest_logs
 from harness.ledger.recorder import TaskJournal, sample_name
@@ -43,7 +42,7 @@ from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from harness.prices import Book
-from harness.records import CONDUCTOR
+from harness.records import CONDUCTOR, Question
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
 from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
@@ -79,18 +78,35 @@ class Job:
     """One request with everything it named, found and checked."""
 
     request: RunRequest
-    catalogue: Catalogue
+    catalogue: Catalogue  # with the suites' questions put as the experiment puts them
     controls: Controls
     spec: PoolSpec
     book: Book
     suites: Suites  # those that are asked for now, as are the systems
-    systems: Sequence[str]
+    stored: Experiment | None  # the experiment as its directory had it
+    experiment: Experiment  # as it is asked for, and once it is checked, with what was stored
+    systems: Sequence[str] = ()
+    left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
     box: OpenBox | None = None
 
-    def missing(self, suite: Suite[Any], experiment: Experiment) -> list[str]:
+    def questions(self, suite: Suite[Any]) -> Sequence[Question]:
+        """Return the questions of a suite that the run covers."""
+        return pick(suite, self.experiment.split, self.experiment.limit)
+
+    def known_systems(self, suite: Suite[Any]) -> list[str]:
+        """Return the systems that the experiment has had on a suite."""
+        rows = self.stored.entries if self.stored else ()
+        return [row.system for row in rows if row.suite == suite.name]
+
+    def missing(self, suite: Suite[Any]) -> list[str]:
         """Return the systems that are asked for and have no entry of a suite yet."""
-        stored = {row.name for row in experiment.entries}
+        stored = {row.name for row in self.experiment.entries}
         return [one for one in self.systems if task_name(suite.name, one) not in stored]
+
+    def entry(self, suite: Suite[Any], system: str, args: Mapping[str, Any]) -> Entry:
+        """Return the entry of one system on one suite."""
+        card = self.catalogue.card(system)
+        return Entry(suite.name, system, card.solver, dict(args), uses_targets=card.uses_targets)
 
     def box_for(self, suite: Suite[Any]) -> OpenBox | None:
         """Return where a suite runs programs; None for suites that run none."""
@@ -128,14 +144,13 @@ class EvalPurpose:
     """Suite -> ids of the questions that are asked, in order; others ask all of them."""
 
 
-def run_entries(
-    job: Job, experiment: Experiment, log_dir: Path, how: EvalPurpose = EvalPurpose()
-) -> RunOutcome:
-    """Run all entries of an experiment, old and new, or finish what an earlier attempt left.
+def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> RunOutcome:
+    """Run all entries of a job's experiment, or finish what an earlier attempt left.
 
     They are begun in the experiment's order, ten at a time; Inspect's eval set takes new ones
     before those that it resumes. Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
     """
+    experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
     roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
@@ -144,7 +159,7 @@ def run_entries(
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
         override = conductor_override(row.system, job.catalogue)
-        task = _task(job, row, experiment, how, (journal, programs))
+        task = _task(job, row, how, (journal, programs))
         # What a whole eval set says of a role would come before what a task says.
         own = {CONDUCTOR: slot_model(override)} if override else {**roles}
         tasks.append(_task_with(task, model_roles=own))
@@ -165,27 +180,27 @@ def _eval_set(
     job: Job, tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None
 ) -> Sequence[EvalLog]:
     display = job.request.display
+    getLogger("inspect_ai._eval.evalset").addFilter(_matters)  # adding it again changes nothing
     try:
-        with _without_a_false_alarm():
-            # Inspect leaves a set's roles and settings behind in its caller's context.
-            _, logs = copy_context().run(
-                inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
-                tasks,
-                log_dir=str(log_dir),
-                model=None,
-                model_roles=models,
-                limit=limit,
-                display="none" if display == "line" else cast(Any, display),
-                retry_attempts=0,
-                continue_on_fail=True,
-                retry_cleanup=False,
-                log_buffer=1,
-                log_realtime=job.controls.log_realtime,
-                log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
-                log_model_api=True,  # a provider's own usage, of every call
-                ctl_server=False,
-                score_display=False,
-            )
+        # Inspect leaves a set's roles and settings behind in its caller's context.
+        _, logs = copy_context().run(
+            inspect_eval_set,  # pyright: ignore[reportUnknownArgumentType]
+            tasks,
+            log_dir=str(log_dir),
+            model=None,
+            model_roles=models,
+            limit=limit,
+            display="none" if display == "line" else cast(Any, display),
+            retry_attempts=0,
+            continue_on_fail=True,
+            retry_cleanup=False,
+            log_buffer=1,
+            log_realtime=job.controls.log_realtime,
+            log_dir_allow_dirty=True,  # experiment.json and selection/ live beside the logs
+            log_model_api=True,  # a provider's own usage, of every call
+            ctl_server=False,
+            score_display=False,
+        )
     except Exception as error:
         if why := _unwritten(error):
             raise UserError(
@@ -249,19 +264,9 @@ def _progress(
     return progress_line(title, sum(sizes.values()), done)
 
 
-@contextmanager
-def _without_a_false_alarm() -> Generator[None]:
-    """Drop Inspect's warning that its default for `retry_immediate` does nothing here."""
-    logger = getLogger("inspect_ai._eval.evalset")
-
-    def matters(record: LogRecord) -> bool:
-        return not record.getMessage().startswith("retry_immediate=True has no effect")
-
-    logger.addFilter(matters)
-    try:
-        yield
-    finally:
-        logger.removeFilter(matters)
+def _matters(record: LogRecord) -> bool:
+    """Say whether a warning is none that Inspect's default for `retry_immediate` does nothing."""
+    return not record.getMessage().startswith("retry_immediate=True has no effect")
 
 
 def failure_reasons(logs: Sequence[EvalLog]) -> tuple[str, ...]:
@@ -296,11 +301,10 @@ def mean_score(log: EvalLog) -> float | None:
     return None if metric is None else float(metric.value)
 
 
-Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]
-"""A journal, and the places of programs that all entries have in common."""
+Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # the places of programs are all entries'
 
 
-def _task(job: Job, row: Entry, experiment: Experiment, how: EvalPurpose, shared: Shared) -> Task:
+def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
     box = job.box_for(suite)
@@ -311,15 +315,15 @@ def _task(job: Job, row: Entry, experiment: Experiment, how: EvalPurpose, shared
     with run_context(**known):
         return as_task(
             suite,
-            split=experiment.split,
-            epochs=experiment.epochs[row.suite],
+            split=job.experiment.split,
+            epochs=job.experiment.epochs[row.suite],
             box=box.box if box else None,
             max_sandboxes=box.most if box else None,
             solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
             name=task_name(row.suite, row.system, how.purpose, row.part),
             sandbox=sandbox_of(job.catalogue.card(row.system)),
             only=how.only.get(row.suite),
-            metadata={**_header(job, row, experiment, spec), "purpose": how.purpose},
+            metadata={**_header(job, row, spec), "purpose": how.purpose},
         )
 
 
@@ -329,7 +333,7 @@ def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpe
         return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
 
-def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dict[str, Any]:
+def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
     """Return what a log says of its entry and its pool: enough for a table."""
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
@@ -354,8 +358,8 @@ def _header(job: Job, row: Entry, experiment: Experiment, spec: PoolSpec) -> dic
         "workers": {slot.name: _worker_facts(slot) for slot in spec.slots},
         "box": box.name if box else None,
         "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
-        "seed": experiment.seed,
-        "time_scale": experiment.time_scale,
+        "seed": job.experiment.seed,
+        "time_scale": job.experiment.time_scale,
         **card_header(card, len(spec.names), row.args),
     }
 

@@ -1,13 +1,12 @@
 """What a system would ask, counted without asking, and what counted calls will cost.
 
-A pool whose replies are empty places shows every request of a hand-written plan; of a plan that a
-model writes only bounds are known (`worst_case`). Expected is what past calls of the very models
-that the pool has now took. At most is what a limit holds back (`upper_bound`): every byte of a
-prompt is a token, every reply as long as `max_tokens` lets it be, at the dearest rates, HTTP
-retries not in it. Unknown is None: a bound is no expectation.
+Expected is what past calls of the very models that the pool has now took. At most is what a limit
+holds back (`upper_bound`), HTTP retries not in it. Unknown is None: a bound is no expectation.
 """
 
-from collections.abc import Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import ceil
@@ -24,15 +23,15 @@ from harness.ledger.runs import has_system_runs, system_runs_below
 from harness.pool import Pool
 from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.prices.cost import cost
+from harness.prices.cost import Price, cost
 from harness.records import CONDUCTOR, Grade, Question, Reply, Usage
 from harness.request import service_tier
 from harness.run.experiment import SELECTION, task_name
 from harness.system import System
 from harness.workflow import Sampling
 
-OPEN, CLOSE = "\ue000", "\ue001"
-"""Around the number of a reply that is not there yet: private characters, in no question."""
+PLACE = re.compile("\ue000(\\d+)\ue001")
+"""The number of a reply that is not there yet, between private characters: in no question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +72,20 @@ class CountingPool(Pool):
 
         Raises `Unplannable` when a conductor is asked, UserError for a worker the pool lacks.
         """
-        if worker != CONDUCTOR:
-            self._model(worker)
-        call = _counted(worker, "\n".join(message.text for message in messages))
+        text = "\n".join(message.text for message in messages)
+        own = len(PLACE.sub("", text).encode(errors="surrogatepass"))
+        times = sampling.times_max_tokens if sampling else 1
+        call = CountedCall(worker, own, tuple(map(int, PLACE.findall(text))), times)
         if worker == CONDUCTOR:
             raise Unplannable(call)
-        times = sampling.times_max_tokens if sampling else 1
-        self.counted.append(replace(call, times_max_tokens=times))
-        return Reply(worker, f"{OPEN}{len(self.counted) - 1}{CLOSE}", None)
+        self._model(worker)
+        self.counted.append(call)
+        return Reply(worker, f"\ue000{len(self.counted) - 1}\ue001", None)
 
 
 async def _failing_trial(question: Question, reply: str) -> Grade:
     """Return that no public test passes: who asks until they do, asks the most it may."""
     return Grade(0.0, None)
-
-
-def _counted(worker: str, text: str) -> CountedCall:
-    reads: list[int] = []
-    own = 0
-    for number, piece in enumerate(text.split(OPEN)):
-        place, closed, rest = piece.partition(CLOSE) if number else ("", "", piece)
-        if closed:
-            reads.append(int(place))
-        own += len(rest.encode(errors="surrogatepass"))
-    return CountedCall(worker, own, tuple(reads))
 
 
 def counted_all(
@@ -124,7 +113,7 @@ def counted_all(
 
 
 def worst_case(
-    worker: str, first: CountedCall, question: Question, *, planning: int = 2, steps: int = 5
+    worker: str, first: CountedCall, question: Question, planning: int, steps: int
 ) -> tuple[CountedCall, ...]:
     """Return the most that a written plan can ask of one worker, its conductor's calls included.
 
@@ -147,84 +136,6 @@ def worst_case(
     return tuple(calls)
 
 
-SuiteAndSystem = tuple[str, str]
-Answered = tuple[str, int, str]  # question, epoch, and Inspect's id of the sample
-
-
-@dataclass(slots=True)
-class PastCalls:
-    """Calls with their tokens and dollars."""
-
-    calls: int = 0
-    input: int = 0
-    output: int = 0
-    usd: Decimal | None = Decimal(0)  # None when one of them has no price
-    sized: int = 0  # input tokens of the calls whose prompts' bytes are known, and those bytes
-    bytes: int = 0
-
-    def add(self, row: Call, usd: Decimal | None) -> None:
-        """Add one call."""
-        prompt = row.input_total or 0
-        self.calls += 1
-        self.input += prompt
-        self.output += row.output or 0
-        self.usd = None if self.usd is None or usd is None else self.usd + usd
-        if row.prompt_bytes:
-            self.sized += prompt
-            self.bytes += row.prompt_bytes
-
-
-@dataclass(slots=True)
-class PastRuns:
-    """What was found."""
-
-    answers: dict[SuiteAndSystem, dict[Answered, PastCalls]] = field(default_factory=dict[Any, Any])
-    """Per suite and system, what each graded answer took."""
-    workers: dict[tuple[str, str], PastCalls] = field(default_factory=dict[Any, Any])
-    """Per suite and worker; the suite `` is all of them."""
-    judges: dict[str, PastCalls] = field(default_factory=dict[Any, Any])
-    """Per suite, what judging took."""
-    strangers: set[SuiteAndSystem] = field(default_factory=set[SuiteAndSystem])
-    """Suites and systems that ran on other models: their totals say nothing."""
-
-    def of_system(self, suite: str, system: str) -> list[PastCalls]:
-        """Return what each answer of a system took on a suite; empty when it had none so."""
-        strange = (suite, system) in self.strangers
-        return [] if strange else list(self.answers.get((suite, system), {}).values())
-
-    def of_worker(self, suite: str, worker: str) -> PastCalls | None:
-        """Return a worker's calls on a suite, else on all; None when it was never called."""
-        return self.workers.get((suite, worker)) or self.workers.get(("", worker))
-
-
-def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
-    """Return what ledgers say of a pool's workers, at a book's prices; UserError for damage."""
-    past = PastRuns()
-    models = {slot.name: slot.model for slot in spec.slots}
-    refs = {slot.name: slot.price_ref for slot in spec.slots}
-    found = (files for one in dirs if has_system_runs(one) for files in system_runs_below(one))
-    for row in (row for files in found for row in rows_of(files)):
-        if row.billable != "yes" or row.input_total is None or row.output is None:
-            continue
-        if models.get(row.role) != row.model:
-            past.strangers.add((row.suite, row.system))
-            continue
-        usage, price = row.usage, book.price(refs[row.role])
-        usd = cost(usage, price) if usage and price else None
-        if row.scope == "scoring":
-            past.judges.setdefault(row.suite, PastCalls()).add(row, usd)
-        elif row.scope == "inference":
-            for suite in (row.suite, ""):
-                past.workers.setdefault((suite, row.role), PastCalls()).add(row, usd)
-            # What a system only tried, to learn by, are no answers of its.
-            alone = task_name(row.suite, row.system, SELECTION)
-            if row.counted and (row.task == alone or not row.task.endswith(f"({SELECTION})")):
-                answers = past.answers.setdefault((row.suite, row.system), {})
-                pair = (row.question, row.epoch, row.sample)
-                answers.setdefault(pair, PastCalls()).add(row, usd)
-    return past
-
-
 @dataclass(frozen=True, slots=True)
 class CallTotals:
     """What some calls take; None is unknown."""
@@ -233,11 +144,14 @@ class CallTotals:
     input: Decimal | None = Decimal(0)
     output: Decimal | None = Decimal(0)
     usd: Decimal | None = Decimal(0)
+    sized: Decimal = Decimal(0)
+    """Input tokens of past calls whose prompts' bytes are known, and those bytes."""
+    bytes: Decimal = Decimal(0)
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """All four, in this order."""
-        return self.calls, self.input, self.output, self.usd
+        """All of them, in this order."""
+        return self.calls, self.input, self.output, self.usd, self.sized, self.bytes
 
     def __add__(self, other: "CallTotals") -> "CallTotals":
         pairs = zip(self.parts, other.parts, strict=True)
@@ -254,6 +168,89 @@ NO_CALLS = CallTotals()
 UNKNOWN_CALL = CallTotals(Decimal(1), None, None, None)
 
 
+def _sums() -> defaultdict[Any, CallTotals]:
+    return defaultdict(CallTotals)
+
+
+def _one_call(prompt: int | None, output: int | None, usd: Decimal | None) -> CallTotals:
+    read, written = (None if one is None else Decimal(one) for one in (prompt, output))
+    return CallTotals(Decimal(1), read, written, usd)
+
+
+@dataclass(slots=True)
+class PastRuns:
+    """What was found."""
+
+    answers: dict[tuple[str, str], defaultdict[Any, CallTotals]] = field(
+        default_factory=lambda: defaultdict(_sums)
+    )
+    """Per suite and system, what each graded answer took."""
+    workers: dict[tuple[str, str], CallTotals] = field(default_factory=_sums)
+    """Per suite and worker; the suite `` is all of them."""
+    judges: dict[str, CallTotals] = field(default_factory=_sums)  # per suite, what judging took
+    strangers: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Suites and systems that ran on other models: their totals say nothing."""
+
+    def of_system(self, suite: str, system: str) -> list[CallTotals]:
+        """Return what each answer of a system took on a suite; empty when it had none so."""
+        key = (suite, system)
+        known = key in self.answers and key not in self.strangers
+        return [*self.answers[key].values()] if known else []
+
+    def of_worker(self, suite: str, worker: str) -> CallTotals | None:
+        """Return a worker's calls on a suite, else on all; None when it was never called."""
+        return self.workers.get((suite, worker)) or self.workers.get(("", worker))
+
+    def add(self, row: Call, took: CallTotals) -> None:
+        """Add a call to whatever it was part of."""
+        if row.scope == "scoring":
+            self.judges[row.suite] += took
+        if row.scope != "inference":
+            return
+        for suite in (row.suite, ""):
+            self.workers[suite, row.role] += took
+        # What a system only tried, to learn by, are no answers of its.
+        alone = task_name(row.suite, row.system, SELECTION)
+        if row.counted and (row.task == alone or not row.task.endswith(f"({SELECTION})")):
+            pair = (row.question, row.epoch, row.sample)
+            self.answers[row.suite, row.system][pair] += took
+
+
+def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
+    """Return what ledgers say of a pool's workers, at a book's prices; UserError for damage."""
+    past = PastRuns()
+    slots = {slot.name: slot for slot in spec.slots}
+    found = (files for one in dirs if has_system_runs(one) for files in system_runs_below(one))
+    for row in (row for files in found for row in rows_of(files)):
+        if row.billable != "yes" or row.input_total is None or row.output is None:
+            continue
+        slot = slots.get(row.role)
+        if slot is None or slot.model != row.model:
+            past.strangers.add((row.suite, row.system))
+            continue
+        usage, price = row.usage, book.price(slot.price_ref)
+        usd = cost(usage, price) if usage and price else None
+        took = _one_call(row.input_total, row.output, usd)
+        if row.prompt_bytes:
+            sizes = Decimal(row.input_total), Decimal(row.prompt_bytes)
+            took = replace(took, sized=sizes[0], bytes=sizes[1])
+        past.add(row, took)
+    return past
+
+
+def mean_of(found: Sequence[CallTotals]) -> CallTotals:
+    """Return what a past answer took on average."""
+    count = Decimal(len(found))
+    parts = sum(found, NO_CALLS).parts
+    means: list[Any] = [None if one is None else one / count for one in parts]
+    return CallTotals(*means)
+
+
+def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
+    """Return a sort key: what is unknown may be the dearest."""
+    return take.usd is None, take.usd or Decimal(0)
+
+
 @dataclass(slots=True)
 class Estimator:
     """Prices calls of one pool; notes why something stayed unknown."""
@@ -268,52 +265,45 @@ class Estimator:
 
     def at_most(self, calls: Sequence[CountedCall]) -> CallTotals:
         """Return the most that one question's calls can take."""
-        return self._sum(calls, [self._limit(call) for call in calls], None)
+        outputs = [self._limit(call) for call in calls]
+        total = NO_CALLS
+        for call, output in zip(calls, outputs, strict=True):
+            slot, prompt = self.spec.worker(call.worker), _prompt(call, call.prompt_bytes, outputs)
+            service = service_tier(slot.config, slot.args)
+            attempted = Attempted("unknown", "none", None, service, prompt, output)
+            usd = upper_bound(attempted, self._price(call.worker))
+            total += _one_call(prompt, output, usd)
+        return total
+
+    def dearest(self, chains: Iterable[Sequence[CountedCall]]) -> CallTotals:
+        """Return the most that one of several ways to answer a question can take."""
+        return max(map(self.at_most, chains), key=by_cost)
 
     def expected(self, calls: Sequence[CountedCall]) -> CallTotals:
         """Return what one question's calls take when workers go on as they did."""
-        outputs: list[int | None] = []
-        for call in calls:
-            past = self.past.of_worker(self.suite, call.worker)
-            if past is None:
-                self.bounded.add(call.worker)
-            outputs.append(None if past is None else ceil(Decimal(past.output) / past.calls))
-        return self._sum(calls, outputs, self.past)
-
-    def _sum(
-        self, calls: Sequence[CountedCall], outputs: Sequence[int | None], past: PastRuns | None
-    ) -> CallTotals:
+        past = [self.past.of_worker(self.suite, call.worker) for call in calls]
+        outputs = [one and ceil((one.output or Decimal(0)) / one.calls) for one in past]
         total = NO_CALLS
-        for call, output in zip(calls, outputs, strict=True):
-            own = call.prompt_bytes
-            known = past.of_worker(self.suite, call.worker) if past else None
-            if past and known is None:
+        for call, known, output in zip(calls, past, outputs, strict=True):
+            if known is None or output is None:
+                self.bounded.add(call.worker)
                 total += UNKNOWN_CALL
                 continue
-            if known is not None and known.bytes:
-                own = ceil(Decimal(own) * known.sized / known.bytes)
-            read = [outputs[one] for one in call.reads]
-            said = [one for one in read if one is not None]
-            prompt = own + sum(said) if len(said) == len(read) else None
-            total += self._one(call.worker, prompt, output, at_most=past is None)
+            own = call.prompt_bytes
+            own = ceil(own * known.sized / known.bytes) if known.bytes else own
+            prompt, price = _prompt(call, own, outputs), self._price(call.worker)
+            usd = None
+            if price is not None and prompt is not None:
+                usd = cost(Usage(input=prompt, output=output), price)
+            total += _one_call(prompt, output, usd)
         return total
 
-    def _one(
-        self, worker: str, prompt: int | None, output: int | None, *, at_most: bool
-    ) -> CallTotals:
-        slot = self.spec.worker(worker)
-        price = self.book.price(slot.price_ref)
+    def _price(self, worker: str) -> Price | None:
+        ref = self.spec.worker(worker).price_ref
+        price = self.book.price(ref)
         if price is None:
-            where = f"{slot.price_ref} is not in {self.book.name}"
-            self.unknown[f"{worker} has no price ({where})"] = None
-        usd = None
-        if at_most:
-            service = service_tier(slot.config, slot.args)
-            usd = upper_bound(Attempted("unknown", "none", None, service, prompt, output), price)
-        elif price is not None and prompt is not None and output is not None:
-            usd = cost(Usage(input=prompt, output=output), price)
-        read, written = (None if one is None else Decimal(one) for one in (prompt, output))
-        return CallTotals(Decimal(1), read, written, usd)
+            self.unknown[f"{worker} has no price ({ref} is not in {self.book.name})"] = None
+        return price
 
     def _limit(self, call: CountedCall) -> int | None:
         limit = self.spec.worker(call.worker).config.max_tokens
@@ -323,15 +313,7 @@ class Estimator:
         return limit * call.times_max_tokens
 
 
-def mean_of(found: Sequence[PastCalls]) -> CallTotals:
-    """Return what a past answer took on average."""
-    counts = ((Decimal(one.calls), Decimal(one.input), Decimal(one.output)) for one in found)
-    taken = (CallTotals(*three, one.usd) for three, one in zip(counts, found, strict=True))
-    parts = sum(taken, NO_CALLS).parts
-    means: list[Any] = [None if one is None else one / Decimal(len(found)) for one in parts]
-    return CallTotals(*means)
-
-
-def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
-    """Return a sort key: what is unknown may be the dearest."""
-    return take.usd is None, take.usd or Decimal(0)
+def _prompt(call: CountedCall, own: int, outputs: Sequence[int | None]) -> int | None:
+    """Return the tokens that a call reads: its own, and the replies in it where all are known."""
+    read = [outputs[one] for one in call.reads]
+    return None if None in read else own + sum(one for one in read if one is not None)

@@ -1,9 +1,7 @@
 """What systems learn from: train questions, single workers tried on them, and rounds of tries.
 
-Every worker is asked the same train questions alone, below `LOG_DIR/selection`: the best single
-worker is chosen by them, and routers learn from the same matrix. A system that learns by trying
-makes rounds below `LOG_DIR/tuning/SUITE/SYSTEM/ROUND`. Both are logged, priced, journaled at the
-root of the run and billed apart from every table row; what is finished is read from its logs.
+Below `LOG_DIR/selection` every worker is asked the same train questions alone, and below
+`LOG_DIR/tuning/SUITE/SYSTEM/ROUND` lie the tries of one system: billed apart from table rows.
 """
 
 import re
@@ -17,16 +15,15 @@ import numpy as np
 from inspect_ai.log import EvalLog
 
 from harness.errors import UserError, WorkerError, no_such
-from harness.inspect_adapters import pick
 from harness.learning import Artifact, Matrix, Round, TrainingBudget, TrialResult, matrix_of_logs
 from harness.ledger.logs import Json, naming, open_log
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import load_split, overlaps
-from harness.run.catalogue import BEST_SINGLE, SINGLE, Catalogue, Suites, make_entry
+from harness.run.catalogue import SINGLE, Suites
 from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
-from harness.run.experiment import SELECTION, Entry, Experiment, open_experiment
+from harness.run.experiment import SELECTION, Entry, open_experiment
 from harness.suite import Split, Suite, prompt_of
 from harness.workflow import MAX_STEPS
 
@@ -48,35 +45,32 @@ class TrainingQuestions:
         return tuple((pair[0], pair[1].sealed()) for turn in turns for pair in turn if pair)
 
 
-def training_suites(suite: Suite[Any], experiment: Experiment, catalogue: Catalogue) -> Suites:
+def training_suites(job: Job, suite: Suite[Any]) -> Suites:
     """Return the suites that teach for a suite; UserError for a `--train-on` that cannot teach."""
-    found: list[Suite[Any]] = []
-    for name in experiment.train_on or (suite.name,):
-        if name not in catalogue.suites:
-            raise UserError(f"--train-on: {no_such('suite', name, sorted(catalogue.suites))}")
-        teacher = catalogue.suites[name]
-        if TRAIN in teacher.splits:
-            found.append(teacher)
-        elif experiment.train_on:
+    experiment, known = job.experiment, job.catalogue.suites
+    for name in experiment.train_on:
+        if name not in known:
+            raise UserError(f"--train-on: {no_such('suite', name, sorted(known))}")
+        if TRAIN not in known[name].splits:
             raise UserError(f"--train-on: suite {name!r} has no train split to learn from.")
+    named = [known[name] for name in experiment.train_on or (suite.name,)]
+    found = [one for one in named if TRAIN in one.splits]
     if experiment.split == TRAIN and suite.name in {one.name for one in found}:
         return []  # what is learnt on the eval split itself is learnt in hindsight
     return found
 
 
-def must_learn(system: str, catalogue: Catalogue) -> bool:
+def must_learn(job: Job, system: str) -> bool:
     """Say whether a system cannot run without a train split."""
-    manifest = catalogue.card(system)
+    manifest = job.catalogue.card(system)
     return manifest.learns or "train" in manifest.needs
 
 
-def refuse_untaught(
-    suites: Suites, system: str, experiment: Experiment, catalogue: Catalogue
-) -> None:
+def refuse_untaught(job: Job, system: str) -> None:
     """Raise UserError where a system has nothing to learn from on some suite."""
-    for suite in suites:
-        if not training_suites(suite, experiment, catalogue) and must_learn(system, catalogue):
-            other = "other " if suite.name in experiment.train_on else ""
+    for suite in job.suites:
+        if not training_suites(job, suite) and must_learn(job, system):
+            other = "other " if suite.name in job.experiment.train_on else ""
             raise UserError(
                 f"{system} must learn before it can sit {suite.name!r}, and there is no train "
                 f"split of it apart from the eval split: name {other}suites to learn from with "
@@ -84,42 +78,38 @@ def refuse_untaught(
             )
 
 
-def calls_to_learn(experiment: Experiment, selection_limit: int, workers: int) -> int:
+def calls_to_learn(job: Job) -> int:
     """Return the worker calls that each system of a run may spend on learning."""
-    return experiment.train_calls or selection_limit * workers
+    return job.experiment.train_calls or job.request.selection_limit * len(job.spec.names)
 
 
-def questions_each(calls: int, workers: int, suites: int) -> int:
-    """Return how many questions of each train split every worker is asked alone.
-
-    >>> questions_each(320, 8, 1), questions_each(320, 8, 3)
-    (40, 13)
-    """
-    return calls // workers // max(suites, 1)
+def questions_per_worker(job: Job, suites: int) -> int:
+    """Return how many questions of each train split, of so many, every worker is asked alone."""
+    return calls_to_learn(job) // len(job.spec.names) // suites
 
 
-def refuse_too_few(calls: int | None, workers: int, suites: int) -> None:
+def refuse_too_few(job: Job) -> None:
     """Raise UserError for a budget that does not ask every worker once."""
-    if calls is not None and questions_each(calls, workers, suites) < 1:
-        least = workers * max(suites, 1)
+    calls, workers = job.experiment.train_calls, len(job.spec.names)
+    least = workers * max(len(job.experiment.train_on), 1)
+    if calls is not None and calls < least:
         raise UserError(
             f"--train-calls {calls} does not ask each of {workers} workers once on every suite "
             f"that teaches: make it at least {least}."
         )
 
 
-def questions_for(job: Job, suite: Suite[Any], experiment: Experiment) -> TrainingQuestions | None:
-    """Return what teaches for a suite, without what the run asks; None when nothing teaches.
+def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
+    """Return what teaches for a suite, without what the run asks (by id within a suite, else text).
 
-    A question is known by its id within a suite, and by its text's digest across suites. UserError
-    when nothing is left of a train split.
+    None when nothing teaches; UserError when nothing is left of a train split.
     """
-    taught = training_suites(suite, experiment, job.catalogue)
+    taught = training_suites(job, suite)
     if not taught:
         return None
-    names = experiment.suite_versions.keys() & job.catalogue.suites.keys()
+    names = job.experiment.suite_versions.keys() & job.catalogue.suites.keys()
     suites = [job.catalogue.suites[name] for name in sorted({*names, suite.name})]
-    split = experiment.split
+    split = job.experiment.split
     asked = [load_split(one, split if split in one.splits else "eval") for one in suites]
     left: dict[str, tuple[Question, ...]] = {}
     for teacher in taught:
@@ -144,52 +134,53 @@ class SingleScores:
     lessons: TrainingQuestions
 
 
-def choose_on_train(job: Job, suites: Suites, experiment: Experiment) -> dict[str, SingleScores]:
+def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
     """Return what single workers did, by suite, where train questions may teach."""
-    found = {suite.name: questions_for(job, suite, experiment) for suite in suites}
+    found = {suite.name: questions_for(job, suite) for suite in suites}
     teachable = {name: one for name, one in found.items() if one is not None}
     if not teachable:
         return {}
     only: dict[str, tuple[str, ...]] = {}
     for one in teachable.values():
-        each = questions_per_worker(job, experiment, one)
+        each = questions_per_worker(job, len(one.suites))
         for name, questions in one.questions.items():
             only[name] = tuple(question.id for question in questions[:each])
     asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
     log_dir = job.request.log_dir / SELECTION
     rows = (row for suite in asked.values() for row in single_entries(job, suite))
-    plan = learning_experiment(experiment, list(asked.values()), rows)
-    plan = replace(plan, limit=max(map(len, only.values())))
     how = EvalPurpose(SELECTION, "choosing the best single worker", only)
-    outcome = run_entries(job, open_experiment(log_dir, plan), log_dir, how)
-    if not outcome.finished:
-        reasons = "; ".join(outcome.trouble)
-        raise WorkerError(f"the best single worker could not be chosen: {reasons}")
+    failed = "the best single worker could not be chosen"
+    limit = max(map(len, only.values()))
+    _ask(job, log_dir, [*asked.values()], rows, how, failed, limit=limit)
     whole = matrix_of_logs([log_dir])
     return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
 
 
-def questions_per_worker(job: Job, experiment: Experiment, one: TrainingQuestions) -> int:
-    """Return how many questions of each train split every worker is asked alone."""
-    workers = len(job.spec.names)
-    calls = calls_to_learn(experiment, job.request.selection_limit, workers)
-    return questions_each(calls, workers, len(one.suites))
-
-
-def learning_experiment(
-    experiment: Experiment, suites: Suites, rows: Iterable[Entry], epochs: int = 1
-) -> Experiment:
-    """Return the experiment that asks train splits, beside the suite's."""
-    return replace(
-        experiment,
+def _ask(
+    job: Job,
+    log_dir: Path,
+    suites: Suites,
+    rows: Iterable[Entry],
+    how: EvalPurpose,
+    failed: str,
+    *,
+    epochs: int = 1,
+    limit: int | None = None,
+) -> None:
+    """Ask train splits in an experiment of their own; WorkerError where one stays unanswered."""
+    plan = replace(
+        job.experiment,
         split=TRAIN,
-        limit=None,
+        limit=limit,
         epochs={suite.name: epochs for suite in suites},
         prompts={suite.name: prompt_of(suite) for suite in suites},
         entries=tuple(rows),
         suite_versions={suite.name: suite.version for suite in suites},
         data_revisions={suite.name: suite.data_revision for suite in suites},
     )
+    outcome = run_entries(replace(job, experiment=open_experiment(log_dir, plan)), log_dir, how)
+    if not outcome.finished:
+        raise WorkerError(f"{failed}: {'; '.join(outcome.trouble)}")
 
 
 def _taught(
@@ -203,26 +194,9 @@ def _taught(
     return SingleScores(best, found, one)
 
 
-def choose_in_hindsight(
-    job: Job, suite: Suite[Any], experiment: Experiment, logs: Sequence[EvalLog]
-) -> Entry:
-    """Return best-single as chosen on `eval` itself: labelled, and never the reference row."""
-    args = {
-        "worker": job.controls.choose(worker_accuracies(job, suite, logs)),
-        "chosen_on": "hindsight",
-        "n": len(pick(suite, experiment.split, experiment.limit)),
-    }
-    made = make_entry(suite.name, BEST_SINGLE, job.catalogue, args)
-    notes = (*made.notes, "chosen in hindsight, on the questions it is judged on")
-    return replace(made, notes=notes, reference_allowed=False)
-
-
 def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
     """Return one entry per worker, in pool order."""
-    return [
-        make_entry(suite.name, f"{SINGLE}:{name}", job.catalogue, {"worker": name})
-        for name in job.spec.names
-    ]
+    return [job.entry(suite, f"{SINGLE}:{name}", {"worker": name}) for name in job.spec.names]
 
 
 def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
@@ -245,7 +219,6 @@ class FitTask:
     """One system that learns for one suite."""
 
     job: Job
-    experiment: Experiment
     suite: Suite[Any]
     system: str
     lessons: TrainingQuestions
@@ -267,13 +240,11 @@ class FitTask:
     def given(self) -> TrainingBudget:
         """What there is to learn from, and with how much."""
         asked = self.lessons.in_turn()
-        workers = tuple(self.job.spec.names)
-        limit = self.job.request.selection_limit
         return TrainingBudget(
             questions=tuple(question for _, question in asked),
-            workers=workers,
-            calls=calls_to_learn(self.experiment, limit, len(workers)),
-            seed=self.experiment.seed,
+            workers=tuple(self.job.spec.names),
+            calls=calls_to_learn(self.job),
+            seed=self.job.experiment.seed,
             suites=tuple(suite.name for suite in self.lessons.suites),
             publishable=all(suite.publishable for suite in self.lessons.suites),
         )
@@ -291,12 +262,12 @@ def file_name(system: str) -> str:
 def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
     """Return what a system has learnt by its rounds, and how many worker calls they took.
 
-    No round is begun that could pass the budget: it is cut to the questions that fit. WorkerError
-    when a try stays without a reply; what has been answered is kept.
+    A round that could pass the budget is cut to the questions that fit. WorkerError when a try
+    stays without a reply; what has been answered is kept.
     """
-    manifest = training.job.catalogue.card(training.system)
-    assert manifest.explorer is not None, "only systems with an explorer are trained so"
-    explorer, given = manifest.explorer(), training.given
+    made = training.job.catalogue.card(training.system).explorer
+    assert made is not None, "only systems with an explorer are trained so"
+    explorer, given = made(), training.given
     done: list[Sequence[TrialResult]] = []
     spent = 0
     for number in range(1, MOST_ROUNDS + 1):
@@ -345,14 +316,11 @@ def _run(training: FitTask, number: int, round_: Round) -> Sequence[TrialResult]
         only.setdefault(name, []).append(question.id)
     used = [suite for suite in training.lessons.suites if suite.name in only]
     part = f"for {training.suite.name}, round {number}"
-    made = (make_entry(suite.name, training.system, job.catalogue, round_.args) for suite in used)
+    made = (job.entry(suite, training.system, round_.args) for suite in used)
     rows = (replace(row, solver=round_.solver, part=part) for row in made)
-    plan = learning_experiment(training.experiment, used, rows, round_.epochs)
     how = EvalPurpose(SELECTION, f"training {training.system}, round {number}", only)
-    outcome = run_entries(job, open_experiment(folder, plan), folder, how)
-    if not outcome.finished:
-        reasons = "; ".join(outcome.trouble)
-        raise WorkerError(f"{training.system} could not be trained: {reasons}")
+    failed = f"{training.system} could not be trained"
+    _ask(job, folder, used, rows, how, failed, epochs=round_.epochs)
     return read_tries(folder)
 
 

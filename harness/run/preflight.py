@@ -33,16 +33,25 @@ TELEMETRY = "INSPECT_TELEMETRY"
 """Names a function of another package that Inspect sends whole logs to."""
 
 
-def listeners() -> Iterator[tuple[str, str]]:
-    """Yield each active hook of another package by name, and how it is switched off."""
+def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
+    """Raise UserError for a suite that must not be published while somebody else listens."""
+    private = next((suite.name for suite in suites if not suite.publishable), None)
+    if private is None:
+        return
     ensure_entry_points()
-    for hook in get_all_hooks():
-        package = type(hook).__module__.partition(".")[0]
-        if package not in TRUSTED and _is_active(hook):
-            off = f"uninstall {package!r}, or switch it off as its makers say"
-            yield registry_info(hook).name, off
+    others = {hook: type(hook).__module__.partition(".")[0] for hook in get_all_hooks()}
+    listening = [
+        (registry_info(hook).name, f"uninstall {package!r}, or switch it off as its makers say")
+        for hook, package in others.items()
+        if package not in TRUSTED and _is_active(hook)
+    ]
     if function := os.environ.get(TELEMETRY, "").strip():
-        yield function, f"unset {TELEMETRY}"
+        listening.append((function, f"unset {TELEMETRY}"))
+    for name, off in listening:
+        raise UserError(
+            f"The questions of {private} must not be published, and Inspect would hand them to the "
+            f"hook {name!r}: {off}, for this run."
+        )
 
 
 def _is_active(hook: Hooks) -> bool:
@@ -50,18 +59,6 @@ def _is_active(hook: Hooks) -> bool:
         return hook.enabled()
     except Exception:  # whoever cannot say that it is off may listen
         return True
-
-
-def refuse_listeners(suites: Iterable[Suite[Any]]) -> None:
-    """Raise UserError for a suite that must not be published while somebody else listens."""
-    private = next((suite.name for suite in suites if not suite.publishable), None)
-    if private is None:
-        return
-    for name, off in listeners():
-        raise UserError(
-            f"The questions of {private} must not be published, and Inspect would hand them to the "
-            f"hook {name!r}: {off}, for this run."
-        )
 
 
 PACKAGES = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")

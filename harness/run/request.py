@@ -1,18 +1,21 @@
 """What a run asks for: read, given its defaults, refused. Nothing is called or written here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import inf
-from typing import Any
+from typing import Any, cast
 
+from harness.boxes import open_run_box, select_box
 from harness.cassette import cassette_digests, refuse_unrecorded
 from harness.errors import UserError, reasons_of
 from harness.inspect_adapters import pick, refuse_no_epochs
 from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
-from harness.pool_config import PoolSpec, read_pool
+from harness.pool_config import PoolSpec, read_pool, with_conductor
 from harness.prices import Book, read_book
-from harness.records import Question
-from harness.run import lessons, systems
+from harness.run import entries, lessons, systems
 from harness.run.catalogue import (
     ANY_SINGLE,
     ORACLE,
@@ -20,11 +23,14 @@ from harness.run.catalogue import (
     Catalogue,
     RunRequest,
     Suites,
+    conductor_override,
     find_named,
     manifest_key,
     select_suites,
 )
-from harness.run.experiment import Experiment, read_experiment
+from harness.run.evaluate import Controls, Job
+from harness.run.experiment import Experiment, check_experiment, read_experiment
+from harness.run.preflight import problems, refuse_listeners
 from harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
 
@@ -36,86 +42,61 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
     return said if names else ""
 
 
-class PromptedSuites(Mapping[str, Suite[Any]]):
-    """Suites by name, those named in `prompts` with their questions put so where that is known."""
-
-    def __init__(self, suites: Mapping[str, Suite[Any]], prompts: Mapping[str, Prompt]) -> None:
-        """Keep both: a suite is made when it is asked for."""
-        self._suites = suites
-        self._prompts = prompts
-
-    def __getitem__(self, name: str) -> Suite[Any]:
-        suite = self._suites[name]
-        prompt = self._prompts.get(suite.name)
-        return with_prompt(suite, prompt) if prompt else suite
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._suites)
-
-    def __len__(self) -> int:
-        return len(self._suites)
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedRequest:
-    """A request with everything that it names."""
-
-    spec: PoolSpec
-    book: Book
-    catalogue: Catalogue  # with the suites' questions put as the experiment puts them
-    suites: Suites
-    stored: Experiment | None  # the experiment as its directory has it
-    experiment: Experiment  # the experiment that is asked for, without entries, box and images
-    systems: Sequence[str] = ()
-    left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
-
-    def questions(self, suite: Suite[Any]) -> Sequence[Question]:
-        """Return the questions of a suite that the run covers."""
-        return pick(suite, self.experiment.split, self.experiment.limit)
-
-    def known_systems(self, suite: Suite[Any]) -> list[str]:
-        """Return the systems that the experiment has had on a suite."""
-        rows = self.stored.entries if self.stored else ()
-        return [row.system for row in rows if row.suite == suite.name]
-
-
-def read_request(request: RunRequest, catalogue: Catalogue, ready: bool = True) -> ResolvedRequest:
-    """Return what a request names; UserError for what must fail, if `ready` for keys and prices."""
-    reader = RequestReader(request, catalogue, ready)
+def read_request(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Job:
+    """Return what a request names; UserError for what must fail, keys, prices and boxes apart."""
+    reader = RequestReader(request, catalogue, controls)
     for reason in reader.reasons():
         raise UserError(reason)
-    return reader.asked
+    return reader.job
 
 
 @dataclass(slots=True)
 class RequestReader:
-    """Reads a request, and says in turn all that speaks against it.
+    """Reads a request, and says in turn all that speaks against it; nothing is asked or written.
 
     A run stops at the first reason; a doctor hears all, without what was refused before.
     """
 
     request: RunRequest
     catalogue: Catalogue
-    ready: bool = True
-    asked: ResolvedRequest = field(init=False)
-    """What was read; all of it once `reasons` has been gone through."""
+    controls: Controls
+    job: Job = field(init=False)
+    """What was read; all of it once the reasons have been gone through."""
 
-    def reasons(self) -> Iterator[str]:
-        """Yield why the request is refused; UserError where it cannot even be read."""
+    def reasons(self, ready: bool = False) -> Iterator[str]:
+        """Yield why the request is refused, if `ready` for keys and prices, too.
+
+        UserError where it cannot even be read.
+        """
         spec = read_pool(self.request.pool)
         book = read_book(spec.prices)
         yield from self._unknown_suites()
         stored = read_experiment(self.request.log_dir)
         systems.refuse_moved(stored, self.request.log_dir, self.catalogue)
-        self.asked = self._resolved(spec, book, stored)
+        self.job = self._named(spec, book, stored)
         yield from self._unusable_systems()
-        if self.ready:
-            yield from systems.missing_needs(spec, book, self.asked.systems, self.asked.catalogue)
-        yield from _unlearnable(self.asked, self.request)
-        for suite in self.asked.suites:
-            yield from reasons_of(_refuse_questions, self.asked, suite)
-        limit = self.request.selection_limit
-        yield from reasons_of(_refuse_unrecorded_lessons, self.asked, limit)
+        if ready:
+            yield from _missing_needs(self.job)
+        yield from _unlearnable(self.job)
+        for suite in self.job.suites:
+            yield from reasons_of(_refuse_questions, self.job, suite)
+        yield from reasons_of(_refuse_unrecorded_lessons, self.job)
+
+    def all_reasons(self, stack: ExitStack) -> Iterator[str]:
+        """Yield why the run cannot begin; its sandbox stands as long as the stack does."""
+        known = self.catalogue.suites
+        named = [known[name] for name in self.request.suites if name in known]
+        heard = [*reasons_of(refuse_listeners, named)]
+        yield from heard  # before anybody reads a question or sets a provider up
+        yield from self.reasons(ready=True)
+        if not heard:
+            yield from reasons_of(refuse_listeners, self._suites())
+        yield from reasons_of(self._open_box, stack)
+        experiment = check_experiment(self.request.log_dir, self.job.experiment)
+        self.job = job = replace(self.job, experiment=experiment)
+        yield from reasons_of(entries.refuse_other_cards, job)
+        yield from entries.why_taught(job)
+        yield from entries.why_unlearnable(job)
 
     def _unknown_suites(self) -> Iterator[str]:
         for name in self.request.suites:
@@ -123,16 +104,21 @@ class RequestReader:
         known = tuple(name for name in self.request.suites if name in self.catalogue.suites)
         self.request = replace(self.request, suites=known)
 
-    def _resolved(self, spec: PoolSpec, book: Book, stored: Experiment | None) -> ResolvedRequest:
-        request, prompts = self.request, dict[str, Prompt](stored.prompts if stored else {})
+    def _named(self, spec: PoolSpec, book: Book, stored: Experiment | None) -> Job:
+        request, known = self.request, self.catalogue.suites
+        prompts = dict[str, Prompt](stored.prompts if stored else {})
         if request.prompt:
             named = select_suites(request, self.catalogue)
             prompts |= dict.fromkeys((suite.name for suite in named), request.prompt)
-        suites = PromptedSuites(self.catalogue.suites, prompts)
-        catalogue = replace(self.catalogue, suites=suites)
+        put = {
+            name: with_prompt(known[name], prompts[known[name].name])
+            for name in {*request.suites, *prompts}
+            if name in known and known[name].name in prompts
+        }
+        catalogue = replace(self.catalogue, suites=ChainMap[str, Any](put, cast(Any, known)))
         asked = select_suites(request, catalogue)
         experiment = self._experiment(spec, book, stored, asked)
-        return ResolvedRequest(spec, book, catalogue, asked, stored, experiment)
+        return Job(request, catalogue, self.controls, spec, book, asked, stored, experiment)
 
     def _experiment(
         self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Suites
@@ -174,35 +160,59 @@ class RequestReader:
 
     def _unusable_systems(self) -> Iterator[str]:
         """Yield why systems cannot run; the others are asked for."""
-        asked, left_out = self.asked, list[str]()
-        parts = (asked.catalogue, asked.spec, asked.suites)
-        named = self.request.systems or systems.default_systems(*parts)
+        job, left_out = self.job, list[str]()
+        named = self.request.systems
+        named = named or systems.default_systems(job.catalogue, job.spec, job.suites)
         try:
             if {*named} & {*systems.GROUPS}:
-                named, left_out = _expanded_groups(asked, self.request)
+                named, left_out = _expanded_groups(job)
         except UserError as error:
             yield str(error)
             named = [one for one in named if one not in systems.GROUPS]
         fitting: list[str] = []
-        for name in systems.expand_singles(named, asked.spec):
-            if reason := systems.why_unusable(name, *parts):
-                yield reason
+        alone = [f"{SINGLE}:{worker}" for worker in job.spec.names]
+        several = (alone if name == SINGLE else [name] for name in named)
+        for name in dict.fromkeys(chain.from_iterable(several)):
+            why = systems.why_unfit(name, job.catalogue, job.spec)
+            if why := why or systems.why_untested(name, job.catalogue, job.suites):
+                yield why
             else:
                 fitting.append(name)
-        self.asked = replace(asked, systems=fitting, left_out=left_out)
+        self.job = replace(job, systems=fitting, left_out=left_out)
+
+    def _suites(self) -> list[Suite[Any]]:
+        """Return the suites that are asked now, and those before them: their gaps are graded."""
+        job, known = self.job, self.job.catalogue.suites
+        before = {*job.stored.suite_versions} if job.stored else set[str]()
+        names = before - {suite.name for suite in job.suites}
+        return [*job.suites, *(known[name] for name in sorted(names) if name in known)]
+
+    def _open_box(self, stack: ExitStack) -> None:
+        job, request, boxes = self.job, self.request, self.catalogue.boxes
+        suites = {suite.name: suite for suite in self._suites()}
+        for suite in job.suites:
+            teaching = lessons.training_suites(job, suite)
+            suites |= {one.name: one for one in teaching if one.name not in suites}
+        name = request.box or (job.stored.box if job.stored else None)
+        if any(suite.needs_box for suite in suites.values()):
+            name = select_box(name, boxes, ours=job.spec.label == "rehearsal")
+        box = stack.enter_context(open_run_box(boxes, name, suites.values(), request.max_sandboxes))
+        if box:
+            found = replace(job.experiment, box=box.name, images=box.image_ids)
+            self.job = replace(job, experiment=found, box=box)
 
 
-def _expanded_groups(asked: ResolvedRequest, request: RunRequest) -> tuple[list[str], list[str]]:
+def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
     """Return names with groups spelled out, and who is left out; UserError if no member fits."""
-    names, known = request.systems, asked.catalogue.systems
-    judged = any(judged_among(suite, asked.questions(suite)) for suite in asked.suites)
+    names, known = job.request.systems, job.catalogue.systems
+    judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
     late = {name for name, card in known.items() if "match" in card.needs}
-    members = [(name, one) for name in names for one in _members(name, asked.catalogue)]
+    members = [(name, one) for name in names for one in _members(name, job.catalogue)]
     found: dict[str, None] = {}
     left: dict[str, list[str]] = {}
     for name, one in sorted(members, key=lambda member: manifest_key(member[1]) in late):
         grouped = name in systems.GROUPS
-        why = _unfit(one, asked, request, [*found, *names], judged) if grouped else None
+        why = _unfit(one, job, [*found, *names], judged) if grouped else None
         if why is None:
             found[one] = None
         else:
@@ -224,58 +234,76 @@ def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
             yield SINGLE if one == ANY_SINGLE else one
 
 
-def _unfit(
-    name: str, asked: ResolvedRequest, request: RunRequest, others: Sequence[str], judged: bool
-) -> str | None:
+def _unfit(name: str, job: Job, others: Sequence[str], judged: bool) -> str | None:
     """Return why a member of a group cannot run with others, or where a model grades, or at all."""
     if name == SINGLE:
         return None
-    if "match" in asked.catalogue.card(name).needs:
-        stored = [{*asked.known_systems(suite)} for suite in asked.suites]  # on every suite
+    if "match" in job.catalogue.card(name).needs:
+        stored = [{*job.known_systems(suite)} for suite in job.suites]  # on every suite
         known = sorted(set[str].intersection(*stored)) if stored else []
-        if systems.match_target(request.match, [*others, *known]) is None:
-            whom = request.match or "a conductor"
+        if systems.match_target(job.request.match, [*others, *known]) is None:
+            whom = job.request.match or "a conductor"
             return f"{name} is matched with {whom}, which is not in this run."
     if name == ORACLE and judged:
         return f"{name} tries many plans, and a model would have to judge each."
-    taught = (asked.suites, name, asked.experiment, asked.catalogue)
-    why = systems.why_unfit(name, asked.catalogue, asked.spec)
-    why = why or next(reasons_of(lessons.refuse_untaught, *taught), None)
-    return why or systems.why_untested(name, asked.catalogue, asked.suites)
+    why = systems.why_unfit(name, job.catalogue, job.spec)
+    why = why or next(reasons_of(lessons.refuse_untaught, job, name), None)
+    return why or systems.why_untested(name, job.catalogue, job.suites)
 
 
-def _unlearnable(asked: ResolvedRequest, request: RunRequest) -> Iterator[str]:
-    if request.train_calls is not None and request.train_calls < 1:
-        yield f"--train-calls must be at least 1, not {request.train_calls}."
+def _unlearnable(job: Job) -> Iterator[str]:
+    calls = job.request.train_calls
+    if calls is not None and calls < 1:
+        yield f"--train-calls must be at least 1, not {calls}."
         return
-    experiment, parts = asked.experiment, asked.catalogue
-    sizes = (len(asked.spec.names), len(experiment.train_on))
-    found = [*reasons_of(lessons.refuse_too_few, experiment.train_calls, *sizes)]
-    for one in asked.systems:
-        found += reasons_of(lessons.refuse_untaught, asked.suites, one, experiment, parts)
-    for suite in asked.suites:
-        known = asked.known_systems(suite)
-        found += reasons_of(systems.refuse_unmatched, request.match, asked.systems, known, parts)
+    found = [*reasons_of(lessons.refuse_too_few, job)]
+    for one in job.systems:
+        found += reasons_of(lessons.refuse_untaught, job, one)
+    for suite in job.suites:
+        found += reasons_of(_refuse_unmatched, job, suite)
     yield from dict.fromkeys(found)
 
 
-def _refuse_questions(asked: ResolvedRequest, suite: Suite[Any]) -> None:
-    questions = asked.questions(suite)
-    refuse_unrecorded(asked.spec, questions, asked.experiment.epochs[suite.name], suite)
-    refuse_unjudged(suite, questions, asked.spec)
-    if ORACLE in asked.systems:
+def _missing_needs(job: Job) -> Iterator[str]:
+    """Yield every key, server and price that a pool or what a system brings along lacks."""
+    conducted = any("conductor" in job.catalogue.card(name).needs for name in job.systems)
+    found = problems(job.spec, job.book, conductor=conducted)
+    for name in job.systems:
+        if override := conductor_override(name, job.catalogue):
+            found += problems(with_conductor(job.spec, override), job.book)
+    yield from dict.fromkeys(found)
+
+
+def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
+    """Raise UserError for a control without the row that it is matched with, new or stored."""
+    match = job.request.match
+    late = [one for one in job.systems if "match" in job.catalogue.card(one).needs]
+    if late and match and manifest_key(match) not in job.catalogue.systems:
+        raise UserError(f"--match: {systems.unknown_system(match, job.catalogue)}")
+    if late and match in late:
+        raise UserError(f"--match: {match} is itself matched with another system: name another.")
+    if late and systems.match_target(match, [*job.systems, *job.known_systems(suite)]) is None:
+        raise UserError(
+            f"{late[0]} is matched with {match or 'a conductor'}, which is not in this run: add "
+            f"--system {match or systems.CONDUCTORS[1]}"
+            f"{'' if match else ', or name another one with --match'}."
+        )
+
+
+def _refuse_questions(job: Job, suite: Suite[Any]) -> None:
+    questions = job.questions(suite)
+    refuse_unrecorded(job.spec, questions, job.experiment.epochs[suite.name], suite)
+    refuse_unjudged(suite, questions, job.spec)
+    if ORACLE in job.systems:
         refuse_judged_plans(suite, questions)
 
 
-def _refuse_unrecorded_lessons(asked: ResolvedRequest, selection_limit: int) -> None:
-    cards = [asked.catalogue.card(one) for one in asked.systems]
-    if not asked.spec.replayed or not any(one.on_best or one.learns for one in cards):
+def _refuse_unrecorded_lessons(job: Job) -> None:
+    cards = [job.catalogue.card(one) for one in job.systems]
+    if not job.spec.replayed or not any(one.on_best or one.learns for one in cards):
         return
-    workers = len(asked.spec.names)
-    calls = lessons.calls_to_learn(asked.experiment, selection_limit, workers)
-    for suite in asked.suites:
-        taught = lessons.training_suites(suite, asked.experiment, asked.catalogue)
-        each = lessons.questions_each(calls, workers, len(taught))
+    for suite in job.suites:
+        taught = lessons.training_suites(job, suite)
         for teacher in taught:
-            questions = pick(teacher, lessons.TRAIN, each)
-            refuse_unrecorded(asked.spec, questions, 1, teacher)
+            each = lessons.questions_per_worker(job, len(taught))
+            refuse_unrecorded(job.spec, pick(teacher, lessons.TRAIN, each), 1, teacher)

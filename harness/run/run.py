@@ -1,43 +1,41 @@
-"""One run, from request to logs: read it from top to bottom.
+"""One run, from request to logs: read it from top to bottom; and the doctor who looks at one.
 
-An experiment can be resumed, extended by systems and suites, and killed at any moment: choices that
-cost calls (the best single worker, the oracle's plans) are stored with it, and the eval set asks
-only what has no answer yet.
+It can be killed at any moment, resumed and extended: choices that cost calls are stored with the
+experiment, and the eval set asks only what has no answer yet.
 """
 
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.boxes import OpenBox, open_run_box, select_box
-from harness.errors import PodiumError, UserError, reasons_of
-from harness.inspect_adapters import pick
+from harness.boxes import inspect_box
+from harness.errors import PodiumError, UserError
 from harness.judge import regrade_dir, retry_ungraded
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
-from harness.pool_config import read_pool
+from harness.pool_config import PoolSpec, read_pool
+from harness.prices import read_book
 from harness.records import Question
 from harness.reply_cache import PaidReplies
-from harness.run import entries, evaluate
-from harness.run.catalogue import ORACLE, Catalogue, RunRequest, select_suites
+from harness.run import entries, evaluate, preflight
+from harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls, Job, RunOutcome
-from harness.run.experiment import Experiment, check_experiment, lock_experiment, open_experiment
-from harness.run.lessons import training_suites
-from harness.run.preflight import one_at_a_time, refuse_listeners
+from harness.run.experiment import lock_experiment, open_experiment
 from harness.run.request import RequestReader, read_request, unknown_prompt_note
-from harness.run.systems import GROUPS, default_systems, moved_graders, why_unusable
+from harness.run.systems import moved_graders
 from harness.suite import Suite
-from harness.text import say
+from harness.text import pluralise, say
 
 
 def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
-    moved = say_who_runs(request, catalogue)
+    job = read_request(request, catalogue, controls)  # what is refused is refused in one sentence
+    moved = say_who_runs(job)
     if request.max_usd or request.max_usd_per_query:
-        _say_limits(request, catalogue, controls)
+        _say_limits(job)
     for line in moved:
         say(line)
     outcome = run(request, catalogue, controls)
@@ -56,35 +54,25 @@ def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) ->
     return 1 if outcome.unscored else 0
 
 
-def say_who_runs(request: RunRequest, catalogue: Catalogue) -> list[str]:
+def say_who_runs(job: Job) -> list[str]:
     """Say which systems of a named group do not fit; return whose graders have moved since."""
-    suites = select_suites(request, catalogue)
-    if note := unknown_prompt_note(suites, request.prompt):
+    if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
-    spec = read_pool(request.pool)
-    names = request.systems or default_systems(catalogue, spec, suites)
-    if {*names} & {*GROUPS}:
-        asked = read_request(request, catalogue, ready=False)
-        names = asked.systems
-        for line in asked.left_out:
-            say(f"Left out: {line}")
-    fitting = [name for name in names if not why_unusable(name, catalogue, spec, suites)]
-    if moved := moved_graders(fitting, catalogue):
-        read_request(request, catalogue, ready=False)  # what is refused is refused in one sentence
-    return moved
+    for line in job.left_out:
+        say(f"Left out: {line}")
+    return moved_graders(job.systems, job.catalogue)
 
 
-def _say_limits(request: RunRequest, catalogue: Catalogue, controls: Controls) -> None:
+def _say_limits(job: Job) -> None:
     """Say what a limit does to a run, one line each; UserError where no call would be made."""
     # Few runs have a limit, and no other run needs an estimate.
     from harness.run.estimate import estimate, limit_warning, refuse_too_little
 
-    found = estimate(request, catalogue, controls)
-    refuse_too_little(found, request)
-    if warning := limit_warning(found, request):
+    found = estimate(job.request, job.catalogue, job.controls)
+    refuse_too_little(found, job.request)
+    if warning := limit_warning(found, job.request):
         say(f"podium: {warning}", file=sys.stderr)
-    asked = read_request(request, catalogue, ready=False)
-    for name, why in one_at_a_time(asked.spec, asked.book).items():
+    for name, why in preflight.one_at_a_time(job.spec, job.book).items():
         note = f"under a limit {name!r} is asked one call at a time: {why}"
         say(f"podium: {note}.", file=sys.stderr)
 
@@ -92,72 +80,19 @@ def _say_limits(request: RunRequest, catalogue: Catalogue, controls: Controls) -
 def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOutcome:
     """Run a request until it ends or can be resumed; UserError before any call and any file."""
     with ExitStack() as stack:
-        made = Preparation(RequestReader(request, catalogue), controls, stack)
-        for reason in made.reasons():
+        reader = RequestReader(request, catalogue, controls)
+        for reason in reader.all_reasons(stack):
             raise UserError(reason)
+        job = reader.job
         stack.enter_context(lock_experiment(request.log_dir))
         stack.enter_context(manifested(request.log_dir))
         mend(request.log_dir)
-        experiment = open_experiment(request.log_dir, made.experiment)
+        job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))
         with keep_until_logged(request.log_dir) as replies:
-            outcome = _evaluate(made.job, experiment)
+            outcome = _evaluate(job)
             if outcome.finished:
                 replies.clear()  # whatever a clock that was set makes of times
             return outcome
-
-
-@dataclass(slots=True)
-class Preparation:
-    """All that a run needs, and all that speaks against it; nothing is asked or written here."""
-
-    reader: RequestReader
-    controls: Controls
-    stack: ExitStack
-    job: Job = field(init=False)  # this and the next are there once `reasons` has been gone through
-    experiment: Experiment = field(init=False)
-
-    def reasons(self) -> Iterator[str]:
-        """Yield why the run cannot begin; UserError where the request cannot even be read."""
-        known, request = self.reader.catalogue.suites, self.reader.request
-        named = [known[name] for name in request.suites if name in known]
-        heard = [*reasons_of(refuse_listeners, named)]
-        yield from heard  # before anybody reads a question or sets a provider up
-        yield from self.reader.reasons()
-        if not heard:
-            yield from reasons_of(refuse_listeners, self._suites())
-        box: OpenBox | None = None
-        try:
-            box = self._open_box()
-        except UserError as error:
-            yield str(error)
-        asked, request = self.reader.asked, self.reader.request
-        name, images = (box.name, box.image_ids) if box else (None, {})
-        self.experiment = replace(asked.experiment, box=name, images=images)
-        known = (asked.spec, asked.book, asked.suites, asked.systems)
-        self.job = Job(request, asked.catalogue, self.controls, *known, box)
-        checked = check_experiment(request.log_dir, self.experiment)
-        yield from reasons_of(entries.refuse_other_cards, self.job, checked)
-        yield from entries.why_taught(self.job, checked)
-        yield from entries.why_unlearnable(self.job, checked)
-
-    def _suites(self) -> list[Suite[Any]]:
-        """Return the suites that are asked now, and those before them: their gaps are graded."""
-        asked, known = self.reader.asked, self.reader.asked.catalogue.suites
-        before = {*asked.stored.suite_versions} if asked.stored else set[str]()
-        names = before - {suite.name for suite in asked.suites}
-        return [*asked.suites, *(known[name] for name in sorted(names) if name in known)]
-
-    def _open_box(self) -> OpenBox | None:
-        asked, request, boxes = self.reader.asked, self.reader.request, self.reader.catalogue.boxes
-        suites = {suite.name: suite for suite in self._suites()}
-        for suite in asked.suites:
-            teaching = training_suites(suite, asked.experiment, asked.catalogue)
-            suites |= {one.name: one for one in teaching if one.name not in suites}
-        name = request.box or (asked.stored.box if asked.stored else None)
-        if any(suite.needs_box for suite in suites.values()):
-            name = select_box(name, boxes, ours=asked.spec.label == "rehearsal")
-        opened = open_run_box(boxes, name, suites.values(), request.max_sandboxes)
-        return self.stack.enter_context(opened)
 
 
 @contextmanager
@@ -181,25 +116,24 @@ def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
         replies.close()
 
 
-def _evaluate(job: Job, experiment: Experiment) -> RunOutcome:
+def _evaluate(job: Job) -> RunOutcome:
     """Choose and learn, grade what was left ungraded, ask; then what depends on others' results."""
     log_dir = job.request.log_dir
-    experiment = entries.with_entries(job, experiment)
+    job = entries.with_entries(job)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
         retry_ungraded(log_dir, job.catalogue.suites, job.spec, job.meter())
-    _note_openings(job, experiment)
-    _make_plans(job, experiment)
-    outcome = evaluate.run_entries(job, experiment, log_dir)
-    if outcome.finished and (chosen := entries.deferred_entries(job, experiment, outcome)):
-        experiment = open_experiment(log_dir, replace(experiment, entries=chosen))
-        outcome = evaluate.run_entries(job, experiment, log_dir)
+    _note_openings(job)
+    _make_plans(job)
+    outcome = evaluate.run_entries(job, log_dir)
+    if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
+        outcome = evaluate.run_entries(entries.with_new(job, chosen), log_dir)
     return outcome
 
 
-def _make_plans(job: Job, experiment: Experiment) -> None:
+def _make_plans(job: Job) -> None:
     """Make the oracle's missing plans, outside the eval: they are no spend of any system."""
-    for row in experiment.entries:
+    for row in job.experiment.entries:
         if row.system != ORACLE:
             continue
         suite = job.catalogue.suites[row.suite]
@@ -208,19 +142,95 @@ def _make_plans(job: Job, experiment: Experiment) -> None:
             box = job.box_for(suite)
             return suite.grade(question, reply, box.box if box else None).value
 
-        questions = pick(suite, experiment.split, experiment.limit)
         path = job.request.log_dir / entries.plans_of(suite.name)
-        job.controls.make_plans(path, questions, job.spec, grade)
+        job.controls.make_plans(path, job.questions(suite), job.spec, grade)
 
 
-def _note_openings(job: Job, experiment: Experiment) -> None:
+def _note_openings(job: Job) -> None:
     """Write down which eval questions are about to be asked; a run with nothing left opens none."""
+    experiment = job.experiment
     if experiment.split != "eval":
         return
     done = evaluate.answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:
         suite = job.catalogue.suites[name]
-        size = len(pick(suite, "eval", experiment.limit))
+        size = len(job.questions(suite))
         rows = [row for row in experiment.entries if row.suite == name]
         if any(len(done.get(row.name, ())) < size * experiment.epochs[name] for row in rows):
             job.controls.opened(job.request.log_dir, suite, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a doctor has found."""
+
+    what: str  # what was looked at
+    problems: tuple[str, ...]
+    """A sentence each, with the fix: `podium run` would refuse any of them."""
+    facts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what is odd or good to know, and refused by nobody
+
+
+def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
+    """Return what a pool lacks for any run; UserError where it cannot be read."""
+    spec = read_pool(pool)
+    found = preflight.package_problems()
+    found += preflight.problems(spec, read_book(spec.prices))
+    facts: list[str] = []
+    if box:
+        facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
+        found += missing
+    return Diagnosis(_pool_words(spec), tuple(found), tuple(facts), (*_notes(spec),))
+
+
+def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
+    """Return all that speaks against a run, by its own checks, and what will be odd about it."""
+    reader = RequestReader(request, catalogue, controls)
+    found = preflight.package_problems()
+    with ExitStack() as stack:
+        try:
+            found.extend(reader.all_reasons(stack))
+        except UserError as error:  # the reason that ends a reading
+            found.append(str(error))
+    problems = tuple(dict.fromkeys(found))
+    if not hasattr(reader, "job"):
+        return Diagnosis("This run", problems)
+    job = reader.job
+    what = f"{_pool_words(job.spec)}, {pluralise(len(job.systems), 'system')}"
+    return Diagnosis(what, problems, (*_facts(job),), (*_oddities(job), *_notes(job.spec)))
+
+
+def _pool_words(spec: PoolSpec) -> str:
+    return f"Pool {spec.name!r} ({spec.label})"
+
+
+def _facts(job: Job) -> Iterator[str]:
+    for suite in job.suites:
+        with suppress(UserError):  # a problem says so
+            count, epochs = len(job.questions(suite)), job.experiment.epochs[suite.name]
+            asks = f"{pluralise(count, 'question')}, {pluralise(epochs, 'time')} each"
+            yield f"{suite.name} {suite.version} ({job.experiment.split}): {asks}."
+    if job.systems:
+        yield f"Systems: {', '.join(job.systems)}."
+
+
+def _oddities(job: Job) -> Iterator[str]:
+    yield from (f"left out: {line}" for line in job.left_out)
+    yield from moved_graders(job.systems, job.catalogue)
+    for name in job.systems:
+        remarks = job.catalogue.card(name).remarks
+        if remarks is not None:
+            yield from (f"{name} {said}" for said in remarks(split_k(name)[1], job.spec))
+
+
+def _notes(spec: PoolSpec) -> Iterator[str]:
+    """Yield whose calls will have no dollars, who is asked singly, and what shadows our names."""
+    book = read_book(spec.prices)
+    excused = {slot.name for slot in spec.slots if slot.not_auditable}
+    free = preflight.unpriced(spec, book)
+    free = [one for one in free if spec.label != "live" or one in excused]
+    if free:
+        yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
+    for name, why in preflight.one_at_a_time(spec, book).items():
+        yield f"under --max-usd {name!r} is asked one call at a time: {why}."
+    yield from preflight.shadowing_notes()

@@ -1,18 +1,16 @@
-"""Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run.
+"""Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run."""
 
-A group leaves out whom the pool, the suites or this machine cannot serve, and says so; a system
-that is named itself is refused instead.
-"""
-
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import get_args
 
 from harness.bridge import lacks_sandbox, missing_sandbox
 from harness.cassette import prompts_recorded
-from harness.errors import UserError, did_you_mean
-from harness.pool_config import PoolSpec, with_conductor
+from harness.errors import UserError, did_you_mean, reasons_of
+from harness.pool_config import PoolSpec
 from harness.prices import Book
 from harness.run.catalogue import (
     ANY_SINGLE,
@@ -20,7 +18,6 @@ from harness.run.catalogue import (
     SINGLE,
     Catalogue,
     Suites,
-    conductor_override,
     manifest_key,
     split_k,
 )
@@ -32,27 +29,10 @@ from harness.text import pluralise
 
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))  # what stands for several systems (harness/run/systems.py)
-MOST_TRIES, DIGITS = 10_000, 5
+MOST_TRIES = 10_000
 """Behind an `@` stands at most this: each of them is a call, for every question."""
 CONDUCTORS = ("conductor", "conductor-prompted", "conductor-adaptive")
 """Whose row controls are matched with, the first that is there."""
-
-
-def expand_singles(names: Sequence[str], spec: PoolSpec) -> list[str]:
-    """Return names, each once, with `single` spelled out per worker."""
-    found: list[str] = []
-    for name in names:
-        alone = name == SINGLE
-        found.extend((f"{SINGLE}:{worker}" for worker in spec.names) if alone else [name])
-    return list(dict.fromkeys(found))
-
-
-def why_unusable(name: str, catalogue: Catalogue, spec: PoolSpec, suites: Suites) -> str | None:
-    """Return why a system cannot run on a pool or on some suite; None when it can."""
-    try:
-        return why_unfit(name, catalogue, spec) or why_untested(name, catalogue, suites)
-    except UserError as error:
-        return str(error)
 
 
 def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
@@ -81,20 +61,16 @@ def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -
 
 def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     """Return why a system cannot run on a pool, in one sentence; None when it can."""
-    manifest = catalogue.systems.get(manifest_key(name))
-    if manifest is None:
-        return _unknown(name, catalogue)
-    if manifest_key(name) == ANY_SINGLE:
-        spec.worker(name.partition(":")[2])
-    return (
-        _wrong_k(name, manifest)
-        or _lacking(name, manifest, spec)
-        or _unserved(name, manifest, spec)
-        or missing_extra(manifest)
-    )
+    card = catalogue.systems.get(manifest_key(name))
+    if card is None:
+        return unknown_system(name, catalogue)
+    alone = manifest_key(name) == ANY_SINGLE
+    nobody = reasons_of(spec.worker, name.partition(":")[2]) if alone else ()
+    return next(chain(nobody, _wrong_k(name, card), _lacking(name, card, spec)), None)
 
 
-def _unknown(name: str, catalogue: Catalogue) -> str:
+def unknown_system(name: str, catalogue: Catalogue) -> str:
+    """Return the refusal of a name that no system has, with all that there are."""
     plain, k = split_k(name)
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
@@ -103,47 +79,40 @@ def _unknown(name: str, catalogue: Catalogue) -> str:
     return f"There is no system {name!r}; known systems: {known}; groups of them: {groups}.{near}"
 
 
-def _wrong_k(name: str, manifest: SystemCard) -> str | None:
+def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
     plain, k = split_k(name)
     if plain == name:
-        return None
-    if not manifest.k:
-        return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
-    if manifest.brings is not None:
-        return None if k else f"{name!r}: behind the @ stands a checkpoint."
-    digits = k.isascii() and k.isdecimal() and not k.startswith("0")
-    if not digits or len(k) > DIGITS or int(k) > MOST_TRIES:
+        return
+    if not card.k:
+        yield f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
+    elif card.brings is not None:
+        yield from () if k else (f"{name!r}: behind the @ stands a checkpoint.",)
+    elif not re.fullmatch(r"[1-9]\d{0,4}", k, re.ASCII) or int(k) > MOST_TRIES:
         said = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
-        return f"{name[:60]!r}: behind the @ stands {said}"
-    return None
+        yield f"{name[:60]!r}: behind the @ stands {said}"
 
 
-def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
+def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
     k = split_k(name)[1]
     if len(spec.names) < card.workers:
         least, has = pluralise(card.workers, "worker"), len(spec.names)
-        return f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
+        yield f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
     if "conductor" in card.needs and spec.conductor is None:
-        return f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    try:  # what it brings along must be there
-        _ = card.brings and card.brings(k)
-        _ = card.override and card.override(k)
-    except UserError as error:
-        return f"{name}: {error}"
+        yield f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
+    for bring in filter(None, (card.brings, card.override)):  # what it brings must be there
+        yield from (f"{name}: {why}" for why in reasons_of(bring, k))
     if why := card.misplaced and card.misplaced(k, spec):
-        return f"{name} {why}"
-    return missing_sandbox(name) if lacks_sandbox(card) else None
-
-
-def _unserved(name: str, card: SystemCard, spec: PoolSpec) -> str | None:
+        yield f"{name} {why}"
+    if lacks_sandbox(card):
+        yield missing_sandbox(name)
     if spec.replayed and not card.recorded and not prompts_recorded(spec):
-        return (
+        yield (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
         )
     if name == ORACLE and spec.label == "live":
-        return f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
-    return None
+        yield f"{ORACLE} tries many plans, and each one costs: take a rehearsal or recorded pool."
+    yield from filter(None, (missing_extra(card),))
 
 
 def missing_extra(manifest: SystemCard) -> str | None:
@@ -180,18 +149,6 @@ def refuse_unready(spec: PoolSpec, book: Book) -> None:
         raise UserError(f"{found[0]}{more}")
 
 
-def missing_needs(
-    spec: PoolSpec, book: Book, systems: Sequence[str], catalogue: Catalogue
-) -> list[str]:
-    """Return every key, server and price that some systems lack, a sentence each."""
-    conducted = any("conductor" in catalogue.card(name).needs for name in systems)
-    found = problems(spec, book, conductor=conducted)
-    for name in systems:
-        if override := conductor_override(name, catalogue):
-            found += problems(with_conductor(spec, override), book)
-    return list(dict.fromkeys(found))
-
-
 def refuse_moved(stored: Experiment | None, log_dir: Path, catalogue: Catalogue) -> None:
     """Raise UserError for a directory with a system that is unknown now, or a suite graded anew.
 
@@ -219,20 +176,3 @@ def match_target(match: str | None, systems: Sequence[str]) -> str | None:
         return match if match in systems else None
     keyed = {manifest_key(name): name for name in reversed(systems)}  # the first of a kind wins
     return next((keyed[name] for name in CONDUCTORS if name in keyed), None)
-
-
-def refuse_unmatched(
-    match: str | None, systems: Sequence[str], known: Sequence[str], catalogue: Catalogue
-) -> None:
-    """Raise UserError for a control without the row, asked for or `known`, it is matched with."""
-    late = [one for one in systems if "match" in catalogue.card(one).needs]
-    if late and match and manifest_key(match) not in catalogue.systems:
-        raise UserError(f"--match: {_unknown(match, catalogue)}")
-    if late and match in late:
-        raise UserError(f"--match: {match} is itself matched with another system: name another.")
-    if late and match_target(match, [*systems, *known]) is None:
-        whom = match or "a conductor"
-        raise UserError(
-            f"{late[0]} is matched with {whom}, which is not in this run: add --system "
-            f"{match or CONDUCTORS[1]}{'' if match else ', or name another one with --match'}."
-        )

@@ -30,8 +30,8 @@ from harness.pool_config import POOLS, read_pool
 from harness.records import Question
 from harness.rewards.splits import question_digest
 from harness.run.catalogue import RunRequest, conductor_override
-from harness.run.doctor import examine_run
 from harness.run.request import read_request
+from harness.run.run import examine_run
 from harness.run.systems import match_target, moved_graders, why_unfit
 from harness.suite import TaskRefusal
 from suites import strip_instruction
@@ -346,7 +346,7 @@ def test_a_folder_is_refused_on_another_pool_as_a_released_checkpoint_is(tmp_pat
 
 def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: Path) -> None:
     request = RunRequest(("practice-integer",), ("all",), "openrouter", tmp_path / "new")
-    found = read_request(request, whole_catalogue(), ready=False)
+    found = read_request(request, whole_catalogue(), controls())
     assert "conductor-adaptive" in found.systems
     (line,) = [line for line in found.left_out if FIXED in line]
     assert line.startswith("conductor, conductor-cost-aware, conductor-untrained: was trained for")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.cli import main
 from harness.run.preflight import PACKAGES
-from podium.guard import NAMES
+from podium import NAMES
 from tests import ROOT
 
 THEIRS = ("harness", "suites", "reports")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import podium
-from podium.guard import NAMES
+from podium import NAMES
 from tests import ROOT
 
 PROMISED = {

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from harness.cli import main
-from harness.cli.catalogue import whole_catalogue
+from harness.cli.catalogue import every_action, known_names, whole_catalogue
 from harness.cli.commands import COMMANDS, build_parser
-from harness.cli.completion import every_action, known_names
 from harness.run.catalogue import ANY_SINGLE
 from harness.run.systems import GROUPS
 

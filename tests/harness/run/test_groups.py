@@ -9,19 +9,20 @@ from harness.errors import UserError
 from harness.learning import read_artifact
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import estimate
-from harness.run.request import ResolvedRequest, read_request
+from harness.run.evaluate import Job
+from harness.run.request import read_request
 from harness.suite import TaskRefusal
 from harness.system import SystemCard
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 
-def asked(log_dir: Path, *systems: str, exam: Toy | None = None, **changes: Any) -> ResolvedRequest:
+def asked(log_dir: Path, *systems: str, exam: Toy | None = None, **changes: Any) -> Job:
     pool = toy_pool(log_dir)
     request = RunRequest(("toy",), systems, str(pool), log_dir, **changes)
-    return read_request(request, toy_catalogue(exam), ready=False)
+    return read_request(request, toy_catalogue(exam), CONTROLS)
 
 
-def left_out(found: ResolvedRequest) -> dict[str, str]:
+def left_out(found: Job) -> dict[str, str]:
     pairs = [line.split(": ", 1) for line in found.left_out]
     return {name: why for names, why in pairs for name in names.split(", ")}
 
