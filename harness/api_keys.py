@@ -19,13 +19,12 @@ NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
 )  # how names of keys end, in the environment, among a provider's arguments and in headers
-PUBLIC = ("PODIUM_GPQA_PASSWORD",)  # Named as a key is, and printed in a public README
 _FROM_POOLS: dict[str, str] = {}  # Value -> name, of all pools that this process has read
 
 
 def known_keys() -> dict[str, str]:
     """Return every key that is known now, by its value, the longest first, with its name."""
-    named = [name for name in os.environ if _is_key(name) and name not in PUBLIC]
+    named = [name for name in os.environ if _is_key(name)]
     own = {os.environ[name].strip(): name for name in named}
     found = {**own, **_FROM_POOLS}
     return {one: found[one] for one in sorted(found, key=len, reverse=True) if len(one) >= LEAST}

@@ -119,7 +119,7 @@ def run(add: Arguments) -> None:
     add("--log-dir", "an experiment: new, or to resume", Path, required=True)
     add("--limit", "first N questions (all)", up_to(MOST))
     add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
-    add("--seed", "seed of random controls and rehearsal workers (0)", up_to(SEED))
+    add("--seed", "seed of random controls and rehearsal workers (0)", seed)
     add("--split", "train, validation or eval (eval)")
     prompt = "as the benchmark's authors ask, or as the Conductor paper did where known (official)"
     add("--prompt official|paper", prompt, default=None)

@@ -48,7 +48,6 @@ from harness.ledger.totals import (
     CallKind,
     CallSum,
     CallSums,
-    InspectTokens,
     QueryTotals,
     QuestionResult,
     SpentSoFar,
@@ -172,20 +171,8 @@ def _read_head(path: Path) -> _Head | None:
             name=str(about.get("task", "")),
             task=about["task_id"],
             identity=(str(path.parent.resolve()), *_identity(facts)),
-            run=SystemRun(facts, (path,), asked, epochs, (), {}, _told(log.header)),
+            run=SystemRun(facts, (path,), asked, epochs, (), {}),
         )
-
-
-def _told(header: Json) -> Mapping[str, InspectTokens] | None:
-    totals: Mapping[str, Json] = (header.get("stats") or NOTHING).get("model_usage") or NOTHING
-    if header.get("status", "started") == "started" and not totals:
-        return None
-    return {model: _counted(usage) for model, usage in totals.items()}
-
-
-def _counted(usage: Json) -> InspectTokens:
-    read, write = (usage.get(f"input_tokens_cache_{way}") or 0 for way in ("read", "write"))
-    return usage.get("input_tokens") or 0, read, write, usage.get("output_tokens") or 0
 
 
 def _identity(facts: RunFacts) -> tuple[str, ...]:

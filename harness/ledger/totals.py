@@ -22,8 +22,6 @@ from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
 
 Key = TypeVar("Key")
-InspectTokens = tuple[int, int, int, int]
-"""Input, cache reads, cache writes, output."""
 
 
 @dataclass(slots=True)
@@ -181,21 +179,6 @@ def in_table(kind: CallKind) -> bool:
     return kind.phase == "solve" and kind.counted
 
 
-def is_cached(kind: CallKind) -> bool:
-    """Return whether calls of the table were read from a local cache, which Inspect leaves out."""
-    return in_table(kind) and not kind.billable
-
-
-def grades(kind: CallKind) -> bool:
-    """Return whether calls were made by graders, which Inspect counts and a table does not."""
-    return kind.phase == "score" and kind.counted and kind.billable
-
-
-def failed(kind: CallKind) -> bool:
-    """Return whether calls belong to attempts that failed, which Inspect's run totals count."""
-    return not kind.counted and kind.billable
-
-
 @dataclass(frozen=True, slots=True)
 class Paid:
     """US dollars that were billed, as far as anybody knows."""
@@ -315,8 +298,6 @@ class SystemRun:
     epochs: int
     attempts: tuple[QuestionResult, ...]
     spend: CallSums
-    told: Mapping[str, InspectTokens] | None
-    """Inspect's own totals in the newest log, by model; None for a log without totals."""
     paid: ByScope | None = None
     """What left a purse, by the journals; None where nothing did, and for runs without journals."""
 

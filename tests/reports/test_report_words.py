@@ -116,12 +116,16 @@ def test_systems_that_never_differ_have_nothing_to_detect(
     assert "detectable difference" not in said
 
 
+RUN = ("run", "--suite", "practice-integer", "--log-dir", "x")
+
+
+@pytest.mark.parametrize("command", [("route", "aime25"), RUN], ids=["route", "run"])
 @pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
 def test_a_seed_that_no_generator_takes_is_refused(
-    seed: str, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...], seed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        main(["route", "aime25", "--seed", seed])
+        main([*command, "--seed", seed])
     assert "is not a whole number from 0 to 4294967295" in capsys.readouterr().err
 
 
