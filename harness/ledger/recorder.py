@@ -17,9 +17,10 @@ from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from inspect_ai.event import ModelEvent
+from inspect_ai.log import transcript
 from inspect_ai.model import ChatMessage, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
@@ -317,6 +318,8 @@ def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallI
         journal, call = asked.written(recorder)
         journal.outcome(call, asked.ended)
         recorder.replays.append(call)
+    # After the journal: Inspect keeps an event of a killed process, and none may lack its lines.
+    transcript()._event(event)  # pyright: ignore[reportPrivateUsage]
     if spend and asked.price:
         asked.usd = spend.add(asked.price, cached=True)
     return asked
@@ -361,14 +364,15 @@ class ReplyDraw:
     sample: str
 
     def replayed(self, request: Request) -> ModelEvent | None:
-        """Return the event of a reply that was paid for, new in the transcript; None without."""
+        """Return the event of a reply that was paid for, in no transcript yet; None without."""
         said = self.replies.known(self.key)
         if said is None:
             return None
         output, usage = json.loads(said)
-        # Put there as Inspect does with a reply that it reads from its cache.
         model, offered = request.model, request.offered
-        _, event = model._record_model_interaction(  # pyright: ignore[reportPrivateUsage]
+        return ModelEvent(  # as Inspect has one of a reply that it reads from its cache
+            model=str(model),
+            role=model.role,
             input=list(request.messages),
             tools=list(offered.tools),
             tool_choice=offered.tool_choice or "none",
@@ -377,7 +381,6 @@ class ReplyDraw:
             output=ModelOutput.model_validate(output),
             call=ModelCall.create({}, usage) if usage else None,
         )
-        return cast(ModelEvent, event)
 
     def keep(self, output: ModelOutput) -> None:
         """Keep a reply that has just come; OSError when it cannot be written."""
