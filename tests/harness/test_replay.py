@@ -1,5 +1,6 @@
 """No reply that was paid for is bought twice: a run keeps it until its sample is in its log."""
 
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+from inspect_ai.log import transcript
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageUser,
@@ -23,7 +25,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.errors import UserError
+from harness.errors import UserError, WorkerError
 from harness.ledger.journal import SampleRef, read_lines
 from harness.ledger.recorder import TaskJournal, recording
 from harness.ledger.system_runs import spent
@@ -271,6 +273,25 @@ def test_the_reply_is_in_the_store_before_its_outcome_is_written(tmp_path: Path)
         "read",
         3,
     )
+
+
+def test_a_reply_that_is_read_back_is_in_the_journal_before_inspects_log_has_it(
+    tmp_path: Path,
+) -> None:
+    drawn(tmp_path)
+    shutil.rmtree(tmp_path / "ledger")
+    (tmp_path / "ledger").write_text("")  # no journal can be opened: as if it had died in between
+    model = get_model("drawing/x", memoize=False)
+
+    async def ask() -> list[str]:
+        with pytest.raises(WorkerError, match="ledger"):
+            await Pool({"sage": model}).ask("sage", [ChatMessageUser(content="Go.")], "step")
+        return [one.event for one in transcript().events]
+
+    before = COUNTED.asked
+    with system_run(tmp_path):
+        assert "model" not in anyio.run(ask)
+    assert COUNTED.asked == before
 
 
 # --- judges -------------------------------------------------------------------------------------
