@@ -62,10 +62,18 @@ class CallSum:
         self.calls += 1
         self.failed += call.error is not None
         self._tokens(call)
-        for column, known, lacking in DOLLARS:
-            usd = getattr(call, column)
-            name, more = (lacking, 1) if usd is None else (known, usd)
-            setattr(self, name, getattr(self, name) + more)
+        if call.usd is None:
+            self.unbilled += 1
+        else:
+            self.usd += call.usd
+        if call.usd_list is None:
+            self.unlisted += 1
+        else:
+            self.usd_list += call.usd_list
+        if call.usd_high is None:
+            self.unbounded += 1
+        else:
+            self.high += call.usd_high
         if call.billable == "unknown":
             self.unknown += 1
         elif call.usd is None or call.usd_list is None:
@@ -128,12 +136,6 @@ class CallSum:
 
 
 SUMMED = tuple(CallSum.__dataclass_fields__)
-DOLLARS = (
-    ("usd", "usd", "unbilled"),
-    ("usd_list", "usd_list", "unlisted"),
-    ("usd_high", "high", "unbounded"),
-)
-"""Columns of a call, the sum of each, and the count of the calls that lack it."""
 
 
 def add_up(calls: Iterable[Call]) -> CallSum:
@@ -401,7 +403,8 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
 
 def _mean(values: Sequence[Any]) -> Any:
     """Return the mean of floats or of dollars; None where one is unknown, or there is none."""
-    return sum(values) / len(values) if values and None not in values else None
+    known = [value for value in values if value is not None]
+    return sum(known) / len(values) if values and len(known) == len(values) else None
 
 
 @dataclass(frozen=True, slots=True)
