@@ -32,7 +32,9 @@ from harness.text import pluralise, say
 
 def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
-    job = read_request(request, catalogue, controls)  # what is refused is refused in one sentence
+    named = [catalogue.suites[name] for name in request.suites if name in catalogue.suites]
+    preflight.refuse_listeners(named)  # before anybody reads a question
+    job = read_request(request, catalogue, controls)
     moved = say_who_runs(job)
     if request.max_usd or request.max_usd_per_query:
         _say_limits(job)
