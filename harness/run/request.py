@@ -42,6 +42,12 @@ def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
     return said if names else ""
 
 
+def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
+    """Raise UserError where somebody listens and a suite that is named must not be published."""
+    known = catalogue.suites
+    refuse_listeners(known[name] for name in request.suites if name in known)
+
+
 def read_request(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Job:
     """Return what a request names; UserError for what must fail, keys, prices and boxes apart."""
     reader = RequestReader(request, catalogue, controls)
@@ -84,9 +90,7 @@ class RequestReader:
 
     def all_reasons(self, stack: ExitStack) -> Iterator[str]:
         """Yield why the run cannot begin; its sandbox stands as long as the stack does."""
-        known = self.catalogue.suites
-        named = [known[name] for name in self.request.suites if name in known]
-        heard = [*reasons_of(refuse_listeners, named)]
+        heard = [*reasons_of(refuse_heard, self.request, self.catalogue)]
         yield from heard  # before anybody reads a question or sets a provider up
         yield from self.reasons(ready=True)
         if not heard:

@@ -24,7 +24,7 @@ from harness.run import entries, evaluate, preflight
 from harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls, Job, RunOutcome
 from harness.run.experiment import lock_experiment, open_experiment
-from harness.run.request import RequestReader, read_request, unknown_prompt_note
+from harness.run.request import RequestReader, read_request, refuse_heard, unknown_prompt_note
 from harness.run.systems import moved_graders
 from harness.suite import Suite
 from harness.text import pluralise, say
@@ -32,8 +32,7 @@ from harness.text import pluralise, say
 
 def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
-    named = [catalogue.suites[name] for name in request.suites if name in catalogue.suites]
-    preflight.refuse_listeners(named)  # before anybody reads a question
+    refuse_heard(request, catalogue)  # before anybody reads a question
     job = read_request(request, catalogue, controls)
     moved = say_who_runs(job)
     if request.max_usd or request.max_usd_per_query:
