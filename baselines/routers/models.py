@@ -1,5 +1,6 @@
 """What routers learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import cast
 
@@ -113,14 +114,14 @@ def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
     return np.array([np.where(np.isnan(row), overall, row) for row in rows])
 
 
-class MeanDollars:
+class MeanDollars(ABC):
     """A router that expects of each worker its mean dollars, whatever the question."""
 
     __slots__ = ()
 
+    @abstractmethod
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
         """Return (questions, workers) expected scores."""
-        raise NotImplementedError
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
         """Return each worker's expected score, and its mean dollars on the train split."""
