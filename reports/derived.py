@@ -260,6 +260,8 @@ class Comparison:
     parts: tuple[GroupScore, ...]
     fields: tuple[BlockSummary, ...] = ()
     derived: tuple[TableRow, ...] = ()
+    pairs: tuple[tuple[Pair, ...], ...] = ()
+    """The rows again, block by block, each with what it is made from."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""
@@ -278,6 +280,7 @@ def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) 
         parts=tuple(part for row, system_run in pairs for part in group_scores(row, system_run)),
         fields=tuple(map(block_summary, blocks)),
         derived=tuple(row for block in blocks for row in derived_rows(block, wanted)),
+        pairs=tuple(map(tuple, blocks)),
     )
 
 

@@ -53,6 +53,7 @@ class Report:
     wanted: ReportOptions
     contents: Mapping[str, render.Content]
     """Of each file, written or not."""
+    system_runs: tuple[SystemRun, ...] = ()
 
     @property
     def rows(self) -> tuple[TableRow, ...]:
@@ -97,7 +98,7 @@ def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
         "table.json": render.as_json(_data(shown, skipped)),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, (), skipped, _selection(system_runs), wanted, contents)
+    return Report(shown, (), skipped, _selection(system_runs), wanted, contents, tuple(system_runs))
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:

@@ -1,0 +1,9 @@
+"""The page: a comparison, its matrix, every query and its audit, as files that open from a disk.
+
+Read `build` (the order of it all), `index` (what a cell of the matrix is), `texts` (queries in
+full), `comparison` and `audit_page` (what a template shows), `view` (the same, served).
+"""
+
+from reports.site.build import Site, SiteOptions, write_site
+
+__all__ = ["Site", "SiteOptions", "write_site"]
