@@ -42,8 +42,8 @@ LONGEST = (
 )
 """What takes longest, begun first, so that no process is left with it alone at the end."""
 
-LONG_RUNS = {"unanswered", "worded"}
-"""Fixtures: replies that never come, and all systems on exams in words."""
+LONG_RUNS = {"chromium", "unanswered", "worded"}
+"""Fixtures: a browser, replies that never come, and all systems on exams in words."""
 
 __all__ = [
     "any_box",
