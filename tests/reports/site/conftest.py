@@ -87,7 +87,7 @@ def site_page(chromium: Browser, watch: Watch) -> Iterator[Open]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
-        page.on("console", watch.hear)
+        page.on("console", lambda said: watch.hear(said))  # it marks what it is given
         page.on("pageerror", lambda error: watch.errors.append(str(error)))
         page.on("request", lambda request: watch.requests.append(request.url))
         page.goto(url)
