@@ -15,6 +15,7 @@ from harness.text import pluralise
 from reports import render
 from reports.report import Report
 from reports.site import comparison
+from reports.site.index import index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
@@ -63,7 +64,12 @@ def write_site(
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
-    contents = {**_assets(), **_downloads(report), **_pages(report, audits, wanted)}
+    contents = {
+        **_pages(report, audits, wanted),
+        **_assets(),
+        **_downloads(report),
+        **index_files(tuple(site_blocks(report.shown))),
+    }
     return Site(out, _put(out, contents))
 
 

@@ -94,6 +94,10 @@ def _across(share: float) -> str:
     return f"{4 + 112 * share:.1f}"
 
 
+def _accuracy_interval(row: TableRow) -> str:
+    return render.interval(row.ci_low, row.ci_high)
+
+
 def _difference_interval(row: TableRow) -> str:
     return render.interval(row.paired_low, row.paired_high, signed=True)
 
@@ -107,6 +111,7 @@ _ENVIRONMENT.filters |= {
     "figure_columns": figure_columns,
     "exact": _exact,
     "across": _across,
+    "accuracy_interval": _accuracy_interval,
     "difference_interval": _difference_interval,
 }
 
