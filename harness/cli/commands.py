@@ -181,6 +181,7 @@ def report(add: Arguments) -> None:
     goals = "hold what was trained, by seeds, against its targets instead"
     add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")
+    add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
 
 
 def power(add: Arguments) -> None:

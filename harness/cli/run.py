@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.cli.catalogue import controls, whole_catalogue
+from harness.cli.catalogue import controls, suite_versions, whole_catalogue
 from harness.cli.commands import taken
 from harness.errors import UserError, WorkerError
 from harness.files import refuse_unwritable
@@ -47,16 +47,31 @@ def report_command(args: argparse.Namespace) -> int:
     if args.targets:
         from reports.targets import write_targets
 
+        if args.site:
+            raise UserError("--site shows a comparison: leave it or --targets out.")
         text, files = write_targets(args.dirs, out)
     else:
         from reports.blocks import ReportOptions
         from reports.report import write_report
+        from reports.site import refuse_foreign_site
 
+        if args.site:
+            refuse_foreign_site(args.site, out)
         report = write_report(args.dirs, out, taken(ReportOptions, args))
         text, files = report.text, report.files
     say(text)
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
+    if args.site:
+        say_site(args.dirs, report, args.site)
     return 0
+
+
+def say_site(dirs: Sequence[Path], report: Any, out: Path) -> None:
+    """Write the pages of a report, and say where they begin."""
+    from reports.site import SiteOptions, write_site
+
+    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions()))
+    say("\n".join((*made.notes, f"To look at: {made.address}")))
 
 
 PRACTICE = ("practice-choice", "practice-composed")
@@ -82,8 +97,10 @@ def demo_command(args: argparse.Namespace) -> int:
     from harness.run.run import run
     from harness.run.systems import moved_graders, why_unfit
     from reports.report import report_of, write_report
+    from reports.site import refuse_foreign_site
 
     refuse_unwritable(args.out, "--out")
+    refuse_foreign_site(args.out / "site")
     known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
     spec = read_pool("rehearsal")
     systems = [
@@ -109,8 +126,9 @@ def demo_command(args: argparse.Namespace) -> int:
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
     say(left_out)
-    files = write_report(dirs, args.out / "report").files
-    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
+    report = write_report(dirs, args.out / "report")
+    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in report.files)}")
+    say_site(dirs, report, args.out / "site")
     return 0
 
 

@@ -73,12 +73,14 @@ def write_site(
     return Site(out, _put(out, contents))
 
 
-def refuse_foreign_site(out: Path) -> None:
+def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
     """Raise UserError for an `out` that cannot be written, or holds files that no site of ours has.
 
-    For before anything is read or computed; nothing is made here.
+    `report` is where the report's own files go. For before anything is read or computed.
     """
     refuse_unwritable(out, OPTION)
+    if report and report.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"{report} would lie in the {OPTION} {out}; name another --out directory.")
     ours = {LISTING, *_listed(out)}
     for path in sorted(out.rglob("*")):
         # What a killed podium left half written has our name and a suffix.
