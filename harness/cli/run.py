@@ -41,29 +41,30 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
+    from reports.blocks import ReportOptions
     from reports.render import report_folder
+    from reports.report import write_report
+    from reports.site import refuse_foreign_site
+    from reports.targets import write_targets
 
     out = args.out or report_folder(args.dirs[0])
+    if args.targets and args.site:
+        raise UserError("--site shows a comparison: leave it or --targets out.")
     if args.targets:
-        from reports.targets import write_targets
-
-        if args.site:
-            raise UserError("--site shows a comparison: leave it or --targets out.")
-        text, files = write_targets(args.dirs, out)
-    else:
-        from reports.blocks import ReportOptions
-        from reports.report import write_report
-        from reports.site import refuse_foreign_site
-
-        if args.site:
-            refuse_foreign_site(args.site, out)
-        report = write_report(args.dirs, out, taken(ReportOptions, args))
-        text, files = report.text, report.files
-    say(text)
-    say(f"Written to {out}: {', '.join(path.name for path in files)}")
+        _say_written(*write_targets(args.dirs, out), out)
+        return 0
+    if args.site:
+        refuse_foreign_site(args.site, out)
+    report = write_report(args.dirs, out, taken(ReportOptions, args))
+    _say_written(report.text, report.files, out)
     if args.site:
         say_site(args.dirs, report, args.site)
     return 0
+
+
+def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
+    say(text)
+    say(f"Written to {out}: {', '.join(path.name for path in files)}")
 
 
 def say_site(dirs: Sequence[Path], report: Any, out: Path) -> None:

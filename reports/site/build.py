@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 
-from harness.audit import Audit, audit
+from harness.audit import audit
 from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
 from reports.report import Report
 from reports.site import comparison
-from reports.site.index import index_files, site_blocks
+from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
@@ -64,11 +64,16 @@ def write_site(
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
+    blocks = tuple(site_blocks(report.shown))
+    contexts: dict[str, dict[str, Any]] = {
+        "index.html": comparison.context(report, audits, wanted.versions, blocks),
+        "matrix.html": {"index": Index(blocks)},
+    }
     contents = {
-        **_pages(report, audits, wanted),
+        **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
         **_assets(),
         **_downloads(report),
-        **index_files(tuple(site_blocks(report.shown))),
+        **index_files(blocks),
     }
     return Site(out, _put(out, contents))
 
@@ -106,16 +111,10 @@ def _downloads(report: Report) -> dict[str, render.Content]:
     return {f"downloads/{name}": one for name, one in {**report.contents, **written}.items()}
 
 
-def _pages(
-    report: Report, audits: Mapping[Path, Audit], wanted: SiteOptions
-) -> dict[str, render.Content]:
-    contexts: dict[str, dict[str, Any]] = {
-        "index.html": comparison.context(report, audits, wanted.versions),
-    }
+def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:
     frame = SiteFrame(
         pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
-        made=f"Made by podium {version('podium')} from the logs of "
-        f"{pluralise(len(report.system_runs), 'system run')}; it asks nothing of a network.",
+        made=f"Made by podium {version('podium')} from {made_from}. It asks nothing of a network.",
     )
     return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
 
@@ -140,7 +139,8 @@ def _listed(out: Path) -> set[str]:
     """Return the files of the site that is there already; none where there is no site of ours."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:  # pyright: ignore[reportUnknownMemberType]
+    found = cast(dict[str, Any], data) if isinstance(data, dict) else {}
+    if found.get("schema") != SCHEMA:
         return set()
-    names: list[PurePosixPath] = [PurePosixPath(str(one)) for one in data["files"]]  # pyright: ignore[reportUnknownVariableType]
+    names = [PurePosixPath(str(one)) for one in found["files"]]
     return {one.as_posix() for one in names if not one.is_absolute() and ".." not in one.parts}

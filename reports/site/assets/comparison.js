@@ -79,9 +79,11 @@
     return found;
   }
 
-  async function blockOf(at) {
-    const index = await podium.index();
-    return index.blocks[at];
+  async function blockOf(name) {
+    const index = await podium.index(name);
+    const block = index.blocks.find((one) => one.name === name);
+    if (!block.cells) throw new Error("these are too many answers for a page that opens from a disk");
+    return block;
   }
 
   function fillCounts(table, block, reference, at) {
@@ -114,7 +116,7 @@
       const chosen = event.target.value;
       const cells = [head, ...[...table.tBodies[0].rows].map((row) => row.cells[at])];
       try {
-        if (chosen !== "") fillCounts(table, await blockOf(place), Number(chosen), at);
+        if (chosen !== "") fillCounts(table, await blockOf(section.dataset.name), Number(chosen), at);
         for (const cell of cells) cell.hidden = chosen === "";
         said.textContent = chosen === "" ? "" : "Questions counted; no test, no verdict.";
       } catch (error) {
