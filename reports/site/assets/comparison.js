@@ -93,11 +93,13 @@
       const cell = row.cells[at];
       if (number === reference) {
         cell.textContent = "reference";
+        cell.dataset.counted = "reference";
         cell.dataset.value = "";
         continue;
       }
       const { won, lost, tied } = counted(block, places.get(number), places.get(reference));
       cell.textContent = `${won} / ${lost} / ${tied}`;
+      cell.dataset.counted = String(reference);
       cell.dataset.value = won - lost;
     }
   }
@@ -110,7 +112,7 @@
     const at = fieldsOf(table).get("verdict") + 1;
     table.tHead.rows[0].cells[at].before(head);
     for (const row of table.tBodies[0].rows) {
-      row.cells[at].before(podium.el("td", { class: "num", hidden: true, "data-value": "" }));
+      row.cells[at].before(podium.el("td", { class: "num", hidden: true, "data-counted": "" }));
     }
     async function choose(event) {
       const chosen = event.target.value;
