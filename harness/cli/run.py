@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
@@ -41,8 +42,13 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
+    from reports.columns import LIST
     from reports.render import report_folder
+    from reports.row import COLUMNS
 
+    if args.columns == LIST:
+        say("\n".join(wrap(", ".join(COLUMNS), 80)))
+        return 0
     out = args.out or report_folder(args.dirs[0])
     if args.targets:
         from reports.targets import write_targets
@@ -50,9 +56,11 @@ def report_command(args: argparse.Namespace) -> int:
         text, files = write_targets(args.dirs, out)
     else:
         from reports.blocks import ReportOptions
+        from reports.paper import write_paper
         from reports.report import write_report
 
-        report = write_report(args.dirs, out, taken(ReportOptions, args))
+        write = write_paper if args.latex else write_report
+        report = write(args.dirs, out, taken(ReportOptions, args))
         text, files = report.text, report.files
     say(text)
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
