@@ -25,6 +25,7 @@ from harness.cli.arguments import (
     dollars,
     finite,
     launch,
+    names,
     percentage_points,
     renamed,
     seed,
@@ -182,6 +183,9 @@ def report(add: Arguments) -> None:
     add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
+    shown = "columns of table.csv that the tables show, in this order; `list` names them all"
+    add("--columns NAME,NAME", shown, names, default=())
+    add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
 
 
 def power(add: Arguments) -> None:

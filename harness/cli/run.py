@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from harness.cli.catalogue import controls, suite_versions, whole_catalogue
@@ -42,11 +43,17 @@ def run_command(args: argparse.Namespace) -> int:
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
     from reports.blocks import ReportOptions
+    from reports.columns import LIST
+    from reports.paper import write_paper
     from reports.render import report_folder
     from reports.report import write_report
+    from reports.row import COLUMNS
     from reports.site import refuse_foreign_site
     from reports.targets import write_targets
 
+    if args.columns == LIST:
+        say("\n".join(wrap(", ".join(COLUMNS), 80)))
+        return 0
     out = args.out or report_folder(args.dirs[0])
     if args.targets and args.site:
         raise UserError("--site shows a comparison: leave it or --targets out.")
@@ -55,7 +62,8 @@ def report_command(args: argparse.Namespace) -> int:
         return 0
     if args.site:
         refuse_foreign_site(args.site, out)
-    report = write_report(args.dirs, out, taken(ReportOptions, args))
+    write = write_paper if args.latex else write_report
+    report = write(args.dirs, out, taken(ReportOptions, args))
     _say_written(report.text, report.files, out)
     if args.site:
         say_site(args.dirs, report, args.site)

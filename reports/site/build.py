@@ -13,6 +13,7 @@ from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
+from reports.paper import paper_contents
 from reports.report import Report
 from reports.site import comparison
 from reports.site.index import Index, index_files, site_blocks
@@ -64,15 +65,16 @@ def write_site(
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
-    blocks = tuple(site_blocks(report.shown))
+    blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
+    first = comparison.context(report, audits, wanted.versions, blocks)
     contexts: dict[str, dict[str, Any]] = {
-        "index.html": comparison.context(report, audits, wanted.versions, blocks),
+        "index.html": first | {"downloads": [*downloads]},
         "matrix.html": {"index": Index(blocks)},
     }
     contents = {
         **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
         **_assets(),
-        **_downloads(report),
+        **downloads,
         **index_files(blocks),
     }
     return Site(out, _put(out, contents))
@@ -104,11 +106,12 @@ def _assets() -> dict[str, render.Content]:
 
 
 def _downloads(report: Report) -> dict[str, render.Content]:
-    """Return the report's own files; those that it wrote already are copied, not made again."""
+    """Return a report's files and a paper's; those that are written already are copied."""
     written: dict[str, Callable[[Path], object]] = {
         path.name: partial(shutil.copyfile, path) for path in report.files
     }
-    return {f"downloads/{name}": one for name, one in {**report.contents, **written}.items()}
+    every = {**report.contents, **paper_contents(report), **written}
+    return {f"downloads/{name}": one for name, one in every.items()}
 
 
 def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:

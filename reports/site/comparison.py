@@ -103,7 +103,6 @@ def context(
         "manifests": _manifests([*audits]),
         "command": _command(report, [*audits]),
         "digest": sha256(str(report.contents["table.json"]).encode()).hexdigest(),
-        "downloads": [f"downloads/{name}" for name in report.contents],
         "legend": markdown.prose("legend.md").split("\n\n"),
         "said_of_tests": markdown.TESTS,
         "said_of_costs": markdown.COSTS,
