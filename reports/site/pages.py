@@ -1,5 +1,8 @@
 """Templates to pages: Jinja with autoescape, and one policy of what a page may load and run."""
 
+import base64
+import gzip
+import json
 from importlib.resources import files
 from typing import Any
 
@@ -32,3 +35,9 @@ _ENVIRONMENT = Environment(
 def render_page(template: str, **context: Any) -> str:
     """Return a page of HTML; every text in `context` is escaped."""
     return _ENVIRONMENT.get_template(template).render(csp=CSP, page=template, **context)
+
+
+def data_script(name: str, data: bytes) -> str:
+    """Return a data file: a script, since a page from a disk may fetch nothing else."""
+    packed = base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    return f'podium.put({json.dumps(name)}, "{packed}");\n'
