@@ -30,7 +30,7 @@ def train_command(args: argparse.Namespace) -> int:
         say_listing(args, known_configs(), "\n".join(known_configs()))
         return 0
     if args.plot:
-        from reports.plot import draw_curves
+        from reports.training_plot import draw_curves
 
         say(f"Written to {draw_curves(args.plot, args.to or Path('curve.png'))}.")
         return 0
