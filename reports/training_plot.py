@@ -1,7 +1,6 @@
 """curve.png: trainings over their steps, with intervals, and whom their plans ask."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from reports.training_runs import (
     SHARE,
     CurvePanel,
     TrainingRun,
+    alike,
     asked_shares,
     panels_of,
     training_runs,
@@ -28,9 +28,9 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     """Draw trainings as a PNG file; UserError for a folder that is none, and for a foreign file."""
     if path.exists() and SOFTWARE.encode() not in path.read_bytes()[:2000]:
         raise UserError(f"{path} was not written by podium; name another --to.")
-    image = curves_image(training_runs(folders))
+    runs = training_runs(folders)
     try:
-        path.write_bytes(image)
+        write_curves(runs, path)
     except OSError as error:
         raise UserError(
             f"{path} cannot be written ({error.strerror}); name another --to."
@@ -38,21 +38,21 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     return path
 
 
-def curves_image(runs: Sequence[TrainingRun]) -> bytes:
-    """Return the curves as a PNG; the same runs give the same bytes."""
-    panels = panels_of(runs)
-    figure: Any = Figure(figsize=(11, 3.1 * ceil((len(panels) + 1) / ACROSS)), layout="constrained")
-    every: Any = figure.subplots(ceil((len(panels) + 1) / ACROSS), ACROSS, squeeze=False)
-    *places, last = every.flat[: len(panels) + 1]
-    for axes, panel in zip(places, panels, strict=True):
+def write_curves(runs: Sequence[TrainingRun], path: Path) -> None:
+    """Write the curves as a PNG file; the same runs give the same bytes."""
+    panels, trainings = panels_of(runs), alike(runs)
+    down = ceil((len(panels) + len(trainings)) / ACROSS)
+    figure: Any = Figure(figsize=(11, 3.1 * down), layout="constrained")
+    places: list[Any] = list(figure.subplots(down, ACROSS, squeeze=False).flat)
+    for axes, panel in zip(places, panels, strict=False):
         _panel(axes, panel, runs)
     places[0].legend(fontsize="x-small", frameon=False)  # colours are the same in all
-    _asked(last, runs)
-    for axes in every.flat[len(panels) + 1 :]:
+    below = places[len(panels) :]
+    for axes, (name, some) in zip(below, trainings.items(), strict=False):
+        _asked(axes, name, some)
+    for axes in below[len(trainings) :]:
         axes.set_axis_off()
-    image = BytesIO()
-    figure.savefig(image, format="png", dpi=110, metadata={"Software": SOFTWARE})
-    return image.getvalue()
+    figure.savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
 
 
 def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
@@ -76,16 +76,15 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
     axes.grid(visible=True, alpha=0.25)
 
 
-def _asked(axes: Any, runs: Sequence[TrainingRun]) -> None:
-    """Stack the shares of workers among the steps of plans, over all runs named."""
+def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
+    """Stack the shares of workers among the steps of plans."""
     found = asked_shares(runs)
-    steps = [step for step, _ in found]
     workers = sorted({name for _, one in found for name in one})
-    if steps and workers:
+    if workers:
         stacked = [[one.get(name, 0.0) for _, one in found] for name in workers]
         palette = [COLOURS[at % len(COLOURS)] for at in range(len(workers))]
+        steps = [step for step, _ in found]
         axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
         axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    over = f", mean of {len(runs)} runs" if len(runs) > 1 else ""
-    axes.set_title(f"who is asked (held-out questions{over})", fontsize=10)
+    axes.set_title(drawable(f"whom {training} asks, on held-out questions"), fontsize=10)
     axes.set(xlabel="step", ylabel="share of a plan's steps", ylim=(0, 1))

@@ -24,6 +24,7 @@ from reports import stats
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
 OVER = 10
 """Steps that a reward is a mean of: one step's mean jumps with its questions."""
+UNKNOWN = "unknown"
 MOST = 2**53
 """Steps; a browser counts no further."""
 ENOUGH = 3
@@ -166,7 +167,7 @@ def _said(found: Line, *path: str) -> str:
     *tables, last = path
     for name in tables:
         found = _table(found.get(name))
-    return str(found[last]) if isinstance(found.get(last), str | int) else "unknown"
+    return str(found[last]) if isinstance(found.get(last), str | int) else UNKNOWN
 
 
 def number(line: Line, name: str) -> float | None:
@@ -272,14 +273,20 @@ def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
 def _curves(
     runs: Sequence[TrainingRun], made: Callable[[TrainingRun], tuple[CurvePoint, ...]]
 ) -> Iterator[Curve]:
-    seeds: dict[str, list[tuple[CurvePoint, ...]]] = defaultdict(list)
+    found = {run.name: made(run) for run in runs}
+    yield from (Curve(name, points) for name, points in found.items())
+    for training, some in alike(runs).items():
+        if len(some) > 1:
+            mean = _mean([found[run.name] for run in some])
+            yield Curve(f"{training}: mean of {len(some)} runs", mean, mean=True)
+
+
+def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
+    """Return the runs of each training: those of one configuration, which differ by their seed."""
+    found: dict[str, list[TrainingRun]] = defaultdict(list)
     for run in runs:
-        points = made(run)
-        seeds[run.config if run.seed != "unknown" else run.name].append(points)
-        yield Curve(run.name, points)
-    for config, found in seeds.items():
-        if len(found) > 1:
-            yield Curve(f"{config}: mean of {len(found)} runs", _mean(found), mean=True)
+        found[run.config if run.config != UNKNOWN else run.name].append(run)
+    return dict(found)
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
@@ -299,7 +306,7 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return each worker's share of the steps of held-out plans, a mean over the runs that say."""
+    """Return each worker's share of the steps of held-out plans: means, where all runs have one."""
     found: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
         for step, one in run.validations:
@@ -308,6 +315,7 @@ def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float
     return [
         (step, {name: sum(one.get(name, 0.0) for one in some) / len(some) for name in _names(some)})
         for step, some in sorted(found.items())
+        if len(some) == len(runs)
     ]
 
 

@@ -15,7 +15,12 @@ from harness.text import pluralise
 from reports import render
 from reports.report import Report
 from reports.site import comparison
+from reports.site.audit_page import audit_context
+from reports.site.index import site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from reports.site.training_page import training_context, training_data
+from reports.training_plot import write_curves
+from reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
 """Names every file of a site: what a later one may overwrite, and removes where it has none."""
@@ -37,6 +42,8 @@ class SiteOptions:
     """Whether queries are there in full; None: up to `MOST` of them."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the suites as they are here, by name: a page says where its run had another one."""
+    trainings: Sequence[Path] = ()
+    """Folders of `podium train`, for the page of trainings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,8 @@ class Site:
     @property
     def address(self) -> str:
         """The first page, for a browser."""
-        return (self.folder / "index.html").resolve().as_uri()
+        first = next(name for name in PAGES if self.folder / name in self.files)
+        return (self.folder / first).resolve().as_uri()
 
 
 def write_site(
@@ -63,8 +71,23 @@ def write_site(
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
-    contents = {**_assets(), **_downloads(report), **_pages(report, audits, wanted)}
-    return Site(out, _put(out, contents))
+    runs = training_runs(wanted.trainings)
+    contents = {**_assets(), **_downloads(report), **_pages(report, audits, runs, wanted)}
+    return Site(out, _put(out, {**contents, **_training_files(runs)}))
+
+
+def write_training_site(folders: Sequence[Path], out: Path) -> Site:
+    """Write the page of some trainings alone; UserError as `write_site`, and for no training."""
+    refuse_foreign_site(out)
+    runs = training_runs(folders)
+    contents = _rendered({"training.html": training_context(runs)}, "their folders")
+    return Site(out, _put(out, {**_assets(), **contents, **_training_files(runs)}))
+
+
+def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
+    if not runs:
+        return {}
+    return {"curve.png": partial(write_curves, runs), "data/training.js": training_data(runs)}
 
 
 def refuse_foreign_site(out: Path) -> None:
@@ -99,15 +122,24 @@ def _downloads(report: Report) -> dict[str, render.Content]:
 
 
 def _pages(
-    report: Report, audits: Mapping[Path, Audit], wanted: SiteOptions
+    report: Report,
+    audits: Mapping[Path, Audit],
+    runs: Sequence[TrainingRun],
+    wanted: SiteOptions,
 ) -> dict[str, render.Content]:
     contexts: dict[str, dict[str, Any]] = {
         "index.html": comparison.context(report, audits, wanted.versions),
+        "audit.html": audit_context(audits, tuple(site_blocks(report.shown))),
     }
+    if runs:
+        contexts["training.html"] = training_context(runs)
+    return _rendered(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}")
+
+
+def _rendered(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:
     frame = SiteFrame(
         pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
-        made=f"Made by podium {version('podium')} from the logs of "
-        f"{pluralise(len(report.system_runs), 'system run')}; it asks nothing of a network.",
+        made=f"Made by podium {version('podium')} from {made_from}; it asks nothing of a network.",
     )
     return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
 
