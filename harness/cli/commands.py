@@ -292,7 +292,7 @@ def train(add: Arguments) -> None:
     add.repeated("--set SECTION.KEY=VALUE", "change a value of the config; repeat")
     add("--plot DIR", "draw the learning curves of runs", Path, nargs="+")
     add("--release DIR", "release the median seed of runs", Path, nargs="+")
-    add("--to PATH", "where --plot draws (curve.png), --release writes", Path)
+    add("--to PATH", "where --plot draws (curve.png; a folder: a page), --release writes", Path)
     add("--untrained DIR", "with --release: where its warm start goes", Path)
     add.flag("--list", "list the shipped configs")
     add.listing()

@@ -16,8 +16,12 @@ from reports import render
 from reports.paper import paper_contents
 from reports.report import Report
 from reports.site import comparison
+from reports.site.audit_page import audit_context
 from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from reports.site.training_page import training_context, training_data
+from reports.training_plot import write_curves
+from reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
 """Names every file of a site: what a later one may overwrite, and removes where it has none."""
@@ -39,6 +43,8 @@ class SiteOptions:
     """Whether queries are there in full; None: up to `MOST` of them."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the suites as they are here, by name: a page says where its run had another one."""
+    trainings: Sequence[Path] = ()
+    """Folders of `podium train`, for the page of trainings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,8 @@ class Site:
     @property
     def address(self) -> str:
         """The first page, for a browser."""
-        return (self.folder / "index.html").resolve().as_uri()
+        first = next(name for name in PAGES if self.folder / name in self.files)
+        return (self.folder / first).resolve().as_uri()
 
 
 def write_site(
@@ -70,14 +77,33 @@ def write_site(
     contexts: dict[str, dict[str, Any]] = {
         "index.html": first | {"downloads": [*downloads]},
         "matrix.html": {"index": Index(blocks)},
+        "audit.html": audit_context(audits, blocks),
     }
+    runs = training_runs(wanted.trainings)
+    if runs:
+        contexts["training.html"] = training_context(runs)
     contents = {
         **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
         **_assets(),
         **downloads,
         **index_files(blocks),
+        **_training_files(runs),
     }
     return Site(out, _put(out, contents))
+
+
+def write_training_site(folders: Sequence[Path], out: Path) -> Site:
+    """Write the page of some trainings alone; UserError as `write_site`, and for no training."""
+    refuse_foreign_site(out)
+    runs = training_runs(folders)
+    contents = _pages({"training.html": training_context(runs)}, "their folders")
+    return Site(out, _put(out, {**_assets(), **contents, **_training_files(runs)}))
+
+
+def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
+    if not runs:
+        return {}
+    return {"curve.png": partial(write_curves, runs), "data/training.js": training_data(runs)}
 
 
 def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
