@@ -7,6 +7,7 @@ from itertools import product
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
