@@ -34,6 +34,7 @@ from harness.audit.evidence import (
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
+from harness.ledger.details import SCHEMA as QUERY
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
@@ -228,11 +229,12 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
         for files in system_runs:
             with naming_system_run(files):
                 joined = merged(gather(files, digests=True))
-                found.join(reconciled(Evidence(**vars(joined), name=_name(files))))
+                found.join(reconciled(Evidence(**vars(joined), name=task_of(files))))
     return found
 
 
-def _name(files: RunFiles) -> str:
+def task_of(files: RunFiles) -> str:
+    """Return what faults call a system run: its task, behind the folder of its logs."""
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
@@ -245,8 +247,8 @@ def _check_whole(
     def shown(run: Path) -> str:
         return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
 
-    smallest = min(system_runs, key=lambda one: (one.size, _name(one)))
-    whole.check("I13", _name(smallest), same_twice, smallest)
+    smallest = min(system_runs, key=lambda one: (one.size, task_of(one)))
+    whole.check("I13", task_of(smallest), same_twice, smallest)
     runs = runs_of(folder, system_runs)
     whole.counts["run directories"] = len(runs)
     for run in runs:
@@ -410,13 +412,16 @@ def as_json(audit: Audit) -> bytes:
     return canonical(data) + b"\n"
 
 
+SCHEMAS = (SCHEMA, QUERY)
+
+
 def is_audit(path: Path) -> bool:
-    """Say whether a file is what an audit wrote, and may be replaced by the next one."""
+    """Say whether a file is what `podium audit` wrote, and may be replaced by the next one."""
     try:
         found: object = read_json(path)
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
+    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") in SCHEMAS
 
 
 def _tokens(sums: Sums) -> dict[str, dict[str, int]]:

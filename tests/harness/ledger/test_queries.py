@@ -10,17 +10,11 @@ from inspect_ai.model import ChatMessageUser
 from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.call import Call
+from harness.ledger.details import QuestionFilter, details
 from harness.ledger.join import merged
+from harness.ledger.queries import QueryRow, answers_of, critical_path, query_rows
 from harness.ledger.runs import AnswerRecord, gather, system_runs_below
-from harness.ledger.show import (
-    QueryRow,
-    QuestionFilter,
-    answers_of,
-    critical_path,
-    details,
-    query_rows,
-    query_text,
-)
+from harness.ledger.show import brief_text, query_text
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Question
 from tests.harness.ledger.ledger_rows import answer, killed, refused, row
@@ -193,7 +187,7 @@ def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path
     assert [len(one.rows) for one in found.steps] == [1, 1]
     assert found.row.verdict == "right"
     assert found.row.usd_list == Decimal("0.0000196")
-    text = query_text(conducted, QuestionFilter("numbers/q1", "conductor-prompted"))
+    text = query_text(details(conducted, QuestionFilter("numbers/q1", "conductor-prompted")))
     for said in ("✓ right", "answer 1; target 1", "list price $0.0000196", "step 2: clerk"):
         assert said in text
     assert "reply: one [31m two\n" in text
@@ -201,13 +195,13 @@ def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path
 
 def test_a_reply_that_is_cut_ends_in_a_mark(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "x" * 101))
-    assert f"reply: {'x' * 100}…\n" in query_text(tmp_path, QuestionFilter("q1"))
+    assert f"reply: {'x' * 100}…\n" in brief_text(details(tmp_path, QuestionFilter("q1")))
     sit(tmp_path / "short", "single:sage", crew=Crew(sage=lambda heard: "y" * 100))
-    assert f"reply: {'y' * 100}\n" in query_text(tmp_path / "short", QuestionFilter("q1"))
+    assert f"reply: {'y' * 100}\n" in brief_text(details(tmp_path / "short", QuestionFilter("q1")))
 
 
 def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:
-    text = query_text(conducted, QuestionFilter("q2"))
+    text = query_text(details(conducted, QuestionFilter("q2")))
     assert text.count("numbers/q2, epoch 1: ") == 2
     assert "? unscored" in text
     assert "BoxDown" in text
@@ -228,7 +222,7 @@ def test_a_failed_attempt_that_was_made_again_is_shown_apart(tmp_path: Path) -> 
     (found,) = details(tmp_path, QuestionFilter("q2"))
     assert (found.row.verdict, found.row.calls, found.row.discarded_calls) == ("right", 2, 2)
     assert len(found.discarded) == 2
-    assert "not graded (in no figure above)" in query_text(tmp_path, QuestionFilter("q2"))
+    assert "not graded (in no figure above)" in query_text(details(tmp_path, QuestionFilter("q2")))
 
 
 class Private(Toy):
@@ -242,7 +236,7 @@ def test_of_a_withheld_exam_digests_are_shown_and_no_text(tmp_path: Path) -> Non
     logs = tmp_path / "logs"
     toy_pool(logs)
     toy_run(logs, Private(), limit=1, systems=("moa-lite",))
-    text = query_text(logs, QuestionFilter("eval-0"))
+    text = query_text(details(logs, QuestionFilter("eval-0")))
     assert "Question eval-0 is what" not in text
     assert "synthesize" not in text
     assert "reply:" not in text
