@@ -166,12 +166,11 @@ def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
 
 def _cut(value: Any, most: int | None) -> Any:
     """Return plain values with every text cut that is longer than `most` characters."""
-    if most is None:
-        return value
     if isinstance(value, str):
-        return value if len(value) <= most else {"cut": value[:most], "length": len(value)}
-    if isinstance(value, Mapping):
-        return {name: _cut(inner, most) for name, inner in cast(Mapping[str, Any], value).items()}
+        cut = most is not None and len(value) > most
+        return {"cut": value[:most], "length": len(value)} if cut else value
+    if isinstance(value, dict):
+        return {name: _cut(one, most) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        return [_cut(inner, most) for inner in cast(list[Any], value)]
+        return [_cut(one, most) for one in cast(list[Any], value)]
     return value
