@@ -54,7 +54,7 @@ Lines = Sequence[str]
 
 def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines) -> str:
     """Return the whole of table.md."""
-    parts = [MARK, "# Comparison", _prose("legend.md")]
+    parts = [MARK, "# Comparison", prose("legend.md")]
     papers = _published([row.suite for row in shown.rows])
     for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
@@ -66,21 +66,22 @@ def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(_table("Worker calls per question", "", CALLS, rows))
         parts.append(papers.get(asked[0], ""))
-    declared = systems_table(shown.rows)
+    declared, spend = systems_table(shown.rows), spend_table(system_runs)
+    workers = workers_table([system_run.facts for system_run in system_runs])
     parts += [
         papers.get("", ""),
-        f"## Terms\n\n{_prose('terms.md')}",
+        f"## Terms\n\n{prose('terms.md')}",
         _bullets("## Boxes", blocks.package_lines(shown.rows)),
         # Older logs do not say it.
         f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
-        _workers([system_run.facts for system_run in system_runs]),
-        _spend(system_runs),
+        f"## Workers\n\n{render.markdown_table(workers, left=len(workers[0]))}",
+        f"## Spend, all attempts included\n\n{render.markdown_table(spend, left=4)}",
         _bullets("## Passed over", skipped),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _prose(name: str) -> str:
+def prose(name: str) -> str:
     """Return a text beside this module, which the documentation shows, too."""
     return files("reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
@@ -146,7 +147,8 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
     return head + render.markdown_table(lines)
 
 
-def _workers(facts: Sequence[RunFacts]) -> str:
+def workers_table(facts: Sequence[RunFacts]) -> list[Sequence[str]]:
+    """Return the workers of some runs with their settings and prices, heads first."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
     seen: dict[tuple[str, str], Sequence[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
@@ -163,10 +165,11 @@ def _workers(facts: Sequence[RunFacts]) -> str:
             cells = (run.pool, f"`{name}`", f"`{worker.model}`", settings or "provider defaults")
             cutoff = worker.knowledge_cutoff if market else "none"
             seen.setdefault((run.pool_sha256, name), (*cells, rates, cutoff))
-    return "## Workers\n\n" + render.markdown_table([header, *seen.values()], left=len(header))
+    return [header, *seen.values()]
 
 
-def _spend(system_runs: Sequence[SystemRun]) -> str:
+def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
+    """Return what each system run came to, all attempts included, heads first and the sum last."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]
@@ -186,8 +189,7 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         lines.append(cells)
         spent.append((whole, totals.usd_spent))
     sums = [usd(render.usd_sum(column)) for column in zip(*spent, strict=True)]
-    lines.append(["in all", *[""] * 4, *sums, ""])
-    return "## Spend, all attempts included\n\n" + render.markdown_table(lines, left=4)
+    return [*lines, ["in all", *[""] * 4, *sums, ""]]
 
 
 def _published(suites: Sequence[str]) -> dict[str, str]:
@@ -222,7 +224,7 @@ def _sections(
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out below."""
     said = [
-        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in _block_lines(one)
+        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in block_lines(one)
     ]
     tests = [row for row in rows if row.se is not None]
     priced = [row for row in rows if row.usd_median is not None]
@@ -297,7 +299,7 @@ def _within(found: str, low: float | None, high: float | None) -> str:
     return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
 
 
-def _block_lines(block: BlockSummary) -> Iterator[str]:
+def block_lines(block: BlockSummary) -> Iterator[str]:
     """Yield what the tests of all systems, and accuracy against dollars, say of a block."""
     if q := block.cochran:
         p = f"{_p(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"

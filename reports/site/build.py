@@ -1,12 +1,33 @@
 """The order of it all: a report and its audit become pages and their data, in one folder."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import Any
 
+from harness.audit import Audit, audit
+from harness.errors import UserError
+from harness.files import read_json, refuse_unwritable
+from harness.text import pluralise
 from reports import render
 from reports.report import Report
-from reports.site.pages import ASSETS, VENDOR
+from reports.site import comparison
+from reports.site.index import index_files, site_blocks
+from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+
+LISTING, SCHEMA = "site.json", "podium-site-1"
+"""Names every file of a site: what a later one may overwrite, and removes where it has none."""
+OPTION = "--site directory"
+PAGES = {
+    "index.html": "Comparison",
+    "matrix.html": "Questions",
+    "query.html": "Query",
+    "audit.html": "Audit",
+    "training.html": "Training",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +36,8 @@ class SiteOptions:
 
     texts: bool | None = None
     """Whether queries are there in full; None: up to `MOST` of them."""
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the suites as they are here, by name: a page says where its run had another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +49,96 @@ class Site:
     notes: tuple[str, ...] = ()
     """A sentence for each thing that the site leaves out."""
 
+    @property
+    def address(self) -> str:
+        """The first page, for a browser."""
+        return (self.folder / "index.html").resolve().as_uri()
+
 
 def write_site(
     dirs: Sequence[Path], report: Report, out: Path, wanted: SiteOptions = SiteOptions()
 ) -> Site:
-    """Write the site of a report, made from the logs below `dirs`, into `out`."""
-    contents: dict[str, render.Content] = {}
-    for folder in (ASSETS, VENDOR):
-        for one in folder.iterdir():
-            if one.name.endswith((".js", ".css", ".txt")):
-                contents[f"assets/{one.name}"] = one.read_text(encoding="utf-8")
-    return Site(out, render.write_files(out, contents))
+    """Write the site of a report, made from the logs below `dirs`, into `out`.
+
+    The same logs give the same bytes. UserError as `refuse_foreign_site`, and for damaged logs.
+    """
+    refuse_foreign_site(out)
+    audits = {folder: audit(folder) for folder in dirs}
+    contents = {
+        **_pages(report, audits, wanted),
+        **_assets(),
+        **_downloads(report),
+        **index_files(tuple(site_blocks(report.shown))),
+    }
+    return Site(out, _put(out, contents))
+
+
+def refuse_foreign_site(out: Path) -> None:
+    """Raise UserError for an `out` that cannot be written, or holds files that no site of ours has.
+
+    For before anything is read or computed; nothing is made here.
+    """
+    refuse_unwritable(out, OPTION)
+    ours = {LISTING, *_listed(out)}
+    for path in sorted(out.rglob("*")):
+        # What a killed podium left half written has our name and a suffix.
+        name = path.relative_to(out).as_posix().removesuffix(".new")
+        if name not in ours and not path.is_dir():
+            raise UserError(f"{path} was not written by podium; name another {OPTION}.")
+
+
+def _assets() -> dict[str, render.Content]:
+    return {
+        f"assets/{one.name}": one.read_text(encoding="utf-8")
+        for folder in (ASSETS, VENDOR)
+        for one in folder.iterdir()
+        if one.name.endswith((".js", ".css", ".txt"))
+    }
+
+
+def _downloads(report: Report) -> dict[str, render.Content]:
+    """Return the report's own files; those that it wrote already are copied, not made again."""
+    written: dict[str, Callable[[Path], object]] = {
+        path.name: partial(shutil.copyfile, path) for path in report.files
+    }
+    return {f"downloads/{name}": one for name, one in {**report.contents, **written}.items()}
+
+
+def _pages(
+    report: Report, audits: Mapping[Path, Audit], wanted: SiteOptions
+) -> dict[str, render.Content]:
+    contexts: dict[str, dict[str, Any]] = {
+        "index.html": comparison.context(report, audits, wanted.versions),
+    }
+    frame = SiteFrame(
+        pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
+        made=f"Made by podium {version('podium')} from the logs of "
+        f"{pluralise(len(report.system_runs), 'system run')}; it asks nothing of a network.",
+    )
+    return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
+
+
+def _put(out: Path, contents: Mapping[str, render.Content]) -> tuple[Path, ...]:
+    """Write all files, and remove those of an earlier site that this one does not have."""
+    old = _listed(out)
+    render.write_files(out, {LISTING: _listing({*old, *contents})}, OPTION)
+    files = render.write_files(out, contents, OPTION)
+    for name in old - contents.keys():
+        (out / name).unlink(missing_ok=True)
+        if not any((out / name).parent.iterdir()):
+            (out / name).parent.rmdir()
+    return (*files, *render.write_files(out, {LISTING: _listing(contents)}, OPTION))
+
+
+def _listing(names: Iterable[str]) -> str:
+    return render.as_json({"schema": SCHEMA, "files": sorted(names)})
+
+
+def _listed(out: Path) -> set[str]:
+    """Return the files of the site that is there already; none where there is no site of ours."""
+    path = out / LISTING
+    data: Any = read_json(path) if path.is_file() else None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA:  # pyright: ignore[reportUnknownMemberType]
+        return set()
+    names: list[PurePosixPath] = [PurePosixPath(str(one)) for one in data["files"]]  # pyright: ignore[reportUnknownVariableType]
+    return {one.as_posix() for one in names if not one.is_absolute() and ".." not in one.parts}
