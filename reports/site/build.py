@@ -17,6 +17,7 @@ from reports.report import Report
 from reports.site import comparison
 from reports.site.index import index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from reports.site.texts import left_out, row_texts, text_files
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
 """Names every file of a site: what a later one may overwrite, and removes where it has none."""
@@ -70,7 +71,9 @@ def write_site(
         **_downloads(report),
         **index_files(tuple(site_blocks(report.shown))),
     }
-    return Site(out, _put(out, contents))
+    rows = row_texts(dirs, report, audits)
+    with text_files(rows, wanted.texts) as texts:
+        return Site(out, _put(out, {**contents, **texts}), left_out(rows, wanted.texts))
 
 
 def refuse_foreign_site(out: Path) -> None:

@@ -4,8 +4,6 @@ What a file holds is made key by key (harness/ledger/details.py): texts of suite
 published are never read, and stand as null.
 """
 
-import base64
-import gzip
 import json
 import shutil
 from collections.abc import Generator, Mapping, Sequence
@@ -21,10 +19,10 @@ from harness.audit.run import task_of
 from harness.ledger.details import Pair, QueryDetail, RunQueries, as_json, in_full, run_queries
 from harness.ledger.runs import RunFiles, system_runs_below
 from harness.parallel import LARGE, map_over_processes, without_collector
-from harness.text import pluralise
 from reports import render
 from reports.report import Report
 from reports.site.index import SHARD, site_blocks
+from reports.site.pages import data_script
 
 LONGEST = 32_000
 """Characters of a text in a file; the rest is shown by `podium view`, which reads the logs."""
@@ -82,11 +80,11 @@ def _own_faults(audit: Audit, name: str) -> tuple[InvariantVerdict, ...]:
 def text_files(
     rows: Sequence[RowTexts], wanted: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield the files of texts, by name; none where more than `MOST` queries are not `wanted`.
+    """Yield the files of texts, by name: of up to `MOST` queries, or as it is `wanted`.
 
-    They wait in a folder of their own, made by several processes, until they are written.
+    They are made by several processes, and wait in a folder of their own until they are written.
     """
-    if not are_written(rows, wanted):
+    if not _are_wanted(rows, wanted):
         yield {}
         return
     with TemporaryDirectory(prefix="podium-texts-") as scratch:
@@ -96,15 +94,18 @@ def text_files(
         yield {name: partial(shutil.move, Path(scratch, name)) for name in names}
 
 
-def are_written(rows: Sequence[RowTexts], wanted: bool | None) -> bool:
-    """Say whether a site has texts: as it is `wanted`, by default of up to `MOST` queries."""
-    return sum(len(one.places) for one in rows) <= MOST if wanted is None else wanted
+def left_out(rows: Sequence[RowTexts], wanted: bool | None) -> tuple[str, ...]:
+    """Return what a site says that has no texts; nothing of one that has them."""
+    said = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
+    return () if _are_wanted(rows, wanted) else (said,)
 
 
-def left_out(rows: Sequence[RowTexts]) -> str:
-    """Return what a site says that has no texts."""
-    queries = pluralise(sum(len(one.places) for one in rows), "question")
-    return f"The texts of {queries} asked are not here; `podium view` shows them, from the logs."
+def _are_wanted(rows: Sequence[RowTexts], wanted: bool | None) -> bool:
+    return _queries(rows) <= MOST if wanted is None else wanted
+
+
+def _queries(rows: Sequence[RowTexts]) -> int:
+    return sum(len(one.places) for one in rows)
 
 
 def _write(scratch: Path, row: RowTexts) -> list[str]:
@@ -137,9 +138,8 @@ def text_shard(one: RowTexts, number: int, most: int | None = None) -> str:
     here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
         queries[one.places[pair] - first] = _cut(_detail(one, detail), most)
-    # Every character but ASCII is escaped: halves of characters survive, and no line ends in one.
-    packed = gzip.compress(json.dumps({"queries": queries}).encode("ascii"), mtime=0)
-    return f'podium.put("{_name(one, number)}","{base64.b64encode(packed).decode("ascii")}");\n'
+    # Every character but ASCII is escaped, so that also halves of characters survive.
+    return data_script(_name(one, number), json.dumps({"queries": queries}).encode("ascii"))
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
