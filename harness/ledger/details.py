@@ -206,7 +206,8 @@ RULES = ("rule", "look")
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
     for event, turns in calls_in(sample, lambda one: (str(one.get("role")), _text(one, sample))):
         choices = (event.get("output") or NOTHING).get("choices")
-        reply = _text(choices[0]["message"], sample) if choices else None
+        came = choices and not event.get("error")
+        reply = _text(choices[0]["message"], sample) if came else None
         yield str(event.get("uuid")), CallText(tuple(turns), reply)
 
 
