@@ -281,7 +281,7 @@ def test_the_command_shows_every_prompt_and_reply_beside_its_dollars(
         assert said in whole
     assert main([*words, "--brief"]) == 0
     brief = capsys.readouterr().out
-    assert "prompt" not in brief
+    assert "prompt, user" not in brief
     assert "        reply: 1\n" in brief
 
 

@@ -48,16 +48,21 @@ def _streams(body: bytes) -> Iterator[int]:
 def files_with(folder: Path, secret: str) -> list[str]:
     """Return the files of a site in which something stands, in whatever case or packing."""
     wanted = secret.lower().encode()
-    return [
-        path.relative_to(folder).as_posix()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and (wanted in path.name.lower().encode() or any(wanted in one.lower() for one in unpacked(path)))
-    ]
+
+    def holds(path: Path) -> bool:
+        named = wanted in path.name.lower().encode()
+        return named or any(wanted in one.lower() for one in unpacked(path))
+
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [path.relative_to(folder).as_posix() for path in files if holds(path)]
+
+
+def queries_in(script: str) -> list[Any]:
+    """Return the queries of a file of texts."""
+    ((_, packed),) = PUT.findall(script.encode())
+    return json.loads(gzip.decompress(base64.b64decode(packed)))["queries"]
 
 
 def texts_in(folder: Path, row: int, number: int = 0) -> list[Any]:
-    """Return the queries of one file of texts."""
-    path = folder / "data" / "text" / str(row) / f"{number}.js"
-    ((_, packed),) = PUT.findall(path.read_bytes())
-    return json.loads(gzip.decompress(base64.b64decode(packed)))["queries"]
+    """Return the queries of one file of texts of a site."""
+    return queries_in((folder / "data" / "text" / str(row) / f"{number}.js").read_text())
