@@ -317,10 +317,11 @@ def audit(add: Arguments) -> None:
     add("dir DIR", "log directory, or one .eval file", Path)
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)
-    add("--query ID", "show this question in full instead: an id, or SUITE/ID")
+    add("--query ID", "show this question with every text instead: an id, or SUITE/ID")
     add("--system", "with --query: as this system answered it (all)")
     add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
-    add("--json FILE", "also write every fault there, as canonical JSON", Path)
+    add.flag("--brief", "with --query: only the first words of each reply")
+    add("--json FILE", "also write every fault, or the query, there, as canonical JSON", Path)
     bill = "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat"
     add.repeated("--invoice FILE", bill, Path)
     add("--project", "with --invoice: only lines of this project or workspace")

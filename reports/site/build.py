@@ -19,6 +19,7 @@ from reports.site import comparison
 from reports.site.audit_page import audit_context
 from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from reports.site.texts import left_out, row_texts, text_files
 from reports.site.training_page import training_context, training_data
 from reports.training_plot import write_curves
 from reports.training_runs import TrainingRun, training_runs
@@ -89,7 +90,9 @@ def write_site(
         **index_files(blocks),
         **_training_files(runs),
     }
-    return Site(out, _put(out, contents))
+    rows = row_texts(dirs, report, audits)
+    with text_files(rows, wanted.texts) as texts:
+        return Site(out, _put(out, {**contents, **texts}), left_out(rows, wanted.texts))
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
