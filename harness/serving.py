@@ -138,6 +138,7 @@ def uvicorn_config(application: ASGIApp, grace_s: int = 30) -> uvicorn.Config:
         application,
         loop="asyncio",
         lifespan="off",
+        ws="none",  # no endpoint of ours speaks it
         access_log=False,
         log_level="warning",
         server_header=False,

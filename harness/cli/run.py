@@ -1,4 +1,4 @@
-"""The commands that ask models and report what they said: run, report, power, demo, record."""
+"""Commands that ask models and show what they said: run, report, view, power, demo, record."""
 
 import argparse
 from collections.abc import Sequence
@@ -56,6 +56,15 @@ def report_command(args: argparse.Namespace) -> int:
         text, files = report.text, report.files
     say(text)
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
+    return 0
+
+
+def view_command(args: argparse.Namespace) -> int:
+    """Serve the pages of runs until a signal; return 0."""
+    from reports.blocks import ReportOptions
+    from reports.site.view import ViewOptions, serve_view
+
+    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
     return 0
 
 
