@@ -174,6 +174,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         Route("/data/text/{row:int}/{number:int}.js", texts),
         Route("/data/{name:path}.js", cells),
         Route("/assets/served.js", _script(f"podium.served = {served};")),
+        Route("/favicon.ico", _nothing),
         Route("/", page),
         Route("/{name:path}", page),
     ]
@@ -249,6 +250,10 @@ def _overview(path: Path) -> Json:
         return {**{name: about.get(name) for name in NAMED}, **whole, **times}
 
 
+def _nothing(_: Request) -> Response:
+    return Response(status_code=204)
+
+
 def _script(said: str) -> Callable[[Request], Response]:
     """Return an endpoint that answers with a script."""
     return lambda _: Response(f'"use strict";\n{said}\n', media_type=SCRIPT)
@@ -265,7 +270,8 @@ def _unreadable(_: Request, error: Exception) -> Response:
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
     """Return an application that only reads, with the headers of its answers."""
-    refusal = PlainTextResponse("These pages can only be read: GET or HEAD.\n", 405)
+    said = "These pages can only be read: GET or HEAD.\n"
+    refusal = PlainTextResponse(said, 405, {"Allow": "GET, HEAD"})
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         policy = inspects if scope["path"].startswith(f"/{INSPECT}") else OWN_POLICY
