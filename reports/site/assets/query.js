@@ -160,15 +160,17 @@
     ["billed", billed(call)],
   ];
 
-  function eventLink(detail, call) {
-    if (!podium.served?.inspect || !call.event || !call.sample || !call.log) return null;
-    const place = `samples/sample_uuid/${encodeURIComponent(call.sample)}/transcript`;
-    return inspectLink(call.log, `${place}?event=${encodeURIComponent(call.event)}`, "this call in Inspect View");
+  // Where a question stands in Inspect View. (Its own address by the sample's uuid forgets the event.)
+  function inspectLink(detail, log, text, place = "") {
+    if (!podium.served?.inspect || !log) return null;
+    const sample = `${encodeURIComponent(detail.question)}/${detail.epoch}`;
+    const href = `${podium.served.inspect}#/logs/${encodeURIComponent(log)}/samples/sample/${sample}${place}`;
+    return el("p", { class: "query-inspect" }, el("a", { href, target: "_blank", rel: "noopener" }, text));
   }
 
-  function inspectLink(log, place, text) {
-    const href = `${podium.served.inspect}#/logs/${encodeURIComponent(log)}/${place}`;
-    return el("a", { href, target: "_blank", rel: "noopener" }, text);
+  function eventLink(detail, call) {
+    const place = `/transcript?event=${encodeURIComponent(call.event)}`;
+    return call.event ? inspectLink(detail, call.log, "this call in Inspect View", place) : null;
   }
 
   function callBox(detail, place) {
@@ -330,12 +332,11 @@
   function systemBox({ chosen, detail, said }) {
     const name = el("h2", {}, quoted(chosen.system));
     if (!detail) return el("section", { class: "query-system" }, name, el("p", {}, said));
-    const place = `samples/sample/${encodeURIComponent(detail.question)}/${detail.epoch}`;
     return el("section", { class: "query-system" }, name,
       el("p", { class: `badge ${detail.label}` }, detail.label || "unlabelled"),
       verdict(detail),
       grade(detail),
-      podium.served?.inspect && detail.log ? el("p", {}, inspectLink(detail.log, place, "open in Inspect View")) : null,
+      inspectLink(detail, detail.log, "open in Inspect View"),
       planOf(detail),
       apart(detail, "Calls of the conductor", detail.conductor),
       steps(detail),
