@@ -59,15 +59,6 @@ def report_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def view_command(args: argparse.Namespace) -> int:
-    """Serve the pages of runs until a signal; return 0."""
-    from reports.blocks import ReportOptions
-    from reports.site.view import ViewOptions, serve_view
-
-    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
-    return 0
-
-
 PRACTICE = ("practice-choice", "practice-composed")
 """One that a single worker can answer, and one for which a worker knows and another computes."""
 SYSTEMS = """
@@ -163,4 +154,13 @@ def power_command(args: argparse.Namespace) -> int:
         else [assumed_variance(args.effect, **guess)]
     )
     say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
+    return 0
+
+
+def view_command(args: argparse.Namespace) -> int:
+    """Serve the pages of runs until a signal; return 0."""
+    from reports.blocks import ReportOptions
+    from reports.site.view import ViewOptions, serve_view
+
+    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
     return 0
