@@ -1,4 +1,4 @@
-"""A real view on a free port of this machine, in a thread; plain HTTP to it, and what a file says."""
+"""A real view on a free port of this machine, plain HTTP to it, and what a file of texts says."""
 
 import base64
 import gzip
