@@ -1,6 +1,7 @@
 """The query page in a real browser: both systems, the plan drawn, every call, and only as text."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -59,6 +60,12 @@ PLAN = planned(
 )
 
 
+def aside(work: Callable[..., Path], *arguments: Path) -> Path:
+    """Return what a function does in a thread: the browser's driver has a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work, *arguments).result()
+
+
 def built(home: Path) -> Path:
     """Sit one exam by two systems, of which one was interrupted, and by a worker who says much."""
     exam, run = OddlyNamed(), home / "run"
@@ -70,9 +77,14 @@ def built(home: Path) -> Path:
     return home
 
 
+def private_run(run: Path) -> Path:
+    sit(run, "planner", PLAN, Crew(sage=wrong), exam=Private(publishable=False))
+    return run
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("query"))
+    return aside(built, tmp_path_factory.mktemp("query"))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +128,8 @@ def test_two_systems_stand_side_by_side_with_their_verdicts(home: Path, site_pag
     assert page.locator(".query-system h2").all_inner_texts() == ["planner", "single:clerk"]
     assert page.locator(".query-verdict").all_inner_texts() == ["✓ right (1)", "✗ wrong (0)"]
     left, right = [one.bounding_box() for one in page.locator(".query-system").all()]
-    assert left and right
+    assert left
+    assert right
     assert (left["y"], left["x"] + left["width"] <= right["x"]) == (right["y"], True)
 
 
@@ -211,7 +224,7 @@ def test_a_text_that_was_cut_says_how_long_it_is_and_who_has_it(
 
 
 def test_what_attacks_is_shown_as_text(tmp_path: Path, site_page: Open) -> None:
-    run = hostile_run(tmp_path / "run")
+    run = aside(hostile_run, tmp_path / "run")
     write_site([run], report_of([run]), tmp_path / "site")
     page = site_page(pages(tmp_path))
     ours = page.locator("script").count()
@@ -229,8 +242,7 @@ def test_what_attacks_is_shown_as_text(tmp_path: Path, site_page: Open) -> None:
 def test_texts_that_may_not_be_passed_on_are_withheld_and_the_page_says_so(
     tmp_path: Path, site_page: Open
 ) -> None:
-    run = tmp_path / "run"
-    sit(run, "planner", PLAN, Crew(sage=wrong), exam=Private(publishable=False))
+    run = aside(private_run, tmp_path / "run")
     write_site([run], report_of([run]), tmp_path / "site")
     page = site_page(pages(tmp_path))
     unfold(page)
@@ -285,13 +297,14 @@ def test_inspect_view_opens_at_the_question_and_at_the_call(url: str, site_page:
 
 def test_a_page_of_somebody_else_can_run_no_data_file(url: str, chromium: Browser) -> None:
     page = chromium.new_page()
-    stolen = f'<script>podium={{put:(...it)=>{{document.title=it}}}}</script><script src="{url}/data/index.js"></script>'
-    page.route(
-        "http://evil.example/*", lambda route: route.fulfill(body=stolen, content_type="text/html")
-    )
+    script = f"{url}/data/index.js"
+    reading = "<script>podium = { put: (name) => { document.title = name; } };</script>"
+    stolen = f'{reading}<script src="{script}"></script>'
+    evil = "http://evil.example/"
+    page.route(evil, lambda route: route.fulfill(body=stolen, content_type="text/html"))
     with page.expect_event("requestfailed") as failed:
-        page.goto("http://evil.example/")
-    assert failed.value.url == f"{url}/data/index.js"
+        page.goto(evil)
+    assert failed.value.url == script
     assert page.title() == ""
     page.close()
 
