@@ -421,8 +421,9 @@
   async function sitting({ block, question, epoch }, chosen) {
     const place = block.questions.indexOf(question) * block.epochs + epoch - 1;
     const number = Math.floor(place / SHARD);
-    const absent = { chosen, detail: null, said: "Its queries are not in this folder; `podium view` on the run shows them." };
-    if (!podium.served && document.getElementById("query").dataset.texts === "none") return absent;
+    const { missing } = document.getElementById("query").dataset;
+    const absent = { chosen, detail: null, said: missing ?? "A file of this site's texts is missing; make the site again." };
+    if (missing && !podium.served) return absent; // a server makes them
     try {
       const { queries } = await podium.json(`text/${chosen.row}/${number}`);
       const detail = queries[place % SHARD] ?? null;

@@ -258,7 +258,7 @@ def test_a_site_without_texts_says_where_they_are(home: Path, site_page: Open) -
     bare, run = home / "bare", home / "run"
     write_site([run], report_of([run]), bare, SiteOptions(texts=False))
     page = site_page(bare / "query.html")
-    assert "`podium view` on the run shows them." in page.locator("#query").inner_text()
+    assert "queries are not here; `podium view` shows them." in page.locator("#query").inner_text()
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
