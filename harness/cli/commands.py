@@ -188,6 +188,17 @@ def report(add: Arguments) -> None:
     add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
 
 
+def view(add: Arguments) -> None:
+    """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
+    add.example("view runs/first --port 8000")
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add(
+        "--vs SYSTEM",
+        "hold all others against this one (best-single, else the first single worker)",
+    )
+
+
 def power(add: Arguments) -> None:
     """Say how many questions and epochs it takes to see an effect; asks no model."""
     effect = "difference to be seen, in percentage points (3)"
@@ -465,7 +476,7 @@ def sandbox(add: Arguments) -> None:
 COMMANDS = {
     declare.__name__: (declare, home)
     for home, several in (
-        ("run", (demo, run, report, power)),
+        ("run", (demo, run, report, view, power)),
         ("train", (route,)),
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),

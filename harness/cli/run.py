@@ -1,4 +1,4 @@
-"""The commands that ask models and report what they said: run, report, power, demo, record."""
+"""Commands that ask models and show what they said: run, report, view, power, demo, record."""
 
 import argparse
 from collections.abc import Sequence
@@ -181,4 +181,13 @@ def power_command(args: argparse.Namespace) -> int:
         else [assumed_variance(args.effect, **guess)]
     )
     say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
+    return 0
+
+
+def view_command(args: argparse.Namespace) -> int:
+    """Serve the pages of runs until a signal; return 0."""
+    from reports.blocks import ReportOptions
+    from reports.site.view import ViewOptions, serve_view
+
+    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
     return 0

@@ -74,15 +74,16 @@ def write_site(
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
+    rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
+    notes = left_out(rows, wanted.texts)
     first = comparison.context(report, audits, wanted.versions, blocks)
     contexts: dict[str, dict[str, Any]] = {
         "index.html": first | {"downloads": [*downloads]},
         "matrix.html": {"index": Index(blocks)},
+        "query.html": {"notes": notes},
         "audit.html": audit_context(audits, blocks),
+        **({"training.html": training_context(runs)} if runs else {}),
     }
-    runs = training_runs(wanted.trainings)
-    if runs:
-        contexts["training.html"] = training_context(runs)
     contents = {
         **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
         **_assets(),
@@ -90,9 +91,8 @@ def write_site(
         **index_files(blocks),
         **_training_files(runs),
     }
-    rows = row_texts(dirs, report, audits)
     with text_files(rows, wanted.texts) as texts:
-        return Site(out, _put(out, {**contents, **texts}), left_out(rows, wanted.texts))
+        return Site(out, _put(out, {**contents, **texts}), notes)
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
