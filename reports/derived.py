@@ -15,10 +15,12 @@ import numpy as np
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import SystemRun
 from reports import costs, intervals
+from reports.across import AcrossRow
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
 from reports.build import Pair, pair_rows, with_difference
 from reports.costs import BlockArrays, CostOfPass, block_arrays
 from reports.intervals import Difference, Values
+from reports.learning_cost import LearningCost
 from reports.render import points
 from reports.row import TableRow
 from reports.stats import Cochran, Floats, cochran_q, detectable
@@ -262,6 +264,10 @@ class Comparison:
     derived: tuple[TableRow, ...] = ()
     pairs: tuple[tuple[Pair, ...], ...] = ()
     """The rows again, block by block, each with what it is made from."""
+    across: tuple[AcrossRow, ...] = ()
+    """Systems over all suites; none where no two suites share label, pool and price book."""
+    learning: tuple[LearningCost, ...] = ()
+    """What learning cost, block by block; the reference comes first."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""

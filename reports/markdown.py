@@ -47,13 +47,16 @@ CALLS: Columns[TableRow] = (
     ("most", lambda row: UNKNOWN if row.calls_max is None else str(row.calls_max)),
     ("mean of all calls", lambda row: UNKNOWN if row.calls is None else f"{row.calls:.2f}"),
 )
-HEADER = ("system", *(head for head, _ in FIGURES))
-
 Lines = Sequence[str]
 
 
-def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines) -> str:
-    """Return the whole of table.md."""
+def markdown(
+    shown: Comparison,
+    system_runs: Sequence[SystemRun],
+    skipped: Lines,
+    chosen: Columns[TableRow] = (),
+) -> str:
+    """Return the whole of table.md; its main tables have the `chosen` columns, if there are any."""
     parts = [MARK, "# Comparison", prose("legend.md")]
     papers = _published([row.suite for row in shown.rows])
     for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
@@ -61,7 +64,7 @@ def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
         derived = [one for one in shown.derived if (one.suite, one.split) == asked]
         can_show = [f"- **{_block_words(one.rows[0], shown.rows)}**: {one.said}." for one in fields]
-        parts.append(_suite(rows, "\n".join(can_show)))
+        parts.append(_suite(rows, "\n".join(can_show), chosen or FIGURES))
         parts += _sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         parts.append(_table("Worker calls per question", "", CALLS, rows))
@@ -90,7 +93,7 @@ def _bullets(title: str, lines: Lines) -> str:
     return f"{title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
-def _suite(rows: Sequence[TableRow], can_show: str) -> str:
+def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
@@ -100,14 +103,15 @@ def _suite(rows: Sequence[TableRow], can_show: str) -> str:
     facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
-    ruler = ["---", *["---:"] * (len(HEADER) - 2), "---"]
-    lines = [render.markdown_line(one) for one in (HEADER, ruler)]
+    header = ("system", *(head for head, _ in figures))
+    ruler = ["---", *["---:"] * (len(header) - 2), "---"]
+    lines = [render.markdown_line(one) for one in (header, ruler)]
     for block in blocks.blocks_of(rows):
-        lines.append(render.markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
+        lines.append(render.markdown_line([_head(block), *[""] * (len(header) - 1)]))
         for row in block:
             said = (*row.notes.split("; "), told.get(id(row), ""))
             name = render.footnoted(f"`{row.system}`", said, notes)
-            lines.append(render.markdown_line([name, *render.cells(FIGURES, row)]))
+            lines.append(render.markdown_line([name, *render.cells(figures, row)]))
     return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), render.numbered(notes))))
 
 

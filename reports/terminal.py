@@ -39,34 +39,38 @@ FIGURES: Columns[TableRow] = (
 )
 
 
-def table_text(shown: Comparison) -> str:
-    """Return the rows block by block, no line longer than 120 characters."""
-    parts = [_block(block, shown) for block in blocks.blocks_of(shown.rows)]
+def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
+    """Return the rows block by block, no line longer than 120 characters.
+
+    Columns that somebody has `chosen` are all shown, however long the lines.
+    """
+    parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
     below = wrap(LEGEND, WIDTH) if any(row.paired_diff is not None for row in shown.rows) else []
     below += [STAR] if any(map(_is_limited, shown.rows)) else []
     parts += ["\n".join(below)] if below else []
     return "\n\n".join(parts)
 
 
-def _block(block: Sequence[TableRow], shown: Comparison) -> str:
+def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
     first, rows = block[0], shown.rows
     pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
     reference = blocks.reference_of_block(block)
     title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
-    lines = _table(block, NAME)
+    lines = _table(block, NAME, chosen or FIGURES)
     over = max(map(len, lines)) - WIDTH
-    if over > 0:  # long names give way to figures
-        lines = _table(block, max(len(_name(row)) for row in block) - over)
+    if over > 0 and not chosen:  # long names give way to figures
+        lines = _table(block, max(len(_name(row)) for row in block) - over, FIGURES)
     below = [*_each(block), *_once(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
     above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
     heads = [part for one in above for part in wrap(one, WIDTH, break_on_hyphens=False)]
-    return "\n".join(line[:WIDTH].rstrip() for line in (*heads, *lines, *below))
+    cut = None if chosen else WIDTH
+    return "\n".join(line[:cut].rstrip() for line in (*heads, *lines, *below))
 
 
-def _table(block: Sequence[TableRow], width: int) -> list[str]:
-    columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *FIGURES)
+def _table(block: Sequence[TableRow], width: int, figures: Columns[TableRow]) -> list[str]:
+    columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *figures)
     return aligned(render.tabulate(columns, block))
 
 

@@ -34,6 +34,7 @@ from harness.audit.evidence import (
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
+from harness.ledger.details import SCHEMA as QUERY
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
@@ -445,13 +446,16 @@ def as_json(audit: Audit) -> bytes:
     return canonical(data) + b"\n"
 
 
+SCHEMAS = (SCHEMA, QUERY)
+
+
 def is_audit(path: Path) -> bool:
-    """Say whether a file is what an audit wrote, and may be replaced by the next one."""
+    """Say whether a file is what `podium audit` wrote, and may be replaced by the next one."""
     try:
         found: object = read_json(path)
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
+    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") in SCHEMAS
 
 
 def _tokens(sums: Sums) -> dict[str, dict[str, int]]:

@@ -1,6 +1,6 @@
 """What the first page shows: a comparison, block by block, and all that makes it believable."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
@@ -17,8 +17,11 @@ from harness.text import pluralise
 from reports import blocks, markdown, published, render
 from reports.build import Pair, systems_table
 from reports.derived import PASS_AT, BlockSummary, GroupScore, by_group
+from reports.learning_cost import QUERIES
+from reports.render import Columns
 from reports.report import Report
 from reports.row import TableRow, block_of
+from reports.site.index import SiteBlock
 
 LABELS = {
     "live": "real calls of real models, at the prices of their day",
@@ -29,6 +32,11 @@ FIRST = ("USD/query", "tokens out", "calls", "steps", "latency s")
 """Of table.md's figures, those that stand beside accuracy and difference from the start."""
 OWN = ("accuracy %", "95 % interval", "vs reference (points)")
 """Figures that have a form of their own on the page."""
+REGRET: Columns[TableRow] = (
+    ("regret, points", lambda row: render.points(row.regret_accuracy)),
+    ("regret, USD", lambda row: render.usd_about(row.regret_usd)),
+)
+HEADS = {"latency s": "seconds"}
 FIELDS = {
     "graded/asked": "n_graded",
     "no answer": "n_unparsed",
@@ -43,6 +51,8 @@ FIELDS = {
     "latency s": "latency_s",
     "conductor s": "conductor_s",
     "knowledge cutoff": "knowledge_cutoff",
+    "regret, points": "regret_accuracy",
+    "regret, USD": "regret_usd",
 }
 """The column of table.csv that a figure is from, where it has another name there."""
 Table = Sequence[Sequence[str]]
@@ -54,20 +64,24 @@ class SiteColumn:
 
     head: str
     field: str
+    show: Callable[[TableRow], str]
     more: bool
     """Whether it is shown only when asked for."""
 
 
 COLUMNS = tuple(
-    SiteColumn(head, FIELDS.get(head, head), more)
+    SiteColumn(HEADS.get(head, head), FIELDS.get(head, head), show, more)
     for more in (False, True)
-    for head, _ in markdown.FIGURES
+    for head, show in (*markdown.FIGURES, *REGRET)
     if head not in OWN and (head in FIRST) is not more
 )
 
 
 def context(
-    report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
+    report: Report,
+    audits: Mapping[Path, Audit],
+    versions: Mapping[str, str],
+    site_blocks: Sequence[SiteBlock],
 ) -> dict[str, Any]:
     """Return what the template shows of a report, of its audits and of the suites as they are."""
     shown = report.shown
@@ -76,7 +90,10 @@ def context(
         "alerts": [*_alerts(report, audits, versions)],
         "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
         "columns": COLUMNS,
-        "blocks": [_block(report, at) for at in range(len(shown.fields))],
+        "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
+        "across": shown.across,
+        "learning": shown.learning,
+        "queries": QUERIES,
         "workers": _workers(report),
         "systems": systems_table(shown.rows),
         "boxes": blocks.package_lines(shown.rows),
@@ -86,7 +103,6 @@ def context(
         "manifests": _manifests([*audits]),
         "command": _command(report, [*audits]),
         "digest": sha256(str(report.contents["table.json"]).encode()).hexdigest(),
-        "downloads": [f"downloads/{name}" for name in report.contents],
         "legend": markdown.prose("legend.md").split("\n\n"),
         "said_of_tests": markdown.TESTS,
         "said_of_costs": markdown.COSTS,
@@ -147,18 +163,16 @@ def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
         yield f"no dollars{of}: {calls} have no price"
 
 
-def _block(report: Report, at: int) -> dict[str, Any]:
-    shown, block = report.shown, report.shown.fields[at]
-    first, rows = block.rows[0], block.rows
+def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[str, Any]:
+    shown, rows, first = report.shown, block.rows, block.rows[0]
     notes: list[str] = []
-    place = sum(len(one.rows) for one in shown.fields[:at])
     told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     lines = [
         {
             "row": row,
-            "number": place + beside,
+            "number": site_block.first + beside,
             "marks": render.note_numbers((*row.notes.split("; "), told.get(id(row), "")), notes),
-            "figures": _figures(row),
+            "figures": [column.show(row) for column in COLUMNS],
             "limited": row.uses_targets or not row.reference_allowed,
             "on_frontier": bool(block.frontier and row.system in block.frontier.on),
         }
@@ -168,11 +182,12 @@ def _block(report: Report, at: int) -> dict[str, Any]:
         "first": first,
         "summary": block,
         "title": blocks.asked_name(first),
+        "prompt": blocks.prompt_words(first.prompt),
         "facts": _facts(rows, shown.rows),
         "lines": lines,
         "notes": notes,
         "said": [*markdown.block_lines(block)],
-        "parts": [_part(name, parts) for name, parts in shown.blocks(rows)],
+        "parts": [_part(grouping, parts) for grouping, parts in shown.blocks(rows)],
         "tests": render.tabulate(markdown.TEST, [row for row in rows if row.se is not None]),
         "costs": render.tabulate(
             markdown.COST, [row for row in rows if row.usd_median is not None]
@@ -181,13 +196,9 @@ def _block(report: Report, at: int) -> dict[str, Any]:
             markdown.DERIVED_COLUMNS,
             [row for row in shown.derived if block_of(row) == block_of(first)],
         ),
+        "name": site_block.name,
         "reference": next((row for row in rows if row.verdict == "reference"), None),
     }
-
-
-def _figures(row: TableRow) -> dict[str, str]:
-    """Return the figures of a row as table.md shows them, by their heads."""
-    return {head: show(row) for head, show in markdown.FIGURES}
 
 
 def _facts(rows: Sequence[TableRow], others: Sequence[TableRow]) -> dict[str, str]:

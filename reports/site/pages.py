@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -94,11 +94,15 @@ def _across(share: float) -> str:
     return f"{4 + 112 * share:.1f}"
 
 
+def _accuracy_interval(row: TableRow) -> str:
+    return render.interval(row.ci_low, row.ci_high)
+
+
 def _difference_interval(row: TableRow) -> str:
     return render.interval(row.paired_low, row.paired_high, signed=True)
 
 
-_ENVIRONMENT.filters |= {
+_FILTERS: dict[str, Callable[..., Any]] = {
     "percent": render.percent,
     "points": render.points,
     "usd": render.usd,
@@ -107,8 +111,10 @@ _ENVIRONMENT.filters |= {
     "figure_columns": figure_columns,
     "exact": _exact,
     "across": _across,
+    "accuracy_interval": _accuracy_interval,
     "difference_interval": _difference_interval,
 }
+_ENVIRONMENT.filters.update(_FILTERS)  # pyright: ignore[reportUnknownMemberType]  # jinja's own
 
 
 def render_page(template: str, **context: Any) -> str:
