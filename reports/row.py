@@ -141,6 +141,8 @@ class TableRow:
     invalid_plan_pct: float | None = None
     invalid_plan_reason: str = ""
     conductor_s: float | None = None
+    overhead_s: float | None = None
+    """Beside `latency_s`: waiting for connections, failed tries and the machine's own work."""
 
 
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
