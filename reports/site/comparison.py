@@ -90,7 +90,7 @@ def context(
         "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
         "columns": COLUMNS,
         "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
-        "across": shown.across,
+        "across": across.across_tables(shown.across),
         "learning": shown.learning,
         "queries": learning_cost.QUERIES,
         "workers": _workers(report),
