@@ -40,7 +40,9 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
 
 def write_curves(runs: Sequence[TrainingRun], path: Path) -> None:
     """Write the curves as a PNG file; the same runs give the same bytes."""
-    panels, trainings = panels_of(runs), alike(runs)
+    panels = panels_of(runs)
+    # Of one step there is no area.
+    trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
     down = ceil((len(panels) + len(trainings)) / ACROSS)
     figure: Any = Figure(figsize=(11, 3.1 * down), layout="constrained")
     places: list[Any] = list(figure.subplots(down, ACROSS, squeeze=False).flat)
@@ -80,11 +82,10 @@ def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
     """Stack the shares of workers among the steps of plans."""
     found = asked_shares(runs)
     workers = sorted({name for _, one in found for name in one})
-    if workers:
-        stacked = [[one.get(name, 0.0) for _, one in found] for name in workers]
-        palette = [COLOURS[at % len(COLOURS)] for at in range(len(workers))]
-        steps = [step for step, _ in found]
-        axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
-        axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    stacked = [[one.get(name, 0.0) for _, one in found] for name in workers]
+    palette = [COLOURS[at % len(COLOURS)] for at in range(len(workers))]
+    steps = [step for step, _ in found]
+    axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
+    axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     axes.set_title(drawable(f"whom {training} asks, on held-out questions"), fontsize=10)
     axes.set(xlabel="step", ylabel="share of a plan's steps", ylim=(0, 1))

@@ -38,7 +38,7 @@
         Plot.areaY(banded, { x: "step", y1: "low", y2: "high", z: "run", fill: colour, fillOpacity: 0.15 }),
         Plot.line(points.filter((one) => !one.mean), { ...line, strokeWidth: 1.3 }),
         Plot.line(points.filter((one) => one.mean), { ...line, strokeWidth: 2.5 }),
-        Plot.tip(points, Plot.pointer({ x: "step", y: "value", title: (one) => said(one, unit) })),
+        Plot.tip(points, Plot.pointerX({ maxRadius: Infinity, x: "step", y: "value", title: (one) => said(one, unit) })),
       ],
     });
   }
@@ -48,7 +48,7 @@
     const stacked = Plot.stackY({ x: "step", y: "share", z: "worker", fill: colour, title });
     return Plot.plot({
       ...axes("share", width),
-      marks: [Plot.areaY(asked, stacked), Plot.tip(asked, Plot.pointer(Plot.stackY({ x: "step", y: "share", z: "worker", title })))],
+      marks: [Plot.areaY(asked, stacked), Plot.tip(asked, Plot.pointerX(Plot.stackY({ maxRadius: Infinity, x: "step", y: "share", z: "worker", title })))],
     });
   }
 
@@ -88,6 +88,7 @@
   const figures = data.panels.map((panel) =>
     figure(panel.title, (width) => drawnPanel(panel, (one) => ofRun(one.run), width)));
   for (const [training, asked] of d3.group(data.asked, (one) => one.training)) {
+    if (new Set(asked.map((one) => one.step)).size < 2) continue; // of one step there is no area
     const named = workers.filter((name) => asked.some((one) => one.worker === name));
     figures.push(figure(`whom ${training} asks, on held-out questions`,
       (width) => drawnAsked(asked, (one) => ofWorker(one.worker), width), key(named.map((one) => [one, ofWorker(one)]))));
