@@ -67,12 +67,20 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
     Arrays are (systems,) or (resamples, systems). An unknown cost or score is on no frontier and
     dominates nobody.
     """
-    lost = np.zeros(costs.shape, dtype=np.bool_)
-    for at in range(costs.shape[-1]):
-        cost, score = costs[..., at, None], scores[..., at, None]
-        as_good = (cost <= costs) & (score >= scores)
-        lost |= as_good & ((cost < costs) | (score > scores))
-    return ~lost & ~np.isnan(costs + scores)
+    unknown: NDArray[np.bool_] = np.isnan(costs + scores)
+    cost, score = np.where(unknown, np.inf, costs), np.where(unknown, -np.inf, scores)
+    order = np.lexsort((-score, cost))  # by cost; of equal cost the best first
+    cost, score = (np.take_along_axis(one, order, axis=-1) for one in (cost, score))
+    first = np.ones(cost.shape, dtype=np.bool_)
+    first[..., 1:] = cost[..., 1:] > cost[..., :-1]
+    begins = np.maximum.accumulate(np.where(first, np.arange(cost.shape[-1]), 0), axis=-1)
+    best = np.maximum.accumulate(score, axis=-1)
+    cheaper = np.take_along_axis(best, np.maximum(begins - 1, 0), axis=-1)
+    lost = (begins > 0) & (cheaper >= score)
+    lost |= np.take_along_axis(score, begins, axis=-1) > score
+    found = np.empty_like(lost)
+    np.put_along_axis(found, order, lost, axis=-1)
+    return ~found & ~unknown
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
