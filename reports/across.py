@@ -176,7 +176,8 @@ def across_markdown(rows: Sequence[AcrossRow]) -> str:
         *COLUMNS,
     )
     tables = [
-        f"**{title}**\n\n{figures_table(tabulate(columns, of))}" for title, of in across_tables(rows)
+        f"**{title}**\n\n{figures_table(tabulate(columns, of))}"
+        for title, of in across_tables(rows)
     ]
     return "\n\n".join((f"## {TITLE}", SAID, *tables)) if tables else ""
 
