@@ -178,6 +178,8 @@ def report(add: Arguments) -> None:
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
     add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
+    other = "compare with the run in this directory instead, each system with itself: against.json"
+    add("--against DIR", other, Path)
     goals = "hold what was trained, by seeds, against its targets instead"
     add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")

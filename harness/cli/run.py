@@ -44,7 +44,14 @@ def report_command(args: argparse.Namespace) -> int:
     from reports.render import report_folder
 
     out = args.out or report_folder(args.dirs[0])
-    if args.targets:
+    if args.against:
+        from reports.against import write_against
+
+        others = (args.vs, args.epochs, args.maj, args.derived, args.published, args.targets)
+        if any(others):
+            raise UserError("--against takes --out and nothing else: leave the other options out.")
+        text, files = write_against(args.dirs, args.against, out)
+    elif args.targets:
         from reports.targets import write_targets
 
         text, files = write_targets(args.dirs, out)
