@@ -138,15 +138,10 @@ def left_out(heads: Sequence[str]) -> list[str]:
     return wrapped(f"left out at this width: {', '.join(heads)}") if heads else []
 
 
-def wrapped(text: str, indent: str = "") -> list[str]:
+def wrapped(text: str) -> list[str]:
     """Return a sentence in lines that fit, no word broken."""
-    return wrap(
-        text,
-        min(width(), WIDTH),
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    room = min(width(), WIDTH)
+    return wrap(text, room, break_on_hyphens=False, break_long_words=False)
 
 
 def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:

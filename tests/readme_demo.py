@@ -1,8 +1,8 @@
 """Keep the pages' tables what the demo prints: `python tests/readme_demo.py DIR [--write]`.
 
-Without `--write` it compares and exits with 1 on a difference. docs/quickstart.md shows two
-blocks whole; README shows of one the five most accurate rows and the
-reference, in the order in which they are printed.
+Without `--write` it compares and exits with 1 on a difference. docs/quickstart.md shows two blocks
+whole; README shows of one the five most accurate rows and the reference, in the order in which they
+are printed.
 """
 
 import argparse

@@ -42,6 +42,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
+    from reports.against import write_against
     from reports.blocks import ReportOptions
     from reports.columns import LIST
     from reports.paper import write_paper
@@ -57,6 +58,12 @@ def report_command(args: argparse.Namespace) -> int:
     out = args.out or report_folder(args.dirs[0])
     if args.targets and args.site:
         raise UserError("--site shows a comparison: leave it or --targets out.")
+    if args.against:
+        others = (args.vs, args.epochs, args.maj, args.derived, args.published, args.targets)
+        if any(others):
+            raise UserError("--against takes --out and nothing else: leave the other options out.")
+        _say_written(*write_against(args.dirs, args.against, out), out)
+        return 0
     if args.targets:
         _say_written(*write_targets(args.dirs, out), out)
         return 0
