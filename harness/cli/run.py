@@ -54,20 +54,35 @@ def report_command(args: argparse.Namespace) -> int:
     if args.columns == LIST:
         say("\n".join(wrap(", ".join(COLUMNS), 80)))
         return 0
-    out = args.out or report_folder(args.dirs[0])
+    dirs, trainings = _apart(args.dirs)
+    out = args.out or report_folder(dirs[0])
     if args.targets and args.site:
         raise UserError("--site shows a comparison: leave it or --targets out.")
+    if trainings and not args.site:
+        said = "--site DIR shows it beside a comparison, `podium train --plot` alone"
+        raise UserError(f"{trainings[0]} is a training: {said}.")
     if args.targets:
-        _say_written(*write_targets(args.dirs, out), out)
+        _say_written(*write_targets(dirs, out), out)
         return 0
     if args.site:
         refuse_foreign_site(args.site, out)
     write = write_paper if args.latex else write_report
-    report = write(args.dirs, out, taken(ReportOptions, args))
+    report = write(dirs, out, taken(ReportOptions, args))
     _say_written(report.text, report.files, out)
     if args.site:
-        say_site(args.dirs, report, args.site)
+        say_site(dirs, report, args.site, trainings)
     return 0
+
+
+def _apart(named: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return directories of runs and those of trainings; UserError where there is no run."""
+    from reports.training_runs import is_training
+
+    trainings = [one for one in named if is_training(one)]
+    if len(trainings) == len(named):
+        said = "`podium train --plot DIR... --to FOLDER` shows trainings alone"
+        raise UserError(f"There is no run here: {said}.")
+    return [one for one in named if one not in trainings], trainings
 
 
 def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
@@ -75,11 +90,12 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
 
 
-def say_site(dirs: Sequence[Path], report: Any, out: Path) -> None:
+def say_site(dirs: Sequence[Path], report: Any, out: Path, trainings: Sequence[Path] = ()) -> None:
     """Write the pages of a report, and say where they begin."""
     from reports.site import SiteOptions, write_site
 
-    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions()))
+    wanted = SiteOptions(versions=suite_versions(), trainings=trainings)
+    made = write_site(dirs, report, out, wanted)
     say("\n".join((*made.notes, f"To look at: {made.address}")))
 
 
