@@ -10,8 +10,19 @@ from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
 from harness.prices import book_from_json
 from reports import blocks, published, render
+from reports.across import across_markdown
 from reports.build import paid_cell, systems_table, usd_cell
-from reports.derived import PASS_AT, BlockSummary, Comparison, GroupScore, by_group
+from reports.derived import (
+    MOST_GROUPS,
+    PASS_AT,
+    BlockSummary,
+    Comparison,
+    GroupScore,
+    by_group,
+    largest_groups,
+)
+from reports.equivalence import equivalence_words
+from reports.learning_cost import learning_markdown
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, usd, usd_about
 from reports.row import TableRow
 
@@ -67,11 +78,14 @@ def markdown(
         parts.append(_suite(rows, "\n".join(can_show), chosen or FIGURES))
         parts += _sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
+        learnt = [one for one in shown.learning if any(one.row is row for row in rows)]
+        parts.append(learning_markdown(learnt))
         parts.append(_table("Worker calls per question", "", CALLS, rows))
         parts.append(papers.get(asked[0], ""))
     declared, spend = systems_table(shown.rows), spend_table(system_runs)
     workers = workers_table([system_run.facts for system_run in system_runs])
     parts += [
+        across_markdown(shown.across),
         papers.get("", ""),
         f"## Terms\n\n{prose('terms.md')}",
         _bullets("## Boxes", blocks.package_lines(shown.rows)),
@@ -135,7 +149,8 @@ def _head(block: Sequence[TableRow]) -> str:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    groups, rows = by_group(parts)
+    kept, left_out = largest_groups(parts, MOST_GROUPS)
+    groups, rows = by_group(kept)
     lines = [("system", *groups)]
     for row, own in rows:
         label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
@@ -147,7 +162,8 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
         )
         lines.append((label, *shown))
     title = "several tries" if grouping == PASS_AT else grouping
-    head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
+    few = f" Of the questions {left_out}." if left_out else ""
+    head = f"### By {title}\n\nPercent, 95 % interval, graded questions.{few}\n\n"
     return head + render.markdown_table(lines)
 
 
@@ -232,9 +248,14 @@ def _sections(
     ]
     tests = [row for row in rows if row.se is not None]
     priced = [row for row in rows if row.usd_median is not None]
+    asked = [row for row in rows if row.equivalence_margin is not None]
+    said_equal = equivalence_words(asked[0].equivalence_margin or 0) + "." if asked else ""
+    behind = [row for row in rows if row.regret_accuracy is not None]
     return [
         _table("Differences from the reference", TESTS, TEST, tests),
+        _table("Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked),
         _table("Costs", COSTS, COST, priced),
+        _table("Regret to the oracle", REGRETS, REGRET, behind),
         _bullets("### Block by block", said),
         _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
     ]
@@ -271,6 +292,27 @@ TEST: Columns[TableRow] = (
     ("better/worse", _split),
     ("correlation", lambda row: count(row.correlation, 2)),
     ("detectable", lambda row: percent(row.min_detectable)),
+)
+EQUAL: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("difference (points)", lambda row: points(row.paired_diff)),
+    (
+        "90 % interval",
+        lambda row: interval(row.equivalence_low, row.equivalence_high, signed=True),
+    ),
+    ("p", lambda row: _p(row.p_equivalence)),
+    ("p (Holm)", lambda row: _p(row.p_equivalence_holm)),
+    ("verdict", lambda row: row.verdict),
+)
+REGRETS = (
+    "The oracle gives each question to the best of these systems. Accuracy: what it gets more, on "
+    "the questions that all were graded on. USD: what a system costs above the cheapest that is as "
+    "good, per question that it got right."
+)
+REGRET: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("accuracy (points)", lambda row: points(row.regret_accuracy)),
+    ("USD/query", lambda row: usd_about(row.regret_usd)),
 )
 COSTS = (
     "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "

@@ -178,6 +178,8 @@ def report(add: Arguments) -> None:
     add("--vs SYSTEM", reference)
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
     add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
+    same = "call systems equivalent that are shown to differ by less (not asked)"
+    add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
     goals = "hold what was trained, by seeds, against its targets instead"
     add.flag("--targets", f"{goals}: targets.md and targets.json")

@@ -84,15 +84,17 @@ def report(
     vs: str | None = None,
     epochs: int | None = None,
     maj: int | None = None,
+    equivalence: float | None = None,
     site: str | Path | None = None,
 ) -> Report:
     """Write table.md, table.csv, table.json and plot.png of logs into `out` (DIR/report).
 
-    Every system is held against `vs`; what was written stands in `files`, the tables in `text`.
-    Pages to look at are written into the folder `site`, where one is named.
+    Every system is held against `vs`, and is called equivalent where it is shown to differ by less
+    than `equivalence` (a share: 0.02 is two points). What was written stands in `files`, the tables
+    in `text`. Pages to look at are written into the folder `site`, where one is named.
     """
     places = [Path(one) for one in _several(dirs)]
-    options = ReportOptions(vs=vs, epochs=epochs, maj=maj)
+    options = ReportOptions(vs=vs, epochs=epochs, maj=maj, equivalence=equivalence)
     folder = Path(out) if out else report_folder(places[0])
     if site:
         refuse_foreign_site(Path(site), folder)

@@ -57,7 +57,9 @@ def run_queries(files: RunFiles) -> RunQueries:
     for row in rows:
         if row.question and row.scope in ("inference", "scoring"):
             groups.setdefault((row.question, row.epoch), []).append(row)
-    shown = all(one.header.shown for one in answers.values())
+    shown = all(one.header.shown for one in answers.values()) and all(
+        log.facts is None or log.facts.publishable for log in gathered.logs
+    )
     return RunQueries(files, dict(sorted(groups.items())), answers, shown)
 
 
@@ -205,9 +207,8 @@ RULES = ("rule", "look")
 
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:
     for event, turns in calls_in(sample, lambda one: (str(one.get("role")), _text(one, sample))):
-        choices = (event.get("output") or NOTHING).get("choices")
-        came = choices and not event.get("error")
-        reply = _text(choices[0]["message"], sample) if came else None
+        said: Sequence[Json] = (event.get("output") or NOTHING).get("choices") or ()
+        reply = _text(said[0]["message"], sample) if said and not event.get("error") else None
         yield str(event.get("uuid")), CallText(tuple(turns), reply)
 
 

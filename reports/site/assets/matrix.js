@@ -160,9 +160,9 @@
     }
     const said = STATES.map((name, state) => [counts[state], name]).filter(([n]) => n);
     by("counts").textContent =
-      `${grouped(questions.length)} of ${grouped(block.questions.length)} questions x ` +
+      `${block.title}: ${grouped(questions.length)} of ${grouped(block.questions.length)} questions × ` +
       `${places.length} of ${block.rows.length} systems` +
-      `${block.epochs > 1 ? ` x ${block.epochs} epochs` : ""}: ` +
+      `${block.epochs > 1 ? ` × ${block.epochs} epochs` : ""}: ` +
       `${said.map(([n, name]) => `${grouped(n)} ${name}`).join(", ") || "nothing is like that"}`;
   }
 

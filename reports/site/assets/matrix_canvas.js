@@ -22,7 +22,7 @@ const matrixCanvas = (() => {
     const room = (width - names) / Math.max(1, columns.length);
     const fits = Object.keys(SIZES).find((one) => SIZES[one] <= room) ?? "small";
     const high = SIZES[view.size || fits];
-    const part = Math.max(3, Math.floor(Math.min(Math.max(room, high), 2 * high) / parts));
+    const part = Math.max(3, Math.floor(Math.min(Math.max(room, high), 1.6 * high) / parts));
     return {
       high, part, parts, wide: part * parts, left: names, top: high < LABEL + 3 ? 24 : 132,
       across: names + columns.length * part * parts, down: shown.questions.length * high,
@@ -85,8 +85,15 @@ const matrixCanvas = (() => {
     draw.lineWidth = Math.min(w, h) < 16 ? 1.2 : 1.8;
     if (state === 4) stripes(draw, w, h, small ? 4 : 6);
     else if (small && state > 4) line(draw, state === 5 ? [[0, 0.5], [1, 0.5]] : [[0, 0], [1, 1]], w, h);
-    else if (!small) DRAWN[state]?.(draw, w, h);
+    else if (!small) shape(draw, state, w, h);
     draw.restore();
+  }
+
+  // A shape keeps its form in the middle of a tile that is wider than high.
+  function shape(draw, state, w, h) {
+    const side = Math.min(w, h);
+    draw.translate((w - side) / 2, (h - side) / 2);
+    DRAWN[state]?.(draw, side, side);
   }
 
   // All tiles in one picture: a column for each state, the second row for what filters leave out.
@@ -118,6 +125,7 @@ const matrixCanvas = (() => {
       const at = measured(drawing.shown, scroller.clientWidth);
       drawing.at = at;
       drawing.tiles = tilesOf(at.part, at.high, ratio());
+      scroller.style.height = `${Math.min(at.top + at.down + 20, 0.75 * window.innerHeight)}px`;
       spacer.style.width = `${at.across}px`;
       spacer.style.height = `${at.top + at.down}px`;
       const [w, h] = [scroller.clientWidth, scroller.clientHeight];

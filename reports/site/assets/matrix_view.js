@@ -191,7 +191,9 @@ const matrixView = (() => {
     const questions = sorted(
       block, view, places, reference, chosenQuestions(block, view, places, passes),
     );
-    const whole = chosenQuestions(block, { ...view, mode: "all", reason: "" }, places, () => true);
+    // Reasons are what to choose from, so a choice among them takes none away.
+    const mode = view.mode === "different" ? "different" : "all";
+    const whole = chosenQuestions(block, { ...view, mode }, places, () => true);
     return {
       block, view, places, reference, passes, questions,
       columns: columnsOf(block, places),

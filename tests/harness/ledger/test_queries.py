@@ -1,6 +1,8 @@
 """The reviewers' view: what one question cost each system, and one question in full."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from harness.ledger.queries import QueryRow, answers_of, critical_path, query_ro
 from harness.ledger.runs import AnswerRecord, gather, system_runs_below
 from harness.ledger.show import brief_text, query_text
 from harness.pool import Pool
-from harness.records import CONDUCTOR, Answer, Question
+from harness.records import CONDUCTOR, Answer, Grade, Question
 from tests.harness.ledger.ledger_rows import answer, killed, refused, row
 from tests.harness.runs import Crew, Exam, failing_on, number, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run
@@ -326,6 +328,37 @@ def test_texts_of_an_attempt_that_was_not_graded_are_read_from_its_own_log(tmp_p
         ((("user", "Say 2"),), "2"),
         ((("user", "Say 2"),), None),
     ]
+
+
+class Shuffled(Exam):
+    """An exam whose second epoch has its choices in another order; its grader says what decided."""
+
+    epochs = 2
+
+    def load(self, split: str = "eval") -> Sequence[Question]:
+        """Return one question."""
+        facts = {"choices": ["one", "two"], "permutation": [0, 1]}
+        return [Question("q1", "Say 1: A) one B) two", "choice", "A", metadata=facts)]
+
+    def at_epoch(self, question: Question, epoch: int) -> Question:
+        """Return it the other way round."""
+        facts = {"choices": ["two", "one"], "permutation": [1, 0]}
+        return replace(question, text="Say 1: A) two B) one", target="B", metadata=facts)
+
+    def grade(self, question: Question, reply: str, box: object = None) -> Grade:
+        """Say what decided, and how many tests passed."""
+        return Grade(0.0, "A", "", {"rule": "letter", "tests_passed": 1, "tests_total": 3})
+
+
+def test_a_query_is_shown_as_its_epoch_put_it_with_what_decided(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", exam=Shuffled(), epochs=2)
+    first, second = details(tmp_path, QuestionFilter("q1"))
+    assert (first.texts.input, first.texts.choices) == ("Say 1: A) one B) two", ("one", "two"))
+    assert (second.texts.input, second.texts.choices) == ("Say 1: A) two B) one", ("two", "one"))
+    (told,) = second.texts.calls.values()
+    assert told.prompt == (("user", "Say 1: A) two B) one"),)
+    assert (first.texts.rule, first.texts.tests) == ("letter", (1, 3))
+    assert "    rule letter\n    tests 1 of 3 passed\n" in query_text([first])
 
 
 def test_an_exam_of_another_name_with_the_same_ids_is_told_apart(tmp_path: Path) -> None:

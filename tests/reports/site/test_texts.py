@@ -10,14 +10,16 @@ from inspect_ai.model import ChatMessageUser
 
 from harness.audit import Audit, AuditFault, audit
 from harness.ledger.details import QuestionFilter, as_json, details
+from harness.ledger.logs import Json
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Grade, Question
 from harness.system import planned
 from harness.workflow import MALFORMED, Step, Workflow
 from reports.report import report_of
-from reports.site import SiteOptions, texts, write_site
+from reports.site import texts, write_site
 from reports.site.index import SHARD
 from reports.site.texts import LONGEST, RowTexts, row_texts, text_files, text_shard
+from tests.harness.audit.audited_run import edit_samples
 from tests.harness.runs import BoxDown, Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
 from tests.reports.site.hostile import ALL, CLASSICS, LINE, ODD, hostile_run
@@ -90,10 +92,9 @@ def canary_run(home: Path, *, publishable: bool) -> Path:
     return home
 
 
-def site_of(home: Path, out: Path, **options: bool | None) -> Path:
+def site_of(home: Path, out: Path) -> Path:
     """Write the site of a run and return its folder."""
-    write_site([home], report_of([home]), out, SiteOptions(**options))
-    return out
+    return write_site([home], report_of([home]), out).folder
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +150,27 @@ def test_texts_that_attack_survive_as_data_and_long_ones_are_cut(
             assert [call["reply"] for call in one["calls"]] == [ALL, ALL]
     (cut,) = [call["reply"] for call in by_system["single:sage"][9]["calls"]]
     assert cut == {"cut": LINE[:LONGEST], "length": len(LINE)}
+
+
+def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "half \ud83d"), limit=1)
+    parts: list[Json] = [
+        {"type": "reasoning", "reasoning": "thought \ud83d"},
+        {"type": "text", "text": "one"},
+        {"type": "text", "text": "two"},
+    ]
+
+    def edit(sample: Json) -> None:
+        sample["input"] += "\ud83d"
+        (event,) = [one for one in sample["events"] if one["event"] == "model"]
+        event["output"]["choices"][0]["message"]["content"] = parts
+
+    (one,) = queries_in(text_shard(rows_of(tmp_path)["single:sage"], 0))
+    assert one["calls"][0]["reply"] == "half \\ud83d"
+    edit_samples(tmp_path, edit)
+    (one,) = queries_in(text_shard(rows_of(tmp_path)["single:sage"], 0))
+    assert one["calls"][0]["reply"] == "[reasoning] thought \\ud83d\n\none\ntwo"
+    assert one["input"] == "Say 1\\ud83d"
 
 
 def test_a_server_sends_texts_of_any_length(hostile: Path) -> None:
