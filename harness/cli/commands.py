@@ -480,7 +480,8 @@ def sandbox(add: Arguments) -> None:
 COMMANDS = {
     declare.__name__: (declare, home)
     for home, several in (
-        ("run", (demo, run, report, view, power)),
+        ("run", (demo, run)),
+        ("report", (report, view, power)),
         ("train", (route,)),
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),
