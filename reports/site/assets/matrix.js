@@ -370,7 +370,10 @@
 
   function listenToCanvas() {
     let last = "";
-    const under = (event) => page.board.under(event.offsetX, event.offsetY);
+    const under = (event) => {
+      const { left, top } = by("board").getBoundingClientRect();
+      return page.board.under(event.clientX - left, event.clientY - top);
+    };
     const hear = (event) => {
       const at = under(event);
       const now = JSON.stringify(at);
@@ -378,8 +381,8 @@
       last = now;
       return at;
     };
-    by("canvas").addEventListener("pointermove", hear);
-    by("canvas").addEventListener("click", (event) => {
+    by("board").addEventListener("pointermove", hear);
+    by("board").addEventListener("click", (event) => {
       const at = hear(event);
       // A finger cannot point first: a tap says what it is, and a link beside it opens.
       if (at && event.pointerType !== "touch") location.href = hrefOf(at);
