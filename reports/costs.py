@@ -239,3 +239,30 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
         low, high = ratio[1] or (None, None)
         columns |= {"usd_ratio": ratio[0], "usd_ratio_low": low, "usd_ratio_high": high}
     return columns
+
+
+def regrets(block: BlockArrays) -> list[dict[str, Any]]:
+    """Return what each plain system of a block lacks to the oracle: the best of them per question.
+
+    Accuracy: the oracle's less its own, over the questions that all plain systems were graded on.
+    Dollars: its own less the cheapest's that is as good on the question, over those of them that it
+    got right, wholly or in part. Nothing for who looks at targets or was chosen in hindsight, and
+    none where fewer than two plain systems were graded: one alone is its own oracle.
+    """
+    graded = block.plain & ~np.isnan(block.scores).all(axis=0)
+    places = np.flatnonzero(graded)
+    scores, usd = block.scores[:, places], block.usd[:, places]
+    whole = ~np.isnan(scores).any(axis=1)
+    columns: list[dict[str, Any]] = [{} for _ in block.plain]
+    if places.size < 2 or not whole.any():
+        return columns
+    scores, usd = scores[whole], usd[whole]
+    best = scores.max(axis=1)
+    for at, place in enumerate(places.tolist()):
+        own, right = scores[:, at], scores[:, at] > 0
+        columns[place]["regret_accuracy"] = float((best - own).mean())
+        if right.any() and not np.isnan(usd[:, at]).any():
+            as_good = np.where(scores >= own[:, None] - stats.TIE, usd, np.inf)
+            cheapest = np.nanmin(as_good, axis=1)
+            columns[place]["regret_usd"] = float((usd[:, at] - cheapest)[right].mean())
+    return columns
