@@ -235,13 +235,17 @@ def enlarged(shown: Comparison, questions: int) -> tuple[SiteBlock, ...]:
 
 
 def test_a_million_cells_are_in_one_file_and_more_in_a_file_for_each_block(several: Path) -> None:
-    shown = compared(several)
-    assert Index(enlarged(shown, 125_000)).files == ("index",)
-    apart = Index(enlarged(shown, 125_001))
+    (block,) = site_blocks(compared(several))
+
+    def sized(questions: int, *, served: bool = False) -> Index:
+        return Index((replace(block, questions=("q",) * questions),), served)
+
+    assert (sized(125_000).size, sized(125_000).files) == (1_000_000, ("index",))
+    apart = sized(125_001)
     assert (apart.cells, apart.files) == ("apart", ("index", "index/numbers"))
-    beyond = enlarged(shown, 250_001)
-    assert (Index(beyond).cells, Index(beyond).files) == ("nowhere", ("index",))
-    assert Index(beyond, served=True).files == ("index", "index/numbers")
+    assert sized(250_000).cells == "apart"
+    assert (sized(250_001).cells, sized(250_001).files) == ("nowhere", ("index",))
+    assert sized(250_001, served=True).files == ("index", "index/numbers")
 
 
 def test_a_block_apart_has_its_cells_and_reasons_in_a_file_of_its_own(several: Path) -> None:
