@@ -175,7 +175,7 @@
       const click = () => change(pressed ? { mode: "all", reason: "" } : { mode, reason: one.reason });
       return podium.el("li", {}, podium.el(
         "button", { type: "button", "aria-pressed": String(pressed), click },
-        `${grouped(one.n)} × ${one.reason}`,
+        `${grouped(one.n)} × `, podium.el("bdi", {}, one.reason),
       ));
     }));
   }
@@ -265,7 +265,7 @@
       podium.el("thead", {}, podium.el("tr", { role: "row" }, ...heads.map((head) => podium.el("th", { scope: "col", role: "columnheader" }, head)))),
       podium.el("tbody", {}, ...rows.map((question) => podium.el(
         "tr", { role: "row" },
-        podium.el("th", { scope: "row", role: "rowheader" }, block.questions[question]),
+        podium.el("th", { scope: "row", role: "rowheader" }, podium.el("bdi", {}, block.questions[question])),
         ...across.map((place) => podium.el(
           "td", { role: "gridcell", tabindex: "-1", class: stateClass(question, place) }, verdict(question, place),
         )),
@@ -282,7 +282,7 @@
 
   function stateClass(question, place) {
     const state = page.shown.block.cells.state[cellAt({ question, place, epoch: 1 })];
-    return page.shown.block.epochs > 1 ? "verdict" : `verdict state-${state}`;
+    return page.shown.block.epochs > 1 ? "" : `state-${state}`;
   }
 
   function turn(to) {

@@ -4,7 +4,7 @@
 const matrixCanvas = (() => {
   const SIZES = { large: 24, medium: 14, small: 7 };
   const LABEL = 11; // px of a name
-  const TONES = ["--rule", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
+  const TONES = ["--soft", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
     "--cell-wrong", "--cell-wrong"];
 
   const INKS = ["--rule", "--cell-on-right", "--cell-on-wrong", "--cell-on-wrong",
