@@ -42,6 +42,7 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
+    from reports.against import write_against
     from reports.blocks import ReportOptions
     from reports.columns import LIST
     from reports.paper import write_paper
@@ -57,6 +58,12 @@ def report_command(args: argparse.Namespace) -> int:
     out = args.out or report_folder(args.dirs[0])
     if args.targets and args.site:
         raise UserError("--site shows a comparison: leave it or --targets out.")
+    if args.against:
+        others = (args.vs, args.epochs, args.maj, args.derived, args.published, args.targets)
+        if any(others):
+            raise UserError("--against takes --out and nothing else: leave the other options out.")
+        _say_written(*write_against(args.dirs, args.against, out), out)
+        return 0
     if args.targets:
         _say_written(*write_targets(args.dirs, out), out)
         return 0
@@ -130,7 +137,7 @@ def demo_command(args: argparse.Namespace) -> int:
     try:
         dirs.append(ran(args.out / "aime25", "aime25", systems=(), pool=RECORDED))
     except UserError as error:
-        left_out = f"{left_out} AIME25 on recorded replies did not run: {error}"
+        left_out = f"{left_out}\nAIME25 on recorded replies did not run: {error}"
     asked = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
@@ -143,17 +150,9 @@ def demo_command(args: argparse.Namespace) -> int:
 
 def _not_run(systems: Sequence[str], known: Any) -> str:
     """Return, in a sentence, what the demo leaves out."""
-    from harness.pool_config import read_pool
-    from harness.run.systems import default_systems
-
     more = len([name for name in known.systems if name not in systems])
-    suites = [one for one in known.suites if one.startswith("practice") and one not in PRACTICE]
-    able = [name for name in default_systems(known, read_pool(RECORDED)) if ":" not in name]
-    return (
-        f"Not run: {', '.join(suites)} and the public suites (`podium suites`); {more} further "
-        "systems (`podium systems`); on AIME25 all but single workers, "
-        f"{', '.join(able)}, because a recorded reply answers no other request."
-    )
+    left = len([one for one in known.suites if one not in PRACTICE])
+    return f"Not run: {left} suites (`podium suites`), {more} systems (`podium systems`)."
 
 
 def record_command(args: argparse.Namespace) -> int:
