@@ -441,18 +441,24 @@
     const index = await podium.index();
     if (index.blocks.length === 0 || index.blocks[0].rows.length === 0) return say("There is no question in these runs.", []);
     const shown = resolved(index);
+    head(index, shown);
     const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));
-    if (mine !== drawing) return;
-    const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
-    document.getElementById("query-title").replaceChildren(quoted(title));
-    document.title = `${title} · podium`;
-    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    if (mine !== drawing) return undefined;
     const details = found.map(({ detail }) => detail).filter((one) => one);
     const gone = shown.missing.map((name) => `There is no ${name} here; the first one is shown. `).join("");
-    say(gone, [
+    return say(gone, [
       ...(details.length ? [questionBox(details[0]), figures(details)] : []),
       el("div", { class: found.length > 1 ? "query-pair" : "" }, ...found.map(systemBox)),
     ]);
+  }
+
+  // What was chosen stands there at once: texts may take a moment.
+  function head(index, shown) {
+    const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
+    document.title = `${title} · podium`;
+    document.getElementById("query-title").replaceChildren(quoted(title));
+    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    document.getElementById("query-status").textContent = "Reading …";
   }
 
   function say(sentence, parts) {
