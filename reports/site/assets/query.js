@@ -378,7 +378,7 @@
   }
 
   function choice(label, options, chosen, change) {
-    return field(label, el("select", { change: (event) => change(event.target.value) },
+    return field(label, el("select", { id: `query-${label}`, change: (event) => change(event.target.value) },
       ...options.map(([value, text]) => option(value, text, chosen))));
   }
 
@@ -389,13 +389,13 @@
     if (block.questions.length <= LISTED) {
       return choice("question", block.questions.map((one) => [one, one]), question, change);
     }
-    return field("question", el("input", { value: question, change: (event) => change(event.target.value) }));
+    return field("question", el("input", { id: "query-question", value: question, change: (event) => change(event.target.value) }));
   }
 
   function neighbours({ block, question, epoch, systems }) {
     const at = block.questions.indexOf(question);
     const link = (to, text) => (block.questions[to] === undefined ? null
-      : el("a", { href: address(block, block.questions[to], epoch, systems) }, text));
+      : el("a", { id: `query-${to < at ? "previous" : "next"}`, href: address(block, block.questions[to], epoch, systems) }, text));
     return el("nav", { class: "query-neighbours", "aria-label": "Questions" },
       link(at - 1, "← previous question"), el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `), link(at + 1, "next question →"));
   }
@@ -439,6 +439,7 @@
     const mine = (drawing += 1);
     delete document.documentElement.dataset.ready;
     const index = await podium.index();
+    if (mine !== drawing) return undefined;
     if (index.blocks.length === 0 || index.blocks[0].rows.length === 0) return say("There is no question in these runs.", []);
     const shown = resolved(index);
     head(index, shown);
@@ -452,13 +453,15 @@
     ]);
   }
 
-  // What was chosen stands there at once: texts may take a moment.
+  // What was chosen stands there at once: texts may take a moment. Who chose by keyboard goes on there.
   function head(index, shown) {
+    const { id } = document.activeElement;
     const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
     document.title = `${title} · podium`;
     document.getElementById("query-title").replaceChildren(quoted(title));
     document.getElementById("query-choice").replaceChildren(...controls(index, shown));
     document.getElementById("query-status").textContent = "Reading …";
+    if (id) document.getElementById(id)?.focus();
   }
 
   function say(sentence, parts) {
