@@ -93,6 +93,8 @@ class RunFacts(BaseModel):
     suite_version: str
     data_revision: str
     dates: str
+    paper: str = ""
+    """Of the suite, by its card; empty in logs that are older than this."""
     publishable: bool
     split: str
     prompt: Prompt = OFFICIAL
@@ -241,7 +243,8 @@ def workflow_of(plan: str | None) -> Workflow | None:
     return Workflow(tuple(steps)) if steps else None
 
 
-def _without_texts(plan: str) -> str:
+def without_texts(plan: str) -> str:
+    """Return a plan without its subtasks, which may quote a question."""
     found = workflow_of(plan)
     steps = (Step(one.worker, "", one.reads) for one in found.steps) if found else ()
     return Workflow(tuple(steps)).as_json() if found else SECRET
@@ -320,7 +323,7 @@ def answered(sample: Json, header: LogHeader) -> AnswerRecord:
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else _without_texts(plan),
+        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
         plan_sha256=None if plan is None else digest,
         latency_s=solver_seconds(sample),
     )

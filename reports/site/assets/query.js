@@ -6,7 +6,7 @@
   const SHARD = 256; // queries in a file of texts
   const UNKNOWN = "unknown";
   const FOLDED = 1500; // characters from which on a text is folded
-  const FIRST = 100_000; // characters that are laid out at once: ten million take seconds
+  const CHUNK = 10_000; // characters that are laid out at once: ten million would take seconds
   const LISTED = 1000; // questions that a list can offer
   const VERDICTS = {
     right: ["✓", "right"], wrong: ["✗", "wrong"], partly: ["~", "partly right"], unscored: ["?", "unscored"],
@@ -68,18 +68,27 @@
     }
   }
 
+  // The parts of a long text; what is not in view is not laid out. A part ends at a line's end, if one
+  // is near.
+  function* chunks(text) {
+    for (let from = 0, part; from < text.length; from += part.length) {
+      part = text.slice(from, from + CHUNK);
+      if (from + part.length < text.length) {
+        const end = part.lastIndexOf("\n") + 1;
+        if (end > CHUNK / 2) part = part.slice(0, end);
+        else if (/[\ud800-\udbff]$/.test(part)) part = part.slice(0, -1); // half of a character
+      }
+      yield el("span", { class: "query-chunk" }, part);
+    }
+  }
+
   function textBox(label, value) {
     const { text, length } = whole(value);
     const box = el("pre", { class: "query-text", tabindex: "0", role: "region", "aria-label": label });
     const parts = [box];
     const tools = el("p", { class: "query-tools" });
     tools.append(el("button", { type: "button", click: (event) => copy(text, box, event.target) }, "copy"));
-    box.textContent = text.slice(0, FIRST);
-    if (text.length > FIRST) {
-      const more = el("button", { type: "button" }, `show all ${count(length)} characters`);
-      more.addEventListener("click", () => { box.textContent = text; more.remove(); });
-      tools.append(more);
-    }
+    box.append(...chunks(text));
     if (isCut(value)) {
       parts.push(el("p", { class: "muted" },
         `The first ${count(text.length)} of ${count(length)} characters; `, el("code", {}, "podium view"), " has them all."));

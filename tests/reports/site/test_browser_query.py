@@ -7,11 +7,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from harness.ledger.details import QueryDetail, QuestionFilter, details
 from playwright.sync_api import Browser, Page, expect
 
 from harness.ledger.call import shortest
+from harness.ledger.details import QueryDetail, QuestionFilter, details
 from harness.records import Question
 from harness.suite import Split
 from harness.system import planned
@@ -20,7 +19,7 @@ from reports.report import report_of
 from reports.site import SiteOptions, write_site
 from tests.harness.runs import Crew, Exam, failing_on, sit, steps, wrong
 from tests.providers.scripted import Heard
-from tests.reports.site.conftest import Look, Open
+from tests.reports.site.conftest import Look, Open, serious_faults
 from tests.reports.site.hostile import CLASSICS, hostile_run
 from tests.reports.site.viewed import viewed
 
@@ -270,8 +269,7 @@ def test_a_site_without_texts_says_where_they_are(home: Path, site_page: Open) -
 def test_nobody_is_kept_out_of_it(home: Path, site_page: Open, dark: bool) -> None:
     page = site_page(pages(home), Look(dark=dark), address=BOTH)
     unfold(page)
-    found = Axe().run(page, options={"preload": False}).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == []
+    assert serious_faults(page) == []
 
 
 def test_nothing_stands_out_at_the_side_of_a_narrow_page(home: Path, site_page: Open) -> None:
