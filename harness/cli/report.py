@@ -50,7 +50,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
-    """Return directories of runs and those of trainings; UserError for what does not go together."""
+    """Return directories of runs and of trainings; UserError for what does not go together."""
     from reports.training_runs import is_training
 
     trainings = [one for one in args.dirs if is_training(one)]
@@ -92,7 +92,8 @@ def view_command(args: argparse.Namespace) -> int:
     from reports.blocks import ReportOptions
     from reports.site.view import ViewOptions, serve_view
 
-    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
+    report = taken(ReportOptions, args)
+    serve_view(args.dirs, say, ViewOptions(args.port, report, suite_versions()))
     return 0
 
 
