@@ -25,11 +25,11 @@ def best(usd: str = "0.010", **changes: Any) -> SystemRun:
     return made_run("best-single", RIGHT, usd=usd, args=CHOSEN, **changes)
 
 
-def tried(worker: str, right: bool, usd: str = "0.5", **changes: Any) -> SystemRun:
+def tried(worker: str, right: bool, usd: str | None = "0.5", **changes: Any) -> SystemRun:
     """Return a single worker on two train questions, as a run's `selection/` has it."""
-    about = {"purpose": "selection", "split": "train", "home": "logs/selection"} | changes
-    grades = RIGHT if right else WRONG
-    return made_run(f"single:{worker}", grades, usd=usd, args={"worker": worker}, **about)
+    about: dict[str, Any] = {"purpose": "selection", "split": "train", "home": "logs/selection"}
+    grades, args = RIGHT if right else WRONG, {"worker": worker}
+    return made_run(f"single:{worker}", grades, usd=usd, args=args, **{**about, **changes})
 
 
 SELECTION = [tried("sage", True), tried("clerk", False)]
@@ -71,7 +71,7 @@ def test_a_router_breaks_even_where_its_tries_are_saved(
 ) -> None:
     args = {"learned": "learned/numbers/template-router.npz"}
     router = made_run("template-router", RIGHT, usd=usd, args=args)
-    about = {"purpose": "selection", "split": "train"}
+    about: dict[str, Any] = {"purpose": "selection", "split": "train"}
     home = "logs/tuning/numbers/template-router/1"
     rounds = made_run("template-router", graded(1.0), usd=tries, home=home, **about)
     other = made_run("trinity", graded(1.0), usd="9", home=home.replace("template-", ""), **about)
@@ -120,7 +120,7 @@ def conductor(name: str, **changes: Any) -> SystemRun:
     args = {"checkpoint": name, "sha256": checkpoint_digest(RELEASED / name)}
     (book,) = {one["price_book_sha256"] for one in trainings().values()} - {""}
     prices = {**BOOK.as_json(), "sha256": book}
-    about = {"usd": "0.0001", "args": args, "prices": prices, **changes}
+    about: dict[str, Any] = {"usd": "0.0001", "args": args, "prices": prices, **changes}
     return made_run("conductor", RIGHT, **about)
 
 
@@ -170,7 +170,7 @@ def test_trainings_are_what_the_released_logs_add_up_to() -> None:
 def test_a_report_has_it_in_table_md_and_table_json(tmp_path: Path) -> None:
     home = tmp_path / "logs"
     sit(home, "best-single", args=CHOSEN)
-    about = {"args": {"worker": "sage"}, "purpose": "selection", "split": "train"}
+    about: dict[str, Any] = {"args": {"worker": "sage"}, "purpose": "selection", "split": "train"}
     sit(home / "selection", "single:sage", **about)
     found = report(tmp_path)
     assert "### What learning cost" in found.files[0].read_text()
