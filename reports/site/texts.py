@@ -132,14 +132,13 @@ def text_shard(one: RowTexts, number: int, most: int | None = None) -> str:
     if number not in one.numbers:
         raise IndexError(number)
     first = number * SHARD
-    queries: list[Any] = [None] * min(SHARD, len(one.places) - first)
+    queries = ["null"] * min(SHARD, len(one.places) - first)
     read = _read(one.files, one.files.size)
     run = replace(read, shown=read.shown and one.shown)
     here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
-        queries[one.places[pair] - first] = _cut(_detail(one, detail), most)
-    # Every character but ASCII is escaped, so that also halves of characters survive.
-    return data_script(_name(one, number), json.dumps({"queries": queries}).encode("ascii"))
+        queries[one.places[pair] - first] = _encoded(_detail(one, detail), most)
+    return data_script(_name(one, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
@@ -164,11 +163,16 @@ def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     return {"row": one.row, **as_json(detail, one.folder), "checks": checks}
 
 
-def _cut(value: Any, most: int | None) -> Any:
+def _encoded(value: Any, most: int | None) -> str:
+    """Return JSON in ASCII, so that also halves of characters survive."""
+    text = json.dumps(value)
+    return text if most is None or len(text) <= most else json.dumps(_cut(value, most))
+
+
+def _cut(value: Any, most: int) -> Any:
     """Return plain values with every text cut that is longer than `most` characters."""
     if isinstance(value, str):
-        cut = most is not None and len(value) > most
-        return {"cut": value[:most], "length": len(value)} if cut else value
+        return value if len(value) <= most else {"cut": value[:most], "length": len(value)}
     if isinstance(value, dict):
         return {name: _cut(one, most) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
