@@ -209,6 +209,7 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
         "suite_version": suite.version,
         "data_revision": suite.data_revision,
         "dates": suite.dates,
+        "paper": suite.card.paper,
         "publishable": suite.publishable,
         "split": split,
         "prompt": prompt_of(suite),

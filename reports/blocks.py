@@ -27,6 +27,7 @@ class ReportOptions:
     derived: bool = False  # show derived rows in the terminal, too; table.md always has them
     published: bool = False  # show published figures in the terminal, too
     equivalence: float | None = None  # margin within which systems are equivalent, a share of 1
+    columns: tuple[str, ...] = ()  # of the tables, in this order; each table's usual ones if empty
 
 
 DEFAULTS = ReportOptions()

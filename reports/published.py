@@ -102,11 +102,13 @@ def _block(text: str, found: Sequence[Figure]) -> str:
 
 def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return a table that fits a terminal: no empty columns, and names as long as there is room."""
-    columns = [
-        column
-        for column in zip(*table, strict=True)
-        if {*column[1:]} != {UNKNOWN} or not column[1:]
-    ]
+    columns = told_columns(table)
     room = WIDTH - sum(2 + max(map(len, column)) for column in columns[1:])
     names = [shortened(name, room) for name in columns[0]]
     return [list(line) for line in zip(names, *columns[1:], strict=True)]
+
+
+def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the columns of a table, heads first, without those in which no source says a word."""
+    columns = zip(*table, strict=True)
+    return [one for one in columns if {*one[1:]} != {UNKNOWN} or not one[1:]]

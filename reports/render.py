@@ -199,6 +199,13 @@ def _write(path: Path, content: Content) -> None:
     path.write_text(content, encoding="utf-8")
 
 
+ENDS = 2000  # bytes of a file in which its mark is: the first or, of Parquet, the last
+
+
+def _has(content: bytes, mark: bytes) -> bool:
+    return mark in content[:ENDS] or mark in content[-ENDS:]
+
+
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
     """Raise UserError for an `out` that cannot be written, or a file there without podium's mark.
 
@@ -207,6 +214,6 @@ def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
     refuse_unwritable(out, "--out directory")
     for name, mark in marks.items():
         path = out / name
-        ours = path.is_file() and mark.encode() in path.read_bytes()[:2000]
+        ours = path.is_file() and _has(path.read_bytes(), mark.encode())
         if path.exists() and not ours:
             raise UserError(f"{path} was not written by podium; name another --out directory.")

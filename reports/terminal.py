@@ -5,7 +5,9 @@ from textwrap import wrap
 
 from harness.text import aligned
 from reports import blocks, render
-from reports.derived import Comparison, GroupScore, by_group
+from reports.across import across_text
+from reports.derived import MOST_GROUPS, SUBJECT, Comparison, GroupScore, by_group, largest_groups
+from reports.equivalence import equivalence_words
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
 from reports.row import TableRow
 
@@ -16,6 +18,7 @@ LEGEND = (
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
+FEWEST = 10  # questions of a subject: shares of fewer say nothing at a glance
 DERIVED = 64  # of a derived row's name, which names its suite and its worker, too
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
@@ -39,34 +42,40 @@ FIGURES: Columns[TableRow] = (
 )
 
 
-def table_text(shown: Comparison) -> str:
-    """Return the rows block by block, no line longer than 120 characters."""
-    parts = [_block(block, shown) for block in blocks.blocks_of(shown.rows)]
+def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
+    """Return the rows block by block, no line longer than 120 characters.
+
+    Columns that somebody has `chosen` are all shown, however long the lines.
+    """
+    parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
     below = wrap(LEGEND, WIDTH) if any(row.paired_diff is not None for row in shown.rows) else []
+    margins = {row.equivalence_margin for row in shown.rows} - {None}
+    below += [line for one in margins if one for line in wrap(equivalence_words(one), WIDTH)]
     below += [STAR] if any(map(_is_limited, shown.rows)) else []
     parts += ["\n".join(below)] if below else []
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, (*parts, across_text(shown.across, WIDTH))))
 
 
-def _block(block: Sequence[TableRow], shown: Comparison) -> str:
+def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
     first, rows = block[0], shown.rows
     pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
     reference = blocks.reference_of_block(block)
     title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
-    lines = _table(block, NAME)
+    lines = _table(block, NAME, chosen or FIGURES)
     over = max(map(len, lines)) - WIDTH
-    if over > 0:  # long names give way to figures
-        lines = _table(block, max(len(_name(row)) for row in block) - over)
+    if over > 0 and not chosen:  # long names give way to figures
+        lines = _table(block, max(len(_name(row)) for row in block) - over, FIGURES)
     below = [*_each(block), *_once(block)]
     for grouping, parts in shown.blocks(block):
         below += _parts(grouping, parts)
     above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
     heads = [part for one in above for part in wrap(one, WIDTH, break_on_hyphens=False)]
-    return "\n".join(line[:WIDTH].rstrip() for line in (*heads, *lines, *below))
+    cut = None if chosen else WIDTH
+    return "\n".join(line[:cut].rstrip() for line in (*heads, *lines, *below))
 
 
-def _table(block: Sequence[TableRow], width: int) -> list[str]:
-    columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *FIGURES)
+def _table(block: Sequence[TableRow], width: int, figures: Columns[TableRow]) -> list[str]:
+    columns: Columns[TableRow] = (("system", lambda row: _name(row, width)), *figures)
     return aligned(render.tabulate(columns, block))
 
 
@@ -124,6 +133,21 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
+    """Return a table of as many groups as have room, those with most questions."""
+    most = max(part.n for part in parts)
+    if grouping == SUBJECT and most < FEWEST:
+        return [f"{grouping}: see table.md, none has more than {most} questions"]
+    lines: list[str] = []
+    for groups in range(MOST_GROUPS, 0, -1):
+        kept, left_out = largest_groups(parts, groups)
+        lines = _group_lines(grouping, kept)
+        lines += [f"{grouping}: {left_out}"] if left_out else []
+        if max(map(len, lines)) <= WIDTH:
+            break
+    return lines
+
+
+def _group_lines(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
     groups, rows = by_group(parts)
     sizes = (max(part.n for part in parts if part.group == group) for group in groups)
     heads = (f"{group} (n={size})" for group, size in zip(groups, sizes, strict=True))

@@ -1,12 +1,13 @@
-"""The commands that ask models and report what they said: run, report, power, demo, record."""
+"""Commands that ask models and show what they said: run, report, view, power, demo, record."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
-from harness.cli.catalogue import controls, whole_catalogue
+from harness.cli.catalogue import controls, suite_versions, whole_catalogue
 from harness.cli.commands import taken
 from harness.errors import UserError, WorkerError
 from harness.files import refuse_unwritable
@@ -41,22 +42,45 @@ def run_command(args: argparse.Namespace) -> int:
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
+    from reports.blocks import ReportOptions
+    from reports.columns import LIST
+    from reports.paper import write_paper
     from reports.render import report_folder
+    from reports.report import write_report
+    from reports.row import COLUMNS
+    from reports.site import refuse_foreign_site
+    from reports.targets import write_targets
 
+    if args.columns == LIST:
+        say("\n".join(wrap(", ".join(COLUMNS), 80)))
+        return 0
     out = args.out or report_folder(args.dirs[0])
+    if args.targets and args.site:
+        raise UserError("--site shows a comparison: leave it or --targets out.")
     if args.targets:
-        from reports.targets import write_targets
+        _say_written(*write_targets(args.dirs, out), out)
+        return 0
+    if args.site:
+        refuse_foreign_site(args.site, out)
+    write = write_paper if args.latex else write_report
+    report = write(args.dirs, out, taken(ReportOptions, args))
+    _say_written(report.text, report.files, out)
+    if args.site:
+        say_site(args.dirs, report, args.site)
+    return 0
 
-        text, files = write_targets(args.dirs, out)
-    else:
-        from reports.blocks import ReportOptions
-        from reports.report import write_report
 
-        report = write_report(args.dirs, out, taken(ReportOptions, args))
-        text, files = report.text, report.files
+def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
     say(text)
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
-    return 0
+
+
+def say_site(dirs: Sequence[Path], report: Any, out: Path) -> None:
+    """Write the pages of a report, and say where they begin."""
+    from reports.site import SiteOptions, write_site
+
+    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions()))
+    say("\n".join((*made.notes, f"To look at: {made.address}")))
 
 
 PRACTICE = ("practice-choice", "practice-composed")
@@ -82,8 +106,10 @@ def demo_command(args: argparse.Namespace) -> int:
     from harness.run.run import run
     from harness.run.systems import moved_graders, why_unfit
     from reports.report import report_of, write_report
+    from reports.site import refuse_foreign_site
 
     refuse_unwritable(args.out, "--out")
+    refuse_foreign_site(args.out / "site")
     known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
     spec = read_pool("rehearsal")
     systems = [
@@ -109,8 +135,9 @@ def demo_command(args: argparse.Namespace) -> int:
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
     say(left_out)
-    files = write_report(dirs, args.out / "report").files
-    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
+    report = write_report(dirs, args.out / "report")
+    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in report.files)}")
+    say_site(dirs, report, args.out / "site")
     return 0
 
 
@@ -154,4 +181,13 @@ def power_command(args: argparse.Namespace) -> int:
         else [assumed_variance(args.effect, **guess)]
     )
     say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
+    return 0
+
+
+def view_command(args: argparse.Namespace) -> int:
+    """Serve the pages of runs until a signal; return 0."""
+    from reports.blocks import ReportOptions
+    from reports.site.view import ViewOptions, serve_view
+
+    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
     return 0

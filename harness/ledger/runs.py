@@ -93,6 +93,8 @@ class RunFacts(BaseModel):
     suite_version: str
     data_revision: str
     dates: str
+    paper: str = ""
+    """Of the suite, by its card; empty in logs that are older than this."""
     publishable: bool
     split: str
     prompt: Prompt = OFFICIAL

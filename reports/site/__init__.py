@@ -4,6 +4,6 @@ Read `build` (the order of it all), `index` (what a cell of the matrix is), `tex
 full), `comparison` and `audit_page` (what a template shows), `view` (the same, served).
 """
 
-from reports.site.build import Site, SiteOptions, write_site
+from reports.site.build import Site, SiteOptions, refuse_foreign_site, write_site
 
-__all__ = ["Site", "SiteOptions", "write_site"]
+__all__ = ["Site", "SiteOptions", "refuse_foreign_site", "write_site"]

@@ -6,18 +6,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, cast
 
-from harness.audit import Audit, audit
+from harness.audit import audit
 from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
+from reports.paper import paper_contents
 from reports.report import Report
 from reports.site import comparison
-from reports.site.index import index_files, site_blocks
+from reports.site.audit_page import audit_context
+from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
 from reports.site.texts import left_out, row_texts, text_files
+from reports.site.training_page import training_context, training_data
+from reports.training_plot import write_curves
+from reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
 """Names every file of a site: what a later one may overwrite, and removes where it has none."""
@@ -39,6 +44,8 @@ class SiteOptions:
     """Whether queries are there in full; None: up to `MOST` of them."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the suites as they are here, by name: a page says where its run had another one."""
+    trainings: Sequence[Path] = ()
+    """Folders of `podium train`, for the page of trainings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,8 @@ class Site:
     @property
     def address(self) -> str:
         """The first page, for a browser."""
-        return (self.folder / "index.html").resolve().as_uri()
+        first = next(name for name in PAGES if self.folder / name in self.files)
+        return (self.folder / first).resolve().as_uri()
 
 
 def write_site(
@@ -65,23 +73,50 @@ def write_site(
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
-    contents = {
-        **_pages(report, audits, wanted),
-        **_assets(),
-        **_downloads(report),
-        **index_files(tuple(site_blocks(report.shown))),
+    blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
+    rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
+    notes = left_out(rows, wanted.texts)
+    first = comparison.context(report, audits, wanted.versions, blocks)
+    contexts: dict[str, dict[str, Any]] = {
+        "index.html": first | {"downloads": [*downloads]},
+        "matrix.html": {"index": Index(blocks)},
+        "query.html": {"notes": notes},
+        "audit.html": audit_context(audits, blocks),
+        **({"training.html": training_context(runs)} if runs else {}),
     }
-    rows = row_texts(dirs, report, audits)
+    contents = {
+        **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
+        **_assets(),
+        **downloads,
+        **index_files(blocks),
+        **_training_files(runs),
+    }
     with text_files(rows, wanted.texts) as texts:
-        return Site(out, _put(out, {**contents, **texts}), left_out(rows, wanted.texts))
+        return Site(out, _put(out, {**contents, **texts}), notes)
 
 
-def refuse_foreign_site(out: Path) -> None:
+def write_training_site(folders: Sequence[Path], out: Path) -> Site:
+    """Write the page of some trainings alone; UserError as `write_site`, and for no training."""
+    refuse_foreign_site(out)
+    runs = training_runs(folders)
+    contents = _pages({"training.html": training_context(runs)}, "their folders")
+    return Site(out, _put(out, {**_assets(), **contents, **_training_files(runs)}))
+
+
+def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
+    if not runs:
+        return {}
+    return {"curve.png": partial(write_curves, runs), "data/training.js": training_data(runs)}
+
+
+def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
     """Raise UserError for an `out` that cannot be written, or holds files that no site of ours has.
 
-    For before anything is read or computed; nothing is made here.
+    `report` is where the report's own files go. For before anything is read or computed.
     """
     refuse_unwritable(out, OPTION)
+    if report and report.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"{report} would lie in the {OPTION} {out}; name another --out directory.")
     ours = {LISTING, *_listed(out)}
     for path in sorted(out.rglob("*")):
         # What a killed podium left half written has our name and a suffix.
@@ -100,23 +135,18 @@ def _assets() -> dict[str, render.Content]:
 
 
 def _downloads(report: Report) -> dict[str, render.Content]:
-    """Return the report's own files; those that it wrote already are copied, not made again."""
+    """Return a report's files and a paper's; those that are written already are copied."""
     written: dict[str, Callable[[Path], object]] = {
         path.name: partial(shutil.copyfile, path) for path in report.files
     }
-    return {f"downloads/{name}": one for name, one in {**report.contents, **written}.items()}
+    every = {**report.contents, **paper_contents(report), **written}
+    return {f"downloads/{name}": one for name, one in every.items()}
 
 
-def _pages(
-    report: Report, audits: Mapping[Path, Audit], wanted: SiteOptions
-) -> dict[str, render.Content]:
-    contexts: dict[str, dict[str, Any]] = {
-        "index.html": comparison.context(report, audits, wanted.versions),
-    }
+def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:
     frame = SiteFrame(
         pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
-        made=f"Made by podium {version('podium')} from the logs of "
-        f"{pluralise(len(report.system_runs), 'system run')}; it asks nothing of a network.",
+        made=f"Made by podium {version('podium')} from {made_from}. It asks nothing of a network.",
     )
     return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
 
@@ -141,7 +171,8 @@ def _listed(out: Path) -> set[str]:
     """Return the files of the site that is there already; none where there is no site of ours."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:  # pyright: ignore[reportUnknownMemberType]
+    found = cast(dict[str, Any], data) if isinstance(data, dict) else {}
+    if found.get("schema") != SCHEMA:
         return set()
-    names: list[PurePosixPath] = [PurePosixPath(str(one)) for one in data["files"]]  # pyright: ignore[reportUnknownVariableType]
+    names = [PurePosixPath(str(one)) for one in found["files"]]
     return {one.as_posix() for one in names if not one.is_absolute() and ".." not in one.parts}

@@ -21,7 +21,7 @@ from reports.learning_cost import QUERIES
 from reports.render import Columns
 from reports.report import Report
 from reports.row import TableRow, block_of
-from reports.site.index import site_blocks
+from reports.site.index import SiteBlock
 
 LABELS = {
     "live": "real calls of real models, at the prices of their day",
@@ -78,7 +78,10 @@ COLUMNS = tuple(
 
 
 def context(
-    report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
+    report: Report,
+    audits: Mapping[Path, Audit],
+    versions: Mapping[str, str],
+    site_blocks: Sequence[SiteBlock],
 ) -> dict[str, Any]:
     """Return what the template shows of a report, of its audits and of the suites as they are."""
     shown = report.shown
@@ -87,7 +90,7 @@ def context(
         "alerts": [*_alerts(report, audits, versions)],
         "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
         "columns": COLUMNS,
-        "blocks": [_block(report, at, one.name) for at, one in enumerate(site_blocks(shown))],
+        "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
         "across": shown.across,
         "learning": shown.learning,
         "queries": QUERIES,
@@ -100,7 +103,6 @@ def context(
         "manifests": _manifests([*audits]),
         "command": _command(report, [*audits]),
         "digest": sha256(str(report.contents["table.json"]).encode()).hexdigest(),
-        "downloads": [f"downloads/{name}" for name in report.contents],
         "legend": markdown.prose("legend.md").split("\n\n"),
         "said_of_tests": markdown.TESTS,
         "said_of_costs": markdown.COSTS,
@@ -161,16 +163,14 @@ def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
         yield f"no dollars{of}: {calls} have no price"
 
 
-def _block(report: Report, at: int, name: str) -> dict[str, Any]:
-    shown, block = report.shown, report.shown.fields[at]
-    first, rows = block.rows[0], block.rows
+def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[str, Any]:
+    shown, rows, first = report.shown, block.rows, block.rows[0]
     notes: list[str] = []
-    place = sum(len(one.rows) for one in shown.fields[:at])
     told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     lines = [
         {
             "row": row,
-            "number": place + beside,
+            "number": site_block.first + beside,
             "marks": render.note_numbers((*row.notes.split("; "), told.get(id(row), "")), notes),
             "figures": [column.show(row) for column in COLUMNS],
             "limited": row.uses_targets or not row.reference_allowed,
@@ -196,7 +196,7 @@ def _block(report: Report, at: int, name: str) -> dict[str, Any]:
             markdown.DERIVED_COLUMNS,
             [row for row in shown.derived if block_of(row) == block_of(first)],
         ),
-        "name": name,
+        "name": site_block.name,
         "reference": next((row for row in rows if row.verdict == "reference"), None),
     }
 

@@ -121,11 +121,16 @@ class Index:
     """A server makes a block's cells when somebody looks at it; there are never too many."""
 
     @property
+    def size(self) -> int:
+        """Cells of all blocks."""
+        return sum(block.size for block in self.blocks)
+
+    @property
     def cells(self) -> str:
         """Say where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
-        size = sum(block.size for block in self.blocks)
-        apart = self.served or size <= MOST
-        return "here" if size <= ONE_FILE else "apart" if apart else "nowhere"
+        if self.size <= ONE_FILE:
+            return "here"
+        return "apart" if self.served or self.size <= MOST else "nowhere"
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -102,7 +102,7 @@ def _difference_interval(row: TableRow) -> str:
     return render.interval(row.paired_low, row.paired_high, signed=True)
 
 
-_ENVIRONMENT.filters |= {
+_FILTERS: dict[str, Callable[..., Any]] = {
     "percent": render.percent,
     "points": render.points,
     "usd": render.usd,
@@ -114,6 +114,7 @@ _ENVIRONMENT.filters |= {
     "accuracy_interval": _accuracy_interval,
     "difference_interval": _difference_interval,
 }
+_ENVIRONMENT.filters.update(_FILTERS)  # pyright: ignore[reportUnknownMemberType]  # jinja's own
 
 
 def render_page(template: str, **context: Any) -> str:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from harness.audit import Audit, InvariantVerdict
-from harness.audit.run import task_of
+from harness.audit.run import system_run_name
 from harness.ledger.details import Pair, QueryDetail, RunQueries, as_json, in_full, run_queries
 from harness.ledger.runs import RunFiles, system_runs_below
 from harness.parallel import LARGE, map_over_processes, without_collector
@@ -63,7 +63,9 @@ def row_texts(
         places = block.places()
         for at, (_, system_run) in enumerate(block.pairs, block.first):
             folder, files = by_log[system_run.paths[0].resolve()]
-            verdicts = _own_faults(audits[folder], task_of(files)) if folder in audits else ()
+            verdicts = (
+                _own_faults(audits[folder], system_run_name(files)) if folder in audits else ()
+            )
             files = replace(files, logs=system_run.paths)
             made.append(RowTexts(at, folder, files, places, block.shown, verdicts))
     return tuple(made)

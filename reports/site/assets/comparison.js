@@ -4,7 +4,7 @@
 // counts of questions.
 (() => {
   const NAMED = 7;
-  const WIDTH = 960;
+  const WIDEST = 960;
   const HEIGHT = 420;
   const DECADE = 10;  // a range wider than this is drawn on a logarithmic axis
 
@@ -79,9 +79,11 @@
     return found;
   }
 
-  async function blockOf(at) {
-    const index = await podium.index();
-    return index.blocks[at];
+  async function blockOf(name) {
+    const index = await podium.index(name);
+    const block = index.blocks.find((one) => one.name === name);
+    if (!block.cells) throw new Error("these are too many answers for a page that opens from a disk");
+    return block;
   }
 
   function fillCounts(table, block, reference, at) {
@@ -91,11 +93,13 @@
       const cell = row.cells[at];
       if (number === reference) {
         cell.textContent = "reference";
+        cell.dataset.counted = "reference";
         cell.dataset.value = "";
         continue;
       }
       const { won, lost, tied } = counted(block, places.get(number), places.get(reference));
       cell.textContent = `${won} / ${lost} / ${tied}`;
+      cell.dataset.counted = String(reference);
       cell.dataset.value = won - lost;
     }
   }
@@ -108,13 +112,13 @@
     const at = fieldsOf(table).get("verdict") + 1;
     table.tHead.rows[0].cells[at].before(head);
     for (const row of table.tBodies[0].rows) {
-      row.cells[at].before(podium.el("td", { class: "num", hidden: true, "data-value": "" }));
+      row.cells[at].before(podium.el("td", { class: "num", hidden: true, "data-counted": "" }));
     }
     async function choose(event) {
       const chosen = event.target.value;
       const cells = [head, ...[...table.tBodies[0].rows].map((row) => row.cells[at])];
       try {
-        if (chosen !== "") fillCounts(table, await blockOf(place), Number(chosen), at);
+        if (chosen !== "") fillCounts(table, await blockOf(section.dataset.name), Number(chosen), at);
         for (const cell of cells) cell.hidden = chosen === "";
         said.textContent = chosen === "" ? "" : "Questions counted; no test, no verdict.";
       } catch (error) {
@@ -153,11 +157,11 @@
     }).filter((one) => !Number.isNaN(one.accuracy));
   }
 
-  // The frontier, the reference and the most accurate get their names; the rest is grey.
-  function named(points) {
+  // The reference, the frontier and the most accurate get their names; the rest is grey.
+  function named(points, most) {
     const rank = (one) => (one.reference ? 0 : one.frontier ? 1 : 2);
     const sorted = [...points].sort((a, b) => rank(a) - rank(b) || b.accuracy - a.accuracy);
-    return new Set(sorted.slice(0, NAMED));
+    return new Set(sorted.slice(0, most));
   }
 
   // 0.001 and not "1m", which a scale of this kind would print.
@@ -196,9 +200,9 @@
     ];
   }
 
-  function drawnPlot(points, x, names) {
+  function drawnPlot(points, x, names, width) {
     return Plot.plot({
-      width: WIDTH, height: HEIGHT, marginTop: 24, marginLeft: 44, marginRight: 24, marginBottom: 44, className: "drawn",
+      width, height: HEIGHT, marginTop: 24, marginLeft: 44, marginRight: 24, marginBottom: 44, className: "drawn",
       x: {
         ...scaleOf(points.map((one) => one[x])), tickFormat: plain, labelAnchor: "center", labelArrow: "none",
         label: x === "usd" ? "US dollars a query, at list price" : "output tokens a query (no worker here has a price)",
@@ -213,14 +217,14 @@
     one.x < other.x + other.w && other.x < one.x + one.w && one.y < other.y + other.h && other.y < one.y + one.h;
 
   // A name stands where it hides no other and no point: right, left, above or below its own.
-  function placed(spots, dots) {
+  function placed(spots, dots, width) {
     const taken = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
     return spots.map((spot) => {
       const w = 6.6 * spot.text.length;
       const at = (x, y) => ({ x, y, w, h: 15 });
       const { x, y } = spot;
       const around = [0, -12, 12, -24, 24].flatMap((dy) => [at(x + 9, y - 7 + dy), at(x - 9 - w, y - 7 + dy)]);
-      const fits = (box) => box.x >= 44 && box.x + w <= WIDTH && box.y > 0 && box.y < HEIGHT - 50;
+      const fits = (box) => box.x >= 44 && box.x + w <= width && box.y > 0 && box.y < HEIGHT - 50;
       const free = around.find((box) => fits(box) && !taken.some((one) => overlap(one, box)));
       const box = free ?? around.find(fits) ?? around[0];
       taken.push(box);
@@ -228,10 +232,10 @@
     });
   }
 
-  function addNames(svg, points, names, x, y) {
+  function addNames(svg, points, names, [x, y]) {
     const dots = points.map((one) => ({ x: x(one), y: y(one) }));
     const spots = [...names].map((one) => ({ x: x(one), y: y(one), text: one.system }));
-    d3.select(svg).append("g").selectAll("text").data(placed(spots, dots)).join("text")
+    d3.select(svg).append("g").selectAll("text").data(placed(spots, dots, svg.width.baseVal.value)).join("text")
       .attr("class", "named").attr("text-anchor", "start").attr("x", ({ box }) => box.x).attr("y", ({ box }) => box.y + 11)
       .text(({ text }) => text);
   }
@@ -278,23 +282,30 @@
   function draw(section, table) {
     const all = pointsOf(table);
     const x = all.some((one) => one.usd > 0) ? "usd" : "tokens";
-    const points = all.filter((one) => one[x] > 0);
+    const there = all.filter((one) => one[x] > 0);
+    if (there.length < 2) return;
     const figure = section.querySelector(".plot");
-    if (points.length < 2) return;
-    const names = named(points);
-    const plot = drawnPlot(points, x, names);
+    figure.hidden = false;
+    const width = Math.min(WIDEST, figure.clientWidth);
+    const names = named(there, width < 500 ? 3 : NAMED);
+    const points = d3.sort(there, (one) => names.has(one));  // what is named is drawn last, on top
+    const plot = drawnPlot(points, x, names, width);
     const svg = cleaned(plot);
     const [across, up] = [plot.scale("x"), plot.scale("y")];
-    addNames(svg, points, names, (one) => across.apply(one[x]), (one) => up.apply(one.accuracy));
+    addNames(svg, points, names, [(one) => across.apply(one[x]), (one) => up.apply(one.accuracy)]);
     svg.setAttribute("role", "group");
     svg.setAttribute("aria-label", `Accuracy against ${x === "usd" ? "dollars" : "tokens"}; the table above has the figures`);
-    const left = all.length - points.length;
-    const said = "Lines are 95 % intervals; the steps join the systems that none beats in both; ◆ and the dotted line are the reference."
-      + (points.some((one) => one.limited) ? " Hollow: it looks at targets, or was chosen in hindsight." : "")
-      + (left ? ` Not drawn, for want of a price: ${left}.` : "");
-    figure.append(svg, podium.el("figcaption", {}, said));
+    figure.append(svg, podium.el("figcaption", {}, captionOf(points, all.length - points.length)));
     addTips(figure, svg, points);
-    figure.hidden = false;
+  }
+
+  function captionOf(points, left) {
+    const limited = points.some((one) => one.limited);
+    return [
+      "Lines are 95 % intervals; the steps join the systems that none beats in both; ◆ and the dotted line are the reference.",
+      limited && "Hollow: it looks at targets, or was chosen in hindsight.",
+      left && `Not drawn, for want of a price: ${left}.`,
+    ].filter(Boolean).join(" ");
   }
 
   document.querySelectorAll(".block").forEach((section, place) => {

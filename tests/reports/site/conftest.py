@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -48,6 +49,13 @@ class Watch:
 
 
 Open = Callable[..., Page]
+
+
+def serious_faults(page: Page) -> list[str]:
+    """Return what keeps people from reading a page, by axe-core's judgement."""
+    # It would fetch style sheets, which our policy refuses.
+    found = Axe().run(page, options={"preload": False}).response["violations"]
+    return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
 
 @pytest.fixture(scope="session")
