@@ -167,8 +167,7 @@ def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
 
 def _encoded(value: Any, most: int | None) -> str:
     """Return JSON in ASCII, so that also halves of characters survive."""
-    text = json.dumps(value)
-    return text if most is None or len(text) <= most else json.dumps(_cut(value, most))
+    return json.dumps(value if most is None else _cut(value, most))
 
 
 def _cut(value: Any, most: int) -> Any:
