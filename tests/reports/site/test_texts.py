@@ -9,6 +9,7 @@ import pytest
 from inspect_ai.model import ChatMessageUser
 
 from harness.audit import Audit, AuditFault, audit
+from harness.cli import main
 from harness.ledger.details import QuestionFilter, as_json, details
 from harness.ledger.logs import Json
 from harness.pool import Pool
@@ -150,6 +151,17 @@ def test_texts_that_attack_survive_as_data_and_long_ones_are_cut(
             assert [call["reply"] for call in one["calls"]] == [ALL, ALL]
     (cut,) = [call["reply"] for call in by_system["single:sage"][9]["calls"]]
     assert cut == {"cut": LINE[:LONGEST], "length": len(LINE)}
+
+
+def test_no_text_that_attacks_reaches_a_terminal_as_it_is(
+    hostile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for brief in ([], ["--brief"]):
+        asked = f"q0/{CLASSICS[0]}"
+        assert main(["audit", str(hostile), "--query", asked, *brief]) == 0
+        said = capsys.readouterr().out
+        assert said.count(", epoch 1: ") == 3
+        assert all(one.isprintable() or one in "\n\ufffe" for one in said)
 
 
 def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -> None:
