@@ -20,7 +20,7 @@ from reports.report import report_of
 from reports.site import texts, write_site
 from reports.site.index import SHARD
 from reports.site.texts import LONGEST, RowTexts, row_texts, text_files, text_shard
-from tests.harness.audit.audited_run import edit_samples
+from tests.harness.audit.audited_run import edit_samples, model_events
 from tests.harness.runs import BoxDown, Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
 from tests.reports.site.hostile import ALL, CLASSICS, LINE, ODD, hostile_run
@@ -174,7 +174,9 @@ def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -
 
     def edit(sample: Json) -> None:
         sample["input"] += "\ud83d"
-        (event,) = [one for one in sample["events"] if one["event"] == "model"]
+        (event,) = model_events(sample)
+        event["working_time"] = float("inf")
+        del event["completed"]
         event["output"]["choices"][0]["message"]["content"] = parts
 
     (one,) = queries_in(text_shard(rows_of(tmp_path)["single:sage"], 0))
@@ -182,6 +184,7 @@ def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -
     edit_samples(tmp_path, edit)
     (one,) = queries_in(text_shard(rows_of(tmp_path)["single:sage"], 0))
     assert one["calls"][0]["reply"] == "[reasoning] thought \\ud83d\n\none\ntwo"
+    assert one["calls"][0]["latency_s"] is None
     assert one["input"] == "Say 1\\ud83d"
 
 
