@@ -72,7 +72,7 @@ def _plot(folders: Sequence[Path], to: Path) -> int:
 
         say(f"Written to {draw_curves(folders, to)}.")
         return 0
-    from reports.site.build import write_training_site
+    from reports.site import write_training_site
 
     say(f"Written to {write_training_site(folders, to).address}")
     return 0

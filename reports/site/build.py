@@ -13,9 +13,11 @@ from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
+from reports.against import RunDifference
 from reports.paper import paper_contents
 from reports.report import Report
 from reports.site import comparison
+from reports.site.against_page import against_context
 from reports.site.audit_page import audit_context
 from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
@@ -32,6 +34,7 @@ PAGES = {
     "matrix.html": "Questions",
     "query.html": "Query",
     "audit.html": "Audit",
+    "runs.html": "Two runs",
     "training.html": "Training",
 }
 
@@ -46,6 +49,8 @@ class SiteOptions:
     """Of the suites as they are here, by name: a page says where its run had another one."""
     trainings: Sequence[Path] = ()
     """Folders of `podium train`, for the page of trainings."""
+    against: RunDifference | None = None
+    """What differs from another run, for the page of two runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,7 @@ def write_site(
         "matrix.html": {"index": Index(blocks)},
         "query.html": {"notes": notes},
         "audit.html": audit_context(audits, blocks),
+        **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
         **({"training.html": training_context(runs)} if runs else {}),
     }
     contents = {
