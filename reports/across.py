@@ -163,7 +163,7 @@ def across_text(rows: Sequence[AcrossRow], width: int) -> str:
     """Return tables for a terminal; empty where there is nothing over several suites."""
     columns: Columns[AcrossRow] = (("system", lambda row: shortened(row.name, NAME)), *COLUMNS)
     tables: list[str] = []
-    for title, of in _tables(rows):
+    for title, of in across_tables(rows):
         lines = (line[:width].rstrip() for line in aligned(tabulate(columns, of)))
         tables.append("\n".join((*wrap(f"{TITLE}: {title}", width), *lines)))
     return "\n\n".join(tables)
@@ -176,12 +176,14 @@ def across_markdown(rows: Sequence[AcrossRow]) -> str:
         *COLUMNS,
     )
     tables = [
-        f"**{title}**\n\n{figures_table(tabulate(columns, of))}" for title, of in _tables(rows)
+        f"**{title}**\n\n{figures_table(tabulate(columns, of))}"
+        for title, of in across_tables(rows)
     ]
     return "\n\n".join((f"## {TITLE}", SAID, *tables)) if tables else ""
 
 
-def _tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]]:
+def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]]:
+    """Return the rows of each table, with what they have in common: suites, label, pool, prices."""
     groups: dict[str, list[AcrossRow]] = {}
     for row in rows:
         groups.setdefault(group_title(row), []).append(row)

@@ -214,6 +214,30 @@ def reference_of_block(rows: Sequence[TableRow]) -> str:
     return next((row.reference for row in rows if row.reference), "none")
 
 
+ORACLE = "oracle"
+"""Begins the name of every row that knows the answers: a bound of some plans, not of all."""
+
+
+def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:
+    """Return why an oracle is below other rows of its block, a sentence for each that is."""
+    said: list[str] = []
+    for one in oracles:
+        above = [row.system for row in rows if block_of(row) == block_of(one) and _beats(row, one)]
+        if one.system.startswith(ORACLE) and above:
+            among = "single workers" if one.derived else "a fixed set of plans"
+            said.append(
+                f"{one.system} is below {', '.join(above)}: it is the best choice among {among} "
+                "only, and another plan may answer what none of those can"
+            )
+    return said
+
+
+def _beats(row: TableRow, oracle: TableRow) -> bool:
+    if row.accuracy is None or oracle.accuracy is None:
+        return False
+    return not row.uses_targets and row.accuracy > oracle.accuracy
+
+
 def box_of(row: TableRow) -> str:
     """Return a row's box, e.g. `docker (Python 3.11.2, podium-sandbox 9f86d081884c)`."""
     if row.box is None:

@@ -246,19 +246,26 @@ def _sections(
     said = [
         f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in block_lines(one)
     ]
+    return [
+        *(_table(title, told, columns, kept) for title, told, columns, kept in row_tables(rows)),
+        _bullets("### Block by block", said),
+        _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
+    ]
+
+
+def row_tables(
+    rows: Sequence[TableRow],
+) -> Iterator[tuple[str, str, Columns[TableRow], Sequence[TableRow]]]:
+    """Yield the tables beside the main one: title, what is said of it, columns, its rows."""
     tests = [row for row in rows if row.se is not None]
     priced = [row for row in rows if row.usd_median is not None]
     asked = [row for row in rows if row.equivalence_margin is not None]
     said_equal = equivalence_words(asked[0].equivalence_margin or 0) + "." if asked else ""
     behind = [row for row in rows if row.regret_accuracy is not None]
-    return [
-        _table("Differences from the reference", TESTS, TEST, tests),
-        _table("Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked),
-        _table("Costs", COSTS, COST, priced),
-        _table("Regret to the oracle", REGRETS, REGRET, behind),
-        _bullets("### Block by block", said),
-        _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
-    ]
+    yield "Differences from the reference", TESTS, TEST, tests
+    yield "Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked
+    yield "Costs", COSTS, COST, priced
+    yield "Regret to the oracle", REGRETS, REGRET, behind
 
 
 TESTS = (

@@ -1,7 +1,7 @@
 """The page: a comparison, its matrix, every query and its audit, as files that open from a disk.
 
 Read `build` (the order of it all), `index` (what a cell of the matrix is), `texts` (queries in
-full), `comparison` and `audit_page` (what a template shows), `view` (the same, served).
+full), `comparison`, `audit_page` and `training_page` (what templates show), `view` (served).
 """
 
 from reports.site.build import (

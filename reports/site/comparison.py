@@ -14,10 +14,9 @@ from harness.ledger.manifest import FILE, read_manifest
 from harness.ledger.runs import system_runs_below
 from harness.suite import moved_versions
 from harness.text import pluralise
-from reports import blocks, markdown, published, render
+from reports import across, blocks, learning_cost, markdown, published, render
 from reports.build import Pair, systems_table
-from reports.derived import PASS_AT, BlockSummary, GroupScore, by_group
-from reports.learning_cost import QUERIES
+from reports.derived import MOST_GROUPS, PASS_AT, BlockSummary, GroupScore, by_group, largest_groups
 from reports.render import Columns
 from reports.report import Report
 from reports.row import TableRow, block_of
@@ -91,9 +90,9 @@ def context(
         "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
         "columns": COLUMNS,
         "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
-        "across": shown.across,
+        "across": across.across_tables(shown.across),
         "learning": shown.learning,
-        "queries": QUERIES,
+        "queries": learning_cost.QUERIES,
         "workers": _workers(report),
         "systems": systems_table(shown.rows),
         "boxes": blocks.package_lines(shown.rows),
@@ -104,9 +103,9 @@ def context(
         "command": _command(report, [*audits]),
         "digest": sha256(str(report.contents["table.json"]).encode()).hexdigest(),
         "legend": markdown.prose("legend.md").split("\n\n"),
-        "said_of_tests": markdown.TESTS,
-        "said_of_costs": markdown.COSTS,
         "said_of_derived": markdown.DERIVED,
+        "said_of_across": across.SAID,
+        "said_of_learning": learning_cost.SAID,
         "terms": markdown.prose("terms.md").removeprefix("- ").split("\n- "),
     }
 
@@ -188,10 +187,11 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "notes": notes,
         "said": [*markdown.block_lines(block)],
         "parts": [_part(grouping, parts) for grouping, parts in shown.blocks(rows)],
-        "tests": render.tabulate(markdown.TEST, [row for row in rows if row.se is not None]),
-        "costs": render.tabulate(
-            markdown.COST, [row for row in rows if row.usd_median is not None]
-        ),
+        "tables": [
+            (f"{title}. {said}", render.tabulate(columns, kept))
+            for title, said, columns, kept in markdown.row_tables(rows)
+            if kept
+        ],
         "derived": render.tabulate(
             markdown.DERIVED_COLUMNS,
             [row for row in shown.derived if block_of(row) == block_of(first)],
@@ -221,10 +221,15 @@ def _facts(rows: Sequence[TableRow], others: Sequence[TableRow]) -> dict[str, st
 
 
 def _part(grouping: str, parts: Sequence[GroupScore]) -> dict[str, Any]:
-    groups, lines = by_group(parts)
-    title = "Several tries" if grouping == PASS_AT else f"By {grouping}"
-    sizes = [max(part.n for part in parts if part.group == group) for group in groups]
-    return {"title": title, "groups": [*zip(groups, sizes, strict=True)], "lines": lines}
+    kept, left_out = largest_groups(parts, MOST_GROUPS)
+    groups, lines = by_group(kept)
+    sizes = [max(part.n for part in kept if part.group == group) for group in groups]
+    return {
+        "title": "Several tries" if grouping == PASS_AT else f"By {grouping}",
+        "left_out": left_out,
+        "groups": [*zip(groups, sizes, strict=True)],
+        "lines": lines,
+    }
 
 
 def _workers(report: Report) -> Table:

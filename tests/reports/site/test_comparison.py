@@ -125,8 +125,8 @@ def test_a_page_says_first_what_was_compared_and_what_so_many_questions_can_show
 def test_a_table_has_what_those_who_listen_need(page: BeautifulSoup) -> None:
     (table,) = page.select("table.comparison")
     assert table.caption is not None
-    assert {head["scope"] for head in table.select("thead th")} == {"col"}
-    assert {head["scope"] for head in table.select("tbody th")} == {"row"}
+    assert {str(head["scope"]) for head in table.select("thead th")} == {"col"}
+    assert {str(head["scope"]) for head in table.select("tbody th")} == {"row"}
     assert [said(head) for head in table.select("[aria-sort=descending]")] == ["accuracy %"]
     bars = table.select("tbody svg.bar")
     assert all(str(bar["aria-label"]).startswith("95 % interval") for bar in bars)
