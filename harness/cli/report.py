@@ -31,10 +31,10 @@ def report_command(args: argparse.Namespace) -> int:
     out = args.out or report_folder(dirs[0])
     if args.site:
         refuse_foreign_site(args.site, out)
+        against = difference_of_runs(dirs, args.against) if args.against else None
         report = (write_paper if args.latex else write_report)(
             dirs, out, taken(ReportOptions, args)
         )
-        against = difference_of_runs(dirs, args.against) if args.against else None
         _say_written(report.text, report.files, out)
         say_site(dirs, report, args.site, trainings=trainings, against=against)
     elif args.targets:
@@ -50,7 +50,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
-    """Return directories of runs and those of trainings; UserError for what does not go together."""
+    """Return directories of runs and of trainings; UserError for what does not go together."""
     from reports.training_runs import is_training
 
     trainings = [one for one in args.dirs if is_training(one)]
@@ -92,7 +92,8 @@ def view_command(args: argparse.Namespace) -> int:
     from reports.blocks import ReportOptions
     from reports.site.view import ViewOptions, serve_view
 
-    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
+    report = taken(ReportOptions, args)
+    serve_view(args.dirs, say, ViewOptions(args.port, report, suite_versions()))
     return 0
 
 

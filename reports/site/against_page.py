@@ -19,6 +19,7 @@ def against_context(found: RunDifference, blocks: Sequence[SiteBlock]) -> dict[s
         [one.name, one.here, one.against, _concerned(one.systems, found)] for one in found.changes
     ]
     return {
+        "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
         "here": found.here,
         "against": found.against,
         "summary": tabulate(SUMMARY, found.systems),
@@ -70,17 +71,18 @@ def _cost(found: CostChange | None) -> str:
 
 SUMMARY: Columns[SystemDifference] = (
     ("system", lambda one: f"{one.suite} {one.system}"),
-    ("questions in both", lambda one: f"{one.difference.n_paired:,}"),
-    ("difference, points", lambda one: points(one.difference.paired_diff)),
+    ("questions", lambda one: f"{one.difference.n_paired:,}"),
+    ("points", lambda one: points(one.difference.paired_diff)),
     (
         "95 % interval",
         lambda one: interval(one.difference.paired_low, one.difference.paired_high, signed=True),
     ),
     ("verdict", lambda one: one.difference.verdict),
-    ("won", lambda one: f"{one.difference.n_better:,}"),
-    ("lost", lambda one: f"{one.difference.n_worse:,}"),
-    ("alike", lambda one: f"{one.tied:,}"),
+    (
+        "won/lost/alike",
+        lambda one: f"{one.difference.n_better}/{one.difference.n_worse}/{one.tied}",
+    ),
     ("USD/query before", lambda one: usd(one.cost.against) if one.cost else UNKNOWN),
-    ("USD/query now", lambda one: usd(one.cost.here) if one.cost else UNKNOWN),
+    ("now", lambda one: usd(one.cost.here) if one.cost else UNKNOWN),
     ("change", lambda one: _cost(one.cost)),
 )

@@ -22,7 +22,7 @@ from reports.site.against_page import against_context
 from reports.site.audit_page import audit_context
 from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
-from reports.site.texts import left_out, row_texts, text_files
+from reports.site.texts import RowTexts, left_out, row_texts, text_files
 from reports.site.training_page import training_context, training_data
 from reports.training_plot import write_curves
 from reports.training_runs import TrainingRun, training_runs
@@ -62,6 +62,8 @@ class Site:
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     """A sentence for each thing that the site leaves out."""
+    texts: tuple[RowTexts, ...] = ()
+    """What the texts of each row are made of, written or not."""
 
     @property
     def address(self) -> str:
@@ -99,7 +101,7 @@ def write_site(
         **_training_files(runs),
     }
     with text_files(rows, wanted.texts) as texts:
-        return Site(out, _put(out, {**contents, **texts}), notes)
+        return Site(out, _put(out, {**contents, **texts}), notes, rows)
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
