@@ -88,7 +88,7 @@
     const parts = [box];
     const tools = el("p", { class: "query-tools" });
     tools.append(el("button", { type: "button", click: (event) => copy(text, box, event.target) }, "copy"));
-    box.append(...chunks(text));
+    box.append(...(text.length > CHUNK ? chunks(text) : [text]));
     if (isCut(value)) {
       parts.push(el("p", { class: "muted" },
         `The first ${count(text.length)} of ${count(length)} characters; `, el("code", {}, "podium view"), " has them all."));
@@ -249,11 +249,16 @@
 
   // --- verdict, checks, rows ---------------------------------------------------------------------
 
-  function verdict(detail) {
+  function verdictOf(detail) {
     const [mark, word] = VERDICTS[detail.verdict] ?? ["?", detail.verdict];
-    const found = detail.verdict === "wrong" && !detail.parsed ? `${word}: no answer was found in the reply` : word;
+    return { mark, said: detail.score == null ? word : `${word} (${detail.score})` };
+  }
+
+  function verdict(detail) {
+    const { mark, said } = verdictOf(detail);
+    const why = detail.verdict === "wrong" && !detail.parsed ? ": no answer was found in the reply" : "";
     return el("p", { class: `query-verdict verdict-${detail.verdict}` },
-      el("span", { "aria-hidden": "true" }, `${mark} `), found, detail.score == null ? "" : ` (${detail.score})`);
+      el("span", { "aria-hidden": "true" }, `${mark} `), said, why);
   }
 
   function grade(detail) {
@@ -261,7 +266,7 @@
     return facts([
       ["answer found", detail.answer == null ? withheldOr(detail, "none") : quoted(detail.answer)],
       ["target", detail.target == null ? withheldOr(detail, "none") : quoted(detail.target)],
-      ["decided by", quoted(or(detail.rule))],
+      ["decided by", quoted(detail.rule ?? withheldOr(detail, "its grader names no rule"))],
       ["tests passed", tests ? `${tests.passed} of ${tests.total}` : "the suite runs none"],
       ...(detail.reason ? [["reason", quoted(detail.reason)]] : []),
     ]);
@@ -295,6 +300,7 @@
 
   const money = (sums, name) => usd(sums[name]);
   const FIGURES = [
+    ["verdict", (_, one) => Object.values(verdictOf(one)).join(" ")],
     ["US dollars, listed", (sums) => usd(sums.usd_list) + (sums.n_unpriced ? ` (${several(sums.n_unpriced, "call")} without a price)` : "")],
     ["US dollars, billed", (sums, one) => (sums.n_unknown
       ? `${between(sums)} (nobody knows of ${several(sums.n_unknown, "attempt")})` : usd(sums.usd)) + paid(one.label)],
@@ -319,7 +325,7 @@
   function figures(details) {
     const rows = FIGURES.map(([name, show]) => row(name, details.map((one) => show(one.sums, one))));
     const heads = ["figure", ...details.map((one) => quoted(one.system))];
-    return table("What this question cost", heads, rows);
+    return table("What was answered, and what it cost", heads, rows);
   }
 
   // --- the page --------------------------------------------------------------------------------
