@@ -207,12 +207,13 @@
   // --- plan and steps --------------------------------------------------------------------------
 
   function planText(detail) {
-    return detail.steps.map((step) => `${step.name}, ${readable(step)}`).join("; ");
+    return detail.steps.map((step) => `${short(step.name)}, ${readable(step)}`).join("; ");
   }
 
   function planOf(detail) {
     const planned = detail.steps.some((step) => step.number != null);
-    const title = planned ? `Plan of ${detail.system}` : `Calls of ${detail.system} by step`;
+    const system = short(detail.system);
+    const title = planned ? `Plan of ${system}` : `Calls of ${system} by step`;
     const section = el("section", {}, el("h3", {}, planned ? "Plan" : "Calls by step"));
     if (detail.steps.length === 0) {
       section.append(el("p", {}, "No step was carried out."));
@@ -278,7 +279,7 @@
     if (!detail.checks?.length) return null;
     return el("section", {}, el("h3", {}, "Audit of this question"),
       el("ul", { class: "query-checks" }, ...detail.checks.map((check) => el("li", { class: `check-${check.status}` },
-        `${STATUSES[check.status] ?? "?"} ${check.status}: ${check.invariant}. ${check.title}`,
+        `${STATUSES[check.status] ?? "–"} ${check.status}: ${check.invariant}. ${check.title}`,
         check.said.length ? el("ul", {}, ...check.said.map((said) => el("li", {}, quoted(said)))) : null))));
   }
 
@@ -287,7 +288,8 @@
   function ledger(detail) {
     const names = Object.keys(detail.calls[0] ?? {}).filter((name) => !TEXTS.has(name));
     if (names.length === 0) return null;
-    const folded = el("details", { class: "query-fold" }, el("summary", {}, `Ledger: ${several(detail.calls.length, "row")}`));
+    const summary = el("summary", {}, `Ledger: ${several(detail.calls.length, "row")}`);
+    const folded = el("details", { class: "query-fold" }, summary);
     folded.addEventListener("toggle", () => {
       if (folded.children.length > 1) return;
       const rows = detail.calls.map((call, at) => row(String(at + 1), names.map((name) => quoted(or(call[name])))));
@@ -298,10 +300,11 @@
 
   // --- figures of both, side by side -------------------------------------------------------------
 
-  const money = (sums, name) => usd(sums[name]);
+  const inCalls = (calls, dollars) => (calls ? `${several(calls, "call")}, ${usd(dollars)}` : "none");
+  const unpriced = ({ n_unpriced: calls }) => (calls ? ` (${several(calls, "call")} without a price)` : "");
   const FIGURES = [
     ["verdict", (_, one) => Object.values(verdictOf(one)).join(" ")],
-    ["US dollars, listed", (sums) => usd(sums.usd_list) + (sums.n_unpriced ? ` (${several(sums.n_unpriced, "call")} without a price)` : "")],
+    ["US dollars, listed", (sums) => usd(sums.usd_list) + unpriced(sums)],
     ["US dollars, billed", (sums, one) => (sums.n_unknown
       ? `${between(sums)} (nobody knows of ${several(sums.n_unknown, "attempt")})` : usd(sums.usd)) + paid(one.label)],
     ["calls", (sums) => count(sums.calls)],
@@ -316,9 +319,9 @@
     ["tokens of orchestration", (sums) => count(sums.orchestration)],
     ["latency", (sums) => seconds(sums.latency_s)],
     ["critical path", (sums) => seconds(sums.critical_path_s)],
-    ["grading by models", (sums) => (sums.grader_calls ? `${several(sums.grader_calls, "call")}, ${money(sums, "usd_scoring")}` : "none")],
-    ["attempts not graded", (sums) => (sums.discarded_calls ? `${several(sums.discarded_calls, "call")}, ${money(sums, "usd_discarded")}` : "none")],
-    ["own hardware", (sums) => (sums.gpu_s == null ? "none" : `${sums.gpu_s} GPU s, ${money(sums, "usd_gpu")}`)],
+    ["grading by models", (sums) => inCalls(sums.grader_calls, sums.usd_scoring)],
+    ["attempts not graded", (sums) => inCalls(sums.discarded_calls, sums.usd_discarded)],
+    ["own hardware", (sums) => (sums.gpu_s == null ? "none" : `${sums.gpu_s} GPU s, ${usd(sums.usd_gpu)}`)],
     ["stopped by its budget", (sums) => sums.stopped ?? "no"],
   ];
 
@@ -404,15 +407,20 @@
     if (block.questions.length <= LISTED) {
       return choice("question", block.questions.map((one) => [one, one]), question, change);
     }
-    return field("question", el("input", { id: "query-question", value: question, change: (event) => change(event.target.value) }));
+    const typed = (event) => change(event.target.value);
+    return field("question", el("input", { id: "query-question", value: question, change: typed }));
   }
 
   function neighbours({ block, question, epoch, systems }) {
     const at = block.questions.indexOf(question);
-    const link = (to, text) => (block.questions[to] === undefined ? null
-      : el("a", { id: `query-${to < at ? "previous" : "next"}`, href: address(block, block.questions[to], epoch, systems) }, text));
+    const link = (to, id, text) => {
+      const name = block.questions[to];
+      return name === undefined ? null : el("a", { id, href: address(block, name, epoch, systems) }, text);
+    };
     return el("nav", { class: "query-neighbours", "aria-label": "Questions" },
-      link(at - 1, "← previous question"), el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `), link(at + 1, "next question →"));
+      link(at - 1, "query-previous", "← previous question"),
+      el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `),
+      link(at + 1, "query-next", "next question →"));
   }
 
   function controls(index, shown) {
@@ -437,8 +445,9 @@
     const place = block.questions.indexOf(question) * block.epochs + epoch - 1;
     const number = Math.floor(place / SHARD);
     const { missing } = document.getElementById("query").dataset;
-    const absent = { chosen, detail: null, said: missing ?? "A file of this site's texts is missing; make the site again." };
-    if (missing && !podium.served) return absent; // a server makes them
+    const lost = "The file with its queries cannot be read; make these pages anew, or reload where they are served.";
+    const absent = { chosen, detail: null, said: podium.served ? lost : missing ?? lost };
+    if (missing && !podium.served) return absent; // who serves makes them
     try {
       const { queries } = await podium.json(`text/${chosen.row}/${number}`);
       const detail = queries[place % SHARD] ?? null;
@@ -455,7 +464,7 @@
     delete document.documentElement.dataset.ready;
     const index = await podium.index();
     if (mine !== drawing) return undefined;
-    if (index.blocks.length === 0 || index.blocks[0].rows.length === 0) return say("There is no question in these runs.", []);
+    if (!index.blocks[0]?.questions.length) return say("There is no question in these runs.", []);
     const shown = resolved(index);
     head(index, shown);
     const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));
