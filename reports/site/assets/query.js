@@ -378,11 +378,11 @@
   }
 
   // What an address means here; a name that nobody has says so, and the first one stands in.
-  function resolved(index) {
+  function resolved(blocks) {
     const asked = wanted();
     const missing = [];
     const found = (all, fits, name) => all.find(fits) ?? (name && missing.push(name), all[0]);
-    const block = found(index.blocks, (one) => one.name === asked.block, asked.block);
+    const block = found(blocks, (one) => one.name === asked.block, asked.block);
     const question = found(block.questions, (one) => one === asked.question, asked.question);
     const systems = asked.systems.map((name) => found(block.rows, (one) => one.name === name, name));
     const epoch = Math.min(Math.max(Math.trunc(asked.epoch), 1), block.epochs);
@@ -423,15 +423,15 @@
       link(at + 1, "query-next", "next question →"));
   }
 
-  function controls(index, shown) {
+  function controls(blocks, shown) {
     const { block, question, epoch, systems } = shown;
-    const blocks = index.blocks.map((one) => [one.name, one.title ?? one.name]);
+    const suites = blocks.map((one) => [one.name, one.title]);
     const rows = block.rows.map((one) => [one.name, one.name]);
     const epochs = Array.from({ length: block.epochs }, (_, at) => [String(at + 1), String(at + 1)]);
     const named = (name) => block.rows.find((one) => one.name === name);
     const other = systems[1] ? [systems[1]] : [];
     const fields = [
-      choice("suite", blocks, block.name, (name) => { location.hash = podium.hash(["q", name]); }),
+      choice("suite", suites, block.name, (name) => { location.hash = podium.hash(["q", name]); }),
       questionField(shown),
       choice("epoch", epochs, String(epoch), (value) => go(block, question, value, systems)),
       choice("system", rows, systems[0].name, (name) => go(block, question, epoch, [named(name), ...other])),
@@ -462,11 +462,11 @@
   async function draw() {
     const mine = (drawing += 1);
     delete document.documentElement.dataset.ready;
-    const index = await podium.index();
+    const blocks = (await podium.index()).blocks.filter((one) => one.questions.length > 0);
     if (mine !== drawing) return undefined;
-    if (!index.blocks[0]?.questions.length) return say("There is no question in these runs.", []);
-    const shown = resolved(index);
-    head(index, shown);
+    if (blocks.length === 0) return say("Nobody has answered a question in these runs yet.", []);
+    const shown = resolved(blocks);
+    head(blocks, shown);
     const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));
     if (mine !== drawing) return undefined;
     const details = found.map(({ detail }) => detail).filter((one) => one);
@@ -478,12 +478,12 @@
   }
 
   // What was chosen stands there at once: texts may take a moment. Who chose by keyboard goes on there.
-  function head(index, shown) {
+  function head(blocks, shown) {
     const { id } = document.activeElement;
     const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
     document.title = `${title} · podium`;
     document.getElementById("query-title").replaceChildren(quoted(title));
-    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    document.getElementById("query-choice").replaceChildren(...controls(blocks, shown));
     document.getElementById("query-status").textContent = "Reading …";
     if (id) document.getElementById(id)?.focus();
   }
