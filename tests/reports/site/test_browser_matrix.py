@@ -153,8 +153,9 @@ def test_a_reason_filters_when_it_is_pressed_and_again_shows_all(
     page = site_page(site / "matrix.html", address="#/m/numbers")
     reason = page.locator("#reasons button", has_text="the box is down")
     assert reason.inner_text().startswith("1 ×")
-    reason.click()
+    reason.press("Enter")
     assert questions(page) == ["q52"]
+    assert "the box is down" in page.evaluate("document.activeElement.textContent")
     assert reason.get_attribute("aria-pressed") == "true"
     reason.click()
     assert "52 of 52 questions" in page.inner_text("#counts")
@@ -221,6 +222,8 @@ def test_a_system_is_taken_out_by_its_box_and_the_address_says_who_is_left(
     assert page.evaluate("location.hash").endswith("?sys=single:sage")
     page.get_by_role("checkbox", name="single:clerk").check()
     assert page.evaluate("location.hash") == "#/m/numbers"
+    page.get_by_role("button", name="Show single:sage alone").click()
+    assert page.evaluate("location.hash").endswith("?sys=single:sage")
 
 
 def test_arrow_keys_move_pages_turn_and_enter_opens_a_query(site: Path, site_page: Open) -> None:
