@@ -444,5 +444,9 @@
     podium.ready();
   }
 
-  main();
+  main().catch((error) => {
+    by("missing").hidden = false;
+    by("missing").textContent = `The matrix cannot be drawn: ${error.message}. Take the whole folder of pages along.`;
+    podium.ready();
+  });
 })();
