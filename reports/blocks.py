@@ -104,7 +104,12 @@ def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
 
 
 def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> None:
-    vs, maj = options.vs, options.maj
+    vs, maj, margin = options.vs, options.maj, options.equivalence
+    if margin is not None and not 0 < margin <= 1:
+        raise UserError(
+            f"An equivalence margin of {margin:g}: it is a share above 0 and at most 1, and 0.02 "
+            "is two points."
+        )
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         near, there = did_you_mean(vs, names), ", ".join(names)

@@ -557,8 +557,7 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.totals.append(entry)
     elif kind in ("answer", "grade"):
         made = found.answer_lines if kind == "answer" else found.grade_lines
-        sample: Json = entry.get("sample") or {}
-        made.setdefault(str(sample.get("uuid", "")), []).append(entry)
+        made.setdefault(str((entry.get("sample") or NOTHING).get("uuid", "")), []).append(entry)
     elif kind not in ("torn", "closed"):
         _keep_call(journal, entry, found)
 

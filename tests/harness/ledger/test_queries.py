@@ -223,6 +223,21 @@ def test_of_a_withheld_exam_digests_are_shown_and_no_text(tmp_path: Path) -> Non
     assert "step 2: bob" in text
 
 
+def test_of_a_run_whose_log_is_gone_there_are_calls_and_no_texts(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    toy_pool(logs)
+    toy_run(logs, limit=1)
+    for path in logs.glob("*.eval"):
+        path.unlink()
+    found = details(logs, QuestionFilter("eval-0"))
+    (query,) = json.loads(queries_json(found, logs))["queries"]
+    assert (query["verdict"], query["log"], query["input"]) == ("unscored", None, None)
+    assert [(one["output"], one["prompt"], one["reply"]) for one in query["calls"]] == [
+        (40, None, None)
+    ]
+    assert "reply sha256" in query_text(found)
+
+
 def test_the_command_shows_a_question_in_full(
     conducted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
