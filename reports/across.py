@@ -28,6 +28,7 @@ from reports.render import (
     whole_mean,
 )
 from reports.row import TableRow, block_of
+from reports.stats import Bounds
 
 TITLE = "Over all suites"
 SAID = (
@@ -106,14 +107,15 @@ def _across(name: tuple[str, str], made: Sequence[Pair], suites: Sequence[str]) 
         for suite in suites
         if sat.count(suite) != 1
     )
-    low, high = (None, None) if missing else _interval(rows)
+    known = [(row.accuracy or 0.0, row.ci_low or 0.0, row.ci_high or 0.0) for row in rows]
+    low, high = (None, None) if missing else mean_interval(known)
     priced = [] if missing else [row.usd_per_query for row in rows]
     whole = usd_sum(priced)
     return AcrossRow(
         *name,
         rows=rows,
         missing=missing,
-        accuracy=None if missing else fmean(row.accuracy or 0.0 for row in rows),
+        accuracy=None if missing else fmean(accuracy for accuracy, _, _ in known),
         ci_low=low,
         ci_high=high,
         n_questions=sum(
@@ -131,19 +133,18 @@ def _usd(system_run: SystemRun) -> Decimal | None:
     return usd_sum([one.totals.usd for one in system_run.attempts if one.graded])
 
 
-def _interval(rows: Sequence[TableRow]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of independent accuracies from their own intervals.
+def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
+    """Return the 95 % interval of a mean of independent accuracies from theirs: (it, low, high).
 
     The usual sum of squared standard errors over k squared, with distances to the ends of Wilson's
     intervals in their place (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): a suite on
     which all was right has no standard error, and is not known without error. The suites' own
     intervals take epochs of a question together, so this one does.
     """
-    known = [(row.accuracy or 0.0, row.ci_low or 0.0, row.ci_high or 0.0) for row in rows]
-    mean = fmean(accuracy for accuracy, _, _ in known)
-    below = sum((accuracy - low) ** 2 for accuracy, low, _ in known) ** 0.5 / len(known)
-    above = sum((high - accuracy) ** 2 for accuracy, _, high in known) ** 0.5 / len(known)
-    return mean - below, mean + above
+    mean = fmean(accuracy for accuracy, _, _ in suites)
+    below = sum((accuracy - low) ** 2 for accuracy, low, _ in suites) ** 0.5 / len(suites)
+    above = sum((high - accuracy) ** 2 for accuracy, _, high in suites) ** 0.5 / len(suites)
+    return Bounds(mean - below, mean + above)
 
 
 NAME = 30

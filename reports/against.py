@@ -12,14 +12,17 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import UserError
+from harness.ledger.call import plain
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import read_manifest
 from harness.ledger.runs import UP
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
-from reports import intervals, stats
+from harness.text import pluralise
+from reports import intervals, render, stats
 from reports.blocks import pinned_name
 from reports.intervals import Difference, grades_of, question_means
+from reports.render import UNKNOWN, Columns, points, usd
 from reports.stats import TIE, Bounds
 
 
@@ -74,6 +77,11 @@ class SystemDifference:
     cost: CostChange | None
     """None where no question has a price in both."""
     changed: tuple[ChangedVerdict, ...]
+
+    @property
+    def name(self) -> str:
+        """Whose it is, e.g. `aime25 moa-lite`."""
+        return f"{self.suite} {self.system}"
 
     @property
     def tied(self) -> int:
@@ -268,9 +276,82 @@ def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
     return tuple(RunChange(*what, tuple(systems)) for what, systems in found.items())
 
 
-def as_record(found: RunDifference) -> Mapping[str, object]:
-    """Return what `against.json` holds."""
-    return {"schema": SCHEMA, **asdict(found)}
-
-
 SCHEMA = "podium-against-1"
+FILE = "against.json"
+NAMED = 20
+"""Questions, or systems, that are named in a terminal; the file has all."""
+FIGURES: Columns[SystemDifference] = (
+    ("system", lambda one: one.name),
+    ("won", lambda one: str(one.difference.n_better)),
+    ("lost", lambda one: str(one.difference.n_worse)),
+    ("tied", lambda one: str(one.tied)),
+    ("points", lambda one: points(one.difference.paired_diff)),
+    ("95 % CI", lambda one: _interval(one.difference)),
+    ("verdict", lambda one: one.difference.verdict),
+    ("USD/query", lambda one: usd(one.cost.here if one.cost else None)),
+    ("other run", lambda one: usd(one.cost.against if one.cost else None)),
+    ("change", lambda one: _relative(one.cost)),
+)
+LEFT_OUT = ("other run", "tied", "USD/query", "95 % CI")
+"""In this order columns give way where a terminal is too narrow."""
+
+
+def write_against(dirs: Sequence[Path], against: Path, out: Path) -> tuple[str, tuple[Path, ...]]:
+    """Compare two runs into `out`; return the tables for a terminal, and the files."""
+    render.refuse_foreign(out, {FILE: f'"{SCHEMA}"'})
+    found = difference_of_runs(dirs, against)
+    data = json.dumps({"schema": SCHEMA, **asdict(found)}, indent=1, default=plain)
+    return difference_text(found), render.write_files(out, {FILE: f"{data}\n"})
+
+
+def difference_text(found: RunDifference) -> str:
+    """Return two runs compared, for a terminal."""
+    lines, gone = render.fitted(render.tabulate(FIGURES, found.systems), LEFT_OUT)
+    sentences = [
+        f"{found.here} against {found.against}: each system with itself, question by question",
+        *(_change_text(one, len(found.systems)) for one in found.changes),
+    ]
+    if not found.changes:
+        sentences.append("nothing that the logs state differs between them")
+    apart = ((found.here, found.only_here), (found.against, found.only_against))
+    below = [f"only in {run}: {_some(names)}" for run, names in apart if names]
+    below += [
+        f"{one.name}: {pluralise(one.unpaired, 'question')} graded in one run only"
+        for one in found.systems
+        if one.unpaired
+    ]
+    below += _moved(found)
+    told = [[line for one in some for line in render.wrapped(one)] for some in (sentences, below)]
+    return "\n".join((*told[0], "", *lines, *render.left_out(gone), *told[1]))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _change_text(one: RunChange, systems: int) -> str:
+    whose = "" if len(one.systems) == systems else f" ({_some(one.systems)})"
+    return f"{one.name}: {one.here} here, {one.against} there{whose}"
+
+
+def _interval(found: Difference) -> str:
+    return render.interval(found.paired_low, found.paired_high, signed=True)
+
+
+def _relative(cost: CostChange | None) -> str:
+    if cost is None or not cost.against:
+        return UNKNOWN
+    return f"{100 * cost.change / cost.against:+.1f} %"
+
+
+def _moved(found: RunDifference) -> list[str]:
+    """Return the first questions whose verdict changed, a sentence for each system."""
+    said, room = list[str](), NAMED
+    for one in found.systems:
+        moved = [f"{q.question} {'won' if q.here > q.against else 'lost'}" for q in one.changed]
+        if moved[:room]:
+            said.append(f"{one.name}: {', '.join(moved[:room])}")
+        room = max(room - len(moved), 0)
+    more = sum(len(one.changed) for one in found.systems) - NAMED
+    return [*said, f"and {more:,} more in {FILE}"] if more > 0 else said

@@ -3,6 +3,7 @@
 Dollars are floats here, for estimates; sums that were billed stay Decimal (reports/build.py).
 """
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,8 +69,9 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
     dominates nobody.
     """
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
-    cost, score = np.where(unknown, np.inf, costs), np.where(unknown, -np.inf, scores)
-    order = np.lexsort((-score, cost))  # by cost; of equal cost the best first
+    cost: Floats = np.where(unknown, math.inf, costs)
+    score: Floats = np.where(unknown, -math.inf, scores)
+    order = np.lexsort((np.negative(score), cost))  # by cost; of equal cost the best first
     cost, score = (np.take_along_axis(one, order, axis=-1) for one in (cost, score))
     first = np.ones(cost.shape, dtype=np.bool_)
     first[..., 1:] = cost[..., 1:] > cost[..., :-1]

@@ -154,14 +154,14 @@ def _best_of(alone: Sequence[SystemRun]) -> set[object]:
 
 
 @cache
-def _trainings() -> Mapping[str, Mapping[str, str]]:
+def trainings() -> Mapping[str, Mapping[str, str]]:
     """Return what trainings cost, by the digest of the checkpoint that came of them."""
     text = files("reports").joinpath("trainings.csv").read_text(encoding="utf-8")
     return {one["checkpoint_sha256"]: one for one in csv.DictReader(text.splitlines())}
 
 
 def _training(args: Mapping[str, object], book: str) -> _Learnt:
-    known = _trainings().get(str(args.get("sha256")))
+    known = trainings().get(str(args.get("sha256")))
     if known is None:
         return _Learnt(None, f"training of {args['checkpoint']}: no log here tells its dollars")
     dollars, what = Decimal(known["usd"]), known["what"]

@@ -71,10 +71,11 @@ class Report:
     @property
     def text(self) -> str:
         """The tables for a terminal, and below them what they leave out."""
-        derived = derived_text(self.shown.derived) if self.wanted.derived else ""
+        derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
-        below = "\n".join((*self.spend, *self.skipped))
+        apart = (*self.spend, *self.skipped)
+        below = "\n".join(line for one in apart for line in render.wrapped(one))
         parts = (table_text(self.shown, self.columns), derived, papers, below)
         return "\n\n".join(filter(None, parts))
 

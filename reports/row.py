@@ -155,6 +155,8 @@ class TableRow:
     """That the difference is as large as the margin: the larger p of two one-sided tests."""
     p_equivalence_holm: float | None = None
     """Adjusted for all comparisons with the same reference; what `equivalent` goes by."""
+    overhead_s: float | None = None
+    """Beside `latency_s`: waiting for connections, failed tries and the machine's own work."""
 
 
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.

@@ -181,6 +181,8 @@ def report(add: Arguments) -> None:
     same = "call systems equivalent that are shown to differ by less (not asked)"
     add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
+    other = "compare with the run in this directory instead, each system with itself: against.json"
+    add("--against DIR", other, Path)
     goals = "hold what was trained, by seeds, against its targets instead"
     add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")
@@ -478,7 +480,8 @@ def sandbox(add: Arguments) -> None:
 COMMANDS = {
     declare.__name__: (declare, home)
     for home, several in (
-        ("run", (demo, run, report, view, power)),
+        ("run", (demo, run)),
+        ("report", (report, view, power)),
         ("train", (route,)),
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),

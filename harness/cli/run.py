@@ -1,14 +1,14 @@
-"""Commands that ask models and show what they said: run, report, view, power, demo, record."""
+"""Commands that ask models: run, demo and record."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
-from harness.cli.catalogue import controls, suite_versions, whole_catalogue
+from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
+from harness.cli.report import say_site
 from harness.errors import UserError, WorkerError
 from harness.files import refuse_unwritable
 from harness.text import say
@@ -38,49 +38,6 @@ def run_command(args: argparse.Namespace) -> int:
     say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
     say("\n".join(moved), end="\n" if moved else "")
     return 0
-
-
-def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0."""
-    from reports.blocks import ReportOptions
-    from reports.columns import LIST
-    from reports.paper import write_paper
-    from reports.render import report_folder
-    from reports.report import write_report
-    from reports.row import COLUMNS
-    from reports.site import refuse_foreign_site
-    from reports.targets import write_targets
-
-    if args.columns == LIST:
-        say("\n".join(wrap(", ".join(COLUMNS), 80)))
-        return 0
-    out = args.out or report_folder(args.dirs[0])
-    if args.targets and args.site:
-        raise UserError("--site shows a comparison: leave it or --targets out.")
-    if args.targets:
-        _say_written(*write_targets(args.dirs, out), out)
-        return 0
-    if args.site:
-        refuse_foreign_site(args.site, out)
-    write = write_paper if args.latex else write_report
-    report = write(args.dirs, out, taken(ReportOptions, args))
-    _say_written(report.text, report.files, out)
-    if args.site:
-        say_site(args.dirs, report, args.site)
-    return 0
-
-
-def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
-    say(text)
-    say(f"Written to {out}: {', '.join(path.name for path in files)}")
-
-
-def say_site(dirs: Sequence[Path], report: Any, out: Path) -> None:
-    """Write the pages of a report, and say where they begin."""
-    from reports.site import SiteOptions, write_site
-
-    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions()))
-    say("\n".join((*made.notes, f"To look at: {made.address}")))
 
 
 PRACTICE = ("practice-choice", "practice-composed")
@@ -130,7 +87,7 @@ def demo_command(args: argparse.Namespace) -> int:
     try:
         dirs.append(ran(args.out / "aime25", "aime25", systems=(), pool=RECORDED))
     except UserError as error:
-        left_out = f"{left_out} AIME25 on recorded replies did not run: {error}"
+        left_out = f"{left_out}\nAIME25 on recorded replies did not run: {error}"
     asked = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
@@ -143,17 +100,9 @@ def demo_command(args: argparse.Namespace) -> int:
 
 def _not_run(systems: Sequence[str], known: Any) -> str:
     """Return, in a sentence, what the demo leaves out."""
-    from harness.pool_config import read_pool
-    from harness.run.systems import default_systems
-
     more = len([name for name in known.systems if name not in systems])
-    suites = [one for one in known.suites if one.startswith("practice") and one not in PRACTICE]
-    able = [name for name in default_systems(known, read_pool(RECORDED)) if ":" not in name]
-    return (
-        f"Not run: {', '.join(suites)} and the public suites (`podium suites`); {more} further "
-        "systems (`podium systems`); on AIME25 all but single workers, "
-        f"{', '.join(able)}, because a recorded reply answers no other request."
-    )
+    left = len([one for one in known.suites if one not in PRACTICE])
+    return f"Not run: {left} suites (`podium suites`), {more} systems (`podium systems`)."
 
 
 def record_command(args: argparse.Namespace) -> int:
@@ -163,31 +112,4 @@ def record_command(args: argparse.Namespace) -> int:
 
     refuse_unwritable(args.out.parent, "--out")
     say(record(find_logs(args.logs), args.out))
-    return 0
-
-
-def power_command(args: argparse.Namespace) -> int:
-    """Print how many questions and epochs it takes; return 0."""
-    from reports.power import assumed_variance, measured_variances, power_text
-
-    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
-    if args.dirs and set(guess.values()) != {None}:
-        raise UserError("--from takes the variance from logs: leave the assumptions out.")
-    if args.vs and not args.dirs:
-        raise UserError("--vs names a system in logs: name their directory with --from, too.")
-    sources = (
-        measured_variances(args.dirs, args.vs)
-        if args.dirs
-        else [assumed_variance(args.effect, **guess)]
-    )
-    say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
-    return 0
-
-
-def view_command(args: argparse.Namespace) -> int:
-    """Serve the pages of runs until a signal; return 0."""
-    from reports.blocks import ReportOptions
-    from reports.site.view import ViewOptions, serve_view
-
-    serve_view(args.dirs, say, taken(ViewOptions, args, report=taken(ReportOptions, args)))
     return 0

@@ -12,8 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from harness.ledger.call import Call, Usd
-from harness.ledger.logs import seconds_between
-from harness.ledger.runs import AnswerRecord, Gathered, LogHeader, Verdict, workflow_of
+from harness.ledger.runs import AnswerRecord, Gathered, LogHeader, Verdict
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
@@ -112,7 +111,7 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
         **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
         **_figures(solving, scoring, discarded),
         "latency_s": timed.latency_s if timed else None,
-        "critical_path_s": critical_path(solving, timed.plan) if timed else None,
+        "critical_path_s": timed.critical_path_s if timed else None,
         "started": min((row.started for row in solving), default=None),
         "logs": _names(row.log for row in rows),
         "journals": _names(row.journal for row in rows),
@@ -208,42 +207,3 @@ def step_number(row: Call) -> int | None:
     """Return the step (1 for the first) that a call was made for; None for the conductor's."""
     found = STEP.match(row.step or "")
     return int(found.group(1)) if found else None
-
-
-def critical_path(rows: Sequence[Call], plan: str | None) -> float | None:
-    """Return the seconds of the longest chain of calls that waited for each other."""
-    # The conductor's calls come before all steps, one after another. Time between HTTP attempts is
-    # in it; waiting for a free connection before the first one is not. None when a latency is
-    # unknown, or when calls of several steps cannot be put in order because there is no plan.
-    spans: dict[object, list[Call]] = {}
-    for row in rows:
-        key = row.step if row.role == CONDUCTOR else step_number(row) or row.step
-        spans.setdefault(key, []).append(row)
-    times = {key: _span_seconds(found) for key, found in spans.items()}
-    known = {key: time for key, time in times.items() if time is not None}
-    if len(known) < len(times) or not times:
-        return None
-    planned = {key: time for key, time in known.items() if isinstance(key, int)}
-    before = sum(time for key, time in known.items() if not isinstance(key, int))
-    if len(planned) < 2:
-        return before + sum(planned.values())
-    workflow = workflow_of(plan)
-    if workflow is None:
-        return None
-    ends: dict[int, float] = {}
-    for index in range(len(workflow.steps)):
-        begin = max((ends.get(read, 0.0) for read in workflow.reads(index)), default=0.0)
-        ends[index] = begin + planned.get(index + 1, 0.0)
-    return before + max(ends.values())
-
-
-def _span_seconds(rows: Sequence[Call]) -> float | None:
-    if len(rows) == 1 or rows[-1].latency_s is None:
-        return rows[-1].latency_s
-    begun = [seconds_between(rows[0].started, row.started) for row in rows]
-    ended = [
-        one + row.latency_s
-        for one, row in zip(begun, rows, strict=True)
-        if row.latency_s is not None
-    ]
-    return max(ended) - min(begun)

@@ -71,7 +71,7 @@ def _whole(row: Call, detail: QueryDetail) -> Lines:
         yield from _block(f"prompt, {role}", text)
     if told and told.reply is not None:
         yield from _block("reply", told.reply)
-    elif not detail.shown:
+    else:
         yield from _digest(row)
 
 

@@ -11,7 +11,6 @@ from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 
 from harness.audit import Audit, AuditFault
 from harness.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
@@ -35,6 +34,7 @@ from harness.ledger.runs import RunFiles, system_runs_below
 from harness.ledger.totals import CallSum
 from harness.text import pluralise
 from reports.site.index import SiteBlock
+from reports.site.pages import query_address
 
 MOST = 200
 """Faults of one invariant that a page shows; the JSON of the audit has all of them."""
@@ -249,9 +249,7 @@ def _address(places: _Places, fault: AuditFault) -> str:
     asked = places.asked(fault) if block and row else None
     if block is None or row is None or asked is None or asked not in block.places():
         return ""
-    question, epoch = asked
-    parts = (quote(one, safe="") for one in (block.name, question))
-    return f"query.html#/q/{'/'.join(parts)}/{epoch}?sys={quote(row.system, safe='')}"
+    return query_address(block.name, *asked, row.system)
 
 
 def _roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[str, str]]:

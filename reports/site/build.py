@@ -13,13 +13,15 @@ from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
+from reports.against import RunDifference
 from reports.paper import paper_contents
 from reports.report import Report
 from reports.site import comparison
+from reports.site.against_page import against_context
 from reports.site.audit_page import audit_context
 from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
-from reports.site.texts import left_out, row_texts, text_files
+from reports.site.texts import RowTexts, left_out, row_texts, text_files
 from reports.site.training_page import training_context, training_data
 from reports.training_plot import write_curves
 from reports.training_runs import TrainingRun, training_runs
@@ -32,6 +34,7 @@ PAGES = {
     "matrix.html": "Questions",
     "query.html": "Query",
     "audit.html": "Audit",
+    "runs.html": "Two runs",
     "training.html": "Training",
 }
 
@@ -46,6 +49,8 @@ class SiteOptions:
     """Of the suites as they are here, by name: a page says where its run had another one."""
     trainings: Sequence[Path] = ()
     """Folders of `podium train`, for the page of trainings."""
+    against: RunDifference | None = None
+    """What differs from another run, for the page of two runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class Site:
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     """A sentence for each thing that the site leaves out."""
+    texts: tuple[RowTexts, ...] = ()
+    """What the texts of each row are made of, written or not."""
 
     @property
     def address(self) -> str:
@@ -82,6 +89,7 @@ def write_site(
         "matrix.html": {"index": Index(blocks)},
         "query.html": {"notes": notes},
         "audit.html": audit_context(audits, blocks),
+        **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
         **({"training.html": training_context(runs)} if runs else {}),
     }
     contents = {
@@ -92,7 +100,7 @@ def write_site(
         **_training_files(runs),
     }
     with text_files(rows, wanted.texts) as texts:
-        return Site(out, _put(out, {**contents, **texts}), notes)
+        return Site(out, _put(out, {**contents, **texts}), notes, rows)
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:

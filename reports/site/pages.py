@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -120,6 +121,12 @@ _ENVIRONMENT.filters.update(_FILTERS)  # pyright: ignore[reportUnknownMemberType
 def render_page(template: str, **context: Any) -> str:
     """Return a page of HTML; every text in `context` is escaped."""
     return _ENVIRONMENT.get_template(template).render(csp=CSP, page=template, **context)
+
+
+def query_address(block: str, question: str, epoch: int, system: str) -> str:
+    """Return where the query page shows how a system answered a question."""
+    place = "/".join((quote(block, safe=""), quote(question, safe=""), str(epoch)))
+    return f"query.html#/q/{place}?sys={quote(system, safe='')}"
 
 
 def data_script(name: str, data: bytes) -> str:

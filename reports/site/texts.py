@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from math import inf, isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -125,23 +126,23 @@ def _name(row: RowTexts, number: int) -> str:
     return f"text/{row.row}/{number}"
 
 
-def text_shard(one: RowTexts, number: int, most: int | None = None) -> str:
+def text_shard(one: RowTexts, number: int, most: float = inf) -> str:
     """Return the script of one file, `data/text/<row>/<number>.js`: `podium.put(name, base64)`.
 
-    Texts longer than `most` characters are cut; None: none is, as `podium view` serves them. A
-    number that no file has raises IndexError.
+    Texts longer than `most` characters are cut; none is as `podium view` serves them. A number that
+    no file has raises IndexError.
     """
     if number not in one.numbers:
         raise IndexError(number)
     first = number * SHARD
-    queries: list[Any] = [None] * min(SHARD, len(one.places) - first)
+    queries = ["null"] * min(SHARD, len(one.places) - first)
     read = _read(one.files, one.files.size)
     run = replace(read, shown=read.shown and one.shown)
     here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
-        queries[one.places[pair] - first] = _cut(_detail(one, detail), most)
+        queries[one.places[pair] - first] = json.dumps(_cut(_detail(one, detail), most))
     # Every character but ASCII is escaped, so that also halves of characters survive.
-    return data_script(_name(one, number), json.dumps({"queries": queries}).encode("ascii"))
+    return data_script(_name(one, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
@@ -166,13 +167,13 @@ def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     return {"row": one.row, **as_json(detail, one.folder), "checks": checks}
 
 
-def _cut(value: Any, most: int | None) -> Any:
+def _cut(value: Any, most: float) -> Any:
     """Return plain values with every text cut that is longer than `most` characters."""
     if isinstance(value, str):
-        cut = most is not None and len(value) > most
-        return {"cut": value[:most], "length": len(value)} if cut else value
+        return value if len(value) <= most else {"cut": value[: int(most)], "length": len(value)}
     if isinstance(value, dict):
         return {name: _cut(one, most) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
         return [_cut(one, most) for one in cast(list[Any], value)]
-    return value
+    # A log that was edited may hold numbers that no script can read.
+    return None if isinstance(value, float) and not isfinite(value) else value

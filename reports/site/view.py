@@ -25,7 +25,6 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.logs import NOTHING, Json, open_log
 from harness.ledger.runs import JOURNALS, LOGS
@@ -35,7 +34,7 @@ from reports.report import report_of
 from reports.site.build import SiteOptions, write_site
 from reports.site.index import Index, site_blocks
 from reports.site.pages import CSP
-from reports.site.texts import RowTexts, row_texts, text_shard
+from reports.site.texts import RowTexts, text_shard
 
 ADDRESS = "127.0.0.1"
 INSPECT = "inspect/"
@@ -52,8 +51,6 @@ NO_FRAME = "; frame-ancestors 'none'"
 OWN_POLICY = CSP.replace(" file:", "") + NO_FRAME
 SCRIPT = "text/javascript"
 NO_PAGE = "There is no page {!r:.80} here."
-WITHOUT_TEXTS = SiteOptions(texts=False)
-"""Texts are made when a page asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,8 @@ class ViewOptions:
     port: int = 0
     """0 takes a free one."""
     report: ReportOptions = DEFAULTS
-    site: SiteOptions = WITHOUT_TEXTS
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the suites as they are here, by name."""
 
 
 @dataclass(slots=True)
@@ -110,13 +108,13 @@ class ServedRuns:
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
         report = report_of(self.dirs, self.wanted.report)
-        site = write_site(self.dirs, report, self.folder, self.wanted.site)
-        texts = row_texts(self.dirs, report, {one: audit(one) for one in self.dirs})
+        without_texts = SiteOptions(texts=False, versions=self.wanted.versions)
+        site = write_site(self.dirs, report, self.folder, without_texts)
         return _Made(
             state=state,
             pages={path.relative_to(site.folder).as_posix(): path for path in site.files},
             index=Index(tuple(site_blocks(report.shown)), served=True),
-            texts={one.row: one for one in texts},
+            texts={one.row: one for one in site.texts},
             logs={path.name: path for one in report.system_runs for path in one.paths},
         )
 

@@ -33,7 +33,7 @@ HEADER = (
     "pareto_probability,maj_k,maj_accuracy,reference_rule,derived,auditable,"
     "n_invalid_plans,invalid_plan_pct,invalid_plan_reason,conductor_s,"
     "regret_accuracy,regret_usd,equivalence_margin,equivalence_low,equivalence_high,"
-    "p_equivalence,p_equivalence_holm"
+    "p_equivalence,p_equivalence_holm,overhead_s"
 )
 
 

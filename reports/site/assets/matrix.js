@@ -175,7 +175,7 @@
       const click = () => change(pressed ? { mode: "all", reason: "" } : { mode, reason: one.reason });
       return podium.el("li", {}, podium.el(
         "button", { type: "button", "aria-pressed": String(pressed), click },
-        `${grouped(one.n)} × ${one.reason}`,
+        `${grouped(one.n)} × `, podium.el("bdi", {}, one.reason),
       ));
     }));
   }
@@ -265,7 +265,7 @@
       podium.el("thead", {}, podium.el("tr", { role: "row" }, ...heads.map((head) => podium.el("th", { scope: "col", role: "columnheader" }, head)))),
       podium.el("tbody", {}, ...rows.map((question) => podium.el(
         "tr", { role: "row" },
-        podium.el("th", { scope: "row", role: "rowheader" }, block.questions[question]),
+        podium.el("th", { scope: "row", role: "rowheader" }, podium.el("bdi", {}, block.questions[question])),
         ...across.map((place) => podium.el(
           "td", { role: "gridcell", tabindex: "-1", class: stateClass(question, place) }, verdict(question, place),
         )),
@@ -282,7 +282,7 @@
 
   function stateClass(question, place) {
     const state = page.shown.block.cells.state[cellAt({ question, place, epoch: 1 })];
-    return page.shown.block.epochs > 1 ? "verdict" : `verdict state-${state}`;
+    return page.shown.block.epochs > 1 ? "" : `state-${state}`;
   }
 
   function turn(to) {
@@ -370,7 +370,10 @@
 
   function listenToCanvas() {
     let last = "";
-    const under = (event) => page.board.under(event.offsetX, event.offsetY);
+    const under = (event) => {
+      const { left, top } = by("board").getBoundingClientRect();
+      return page.board.under(event.clientX - left, event.clientY - top);
+    };
     const hear = (event) => {
       const at = under(event);
       const now = JSON.stringify(at);
@@ -378,8 +381,8 @@
       last = now;
       return at;
     };
-    by("canvas").addEventListener("pointermove", hear);
-    by("canvas").addEventListener("click", (event) => {
+    by("board").addEventListener("pointermove", hear);
+    by("board").addEventListener("click", (event) => {
       const at = hear(event);
       // A finger cannot point first: a tap says what it is, and a link beside it opens.
       if (at && event.pointerType !== "touch") location.href = hrefOf(at);

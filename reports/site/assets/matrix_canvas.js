@@ -4,7 +4,7 @@
 const matrixCanvas = (() => {
   const SIZES = { large: 24, medium: 14, small: 7 };
   const LABEL = 11; // px of a name
-  const TONES = ["--rule", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
+  const TONES = ["--soft", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
     "--cell-wrong", "--cell-wrong"];
 
   const INKS = ["--rule", "--cell-on-right", "--cell-on-wrong", "--cell-on-wrong",
@@ -133,6 +133,8 @@ const matrixCanvas = (() => {
       canvas.height = Math.round(h * ratio());
       canvas.style.width = `${w}px`;
       canvas.style.height = `${h}px`;
+      drawing.font = getComputedStyle(scroller).fontFamily;
+      drawing.before = null;
       drawing.paper = tone("--paper") || "white";
       drawing.ink = tone("--ink") || "black";
       drawing.soft = tone("--soft") || "grey";
@@ -155,37 +157,63 @@ const matrixCanvas = (() => {
       return [Math.max(0, Math.floor(scrolled / step)), Math.min(count, Math.ceil((scrolled + room) / step))];
     }
 
+    // After a step down or up, what was in sight is moved, and only what came into sight is drawn.
     function drawAll() {
       const { at, shown } = drawing;
-      const [w, h] = [scroller.clientWidth, scroller.clientHeight];
-      const [x, y] = [scroller.scrollLeft, scroller.scrollTop];
-      const rows = inSight(y, h - at.top, at.high, shown.questions.length);
-      const columns = inSight(x, w - at.left, at.wide, shown.columns.length);
-      draw.setTransform(ratio(), 0, 0, ratio(), 0, 0);
+      const [w, h, dpr] = [scroller.clientWidth, scroller.clientHeight, ratio()];
+      const scrolled = { x: Math.round(scroller.scrollLeft * dpr), y: Math.round(scroller.scrollTop * dpr) };
+      let [begin, end] = moved(scrolled, Math.round(at.top * dpr));
+      drawing.before = scrolled;
+      const top = at.top - scrolled.y / dpr;
+      const columns = inSight(scrolled.x / dpr, w - at.left, at.wide, shown.columns.length);
+      const rows = [
+        Math.max(0, Math.floor((begin / dpr - top) / at.high)),
+        Math.min(shown.questions.length, Math.ceil((end / dpr - top) / at.high)),
+      ];
+      draw.setTransform(dpr, 0, 0, dpr, 0, 0);
+      draw.save();
+      draw.beginPath();
+      draw.rect(0, at.top, w, h);
+      draw.clip();
       draw.fillStyle = drawing.paper;
-      draw.fillRect(0, 0, w, h);
-      drawCells(rows, columns, at.left - x, at.top - y);
-      drawMark(at.left - x, at.top - y);
-      drawNames(rows, at.top - y);
-      drawHeads(columns, at.left - x);
+      begin = Math.min(begin / dpr, top + rows[0] * at.high);
+      draw.fillRect(0, begin, w, Math.max(end / dpr, top + rows[1] * at.high) - begin);
+      drawCells(rows, columns, scrolled);
+      drawMark(at.left - scrolled.x / dpr, top);
+      drawNames(rows, top);
+      draw.restore();
+      if (end - begin * dpr >= canvas.height - at.top * dpr) drawHeads(columns, at.left - scrolled.x / dpr);
     }
 
-    function drawCells(rows, columns, left, top) {
+    // Move what is there; return from where to where, in pixels of the screen, it must be drawn anew.
+    function moved(scrolled, top) {
+      const { before } = drawing;
+      const by = before && before.x === scrolled.x ? scrolled.y - before.y : Infinity;
+      const room = canvas.height - top;
+      if (Math.abs(by) >= room) return [top, canvas.height];
+      draw.setTransform(1, 0, 0, 1, 0, 0);
+      const kept = room - Math.abs(by);
+      const from = top + Math.max(0, by);
+      draw.drawImage(canvas, 0, from, canvas.width, kept, 0, top + Math.max(0, -by), canvas.width, kept);
+      return by > 0 ? [canvas.height - by, canvas.height] : [top, top - by];
+    }
+
+    function drawCells(rows, columns, scrolled) {
       const { at, shown, tiles } = drawing;
       const { state } = shown.block.cells;
       const [E, Q, dpr] = [shown.block.epochs, shown.block.questions.length, ratio()];
       draw.setTransform(1, 0, 0, 1, 0, 0); // tiles are in pixels of the screen
       for (let down = rows[0]; down < rows[1]; down += 1) {
         const question = shown.questions[down];
-        const y = Math.round((top + down * at.high) * dpr);
+        const y = Math.round((at.top + down * at.high) * dpr) - scrolled.y;
         for (let across = columns[0]; across < columns[1]; across += 1) {
-          let x = left + across * at.wide;
+          let x = at.left + across * at.wide;
           for (const place of shown.columns[across].places) {
             const first = (place * Q + question) * E;
             for (let cell = first; cell < first + E; cell += 1) {
               draw.drawImage(
                 tiles.sheet, state[cell] * tiles.stepX, shown.passes(cell) ? 0 : tiles.stepY,
-                tiles.stepX, tiles.stepY, Math.round(x * dpr), y, tiles.stepX, tiles.stepY,
+                tiles.stepX, tiles.stepY, Math.round(x * dpr) - scrolled.x, y, tiles.stepX, tiles.stepY,
               );
               x += at.part;
             }
@@ -209,9 +237,9 @@ const matrixCanvas = (() => {
     function drawNames(rows, top) {
       const { at, shown, marked } = drawing;
       draw.fillStyle = drawing.paper;
-      draw.fillRect(0, 0, at.left, scroller.clientHeight);
+      draw.fillRect(0, top + rows[0] * at.high, at.left, (rows[1] - rows[0]) * at.high);
       if (at.high < LABEL + 2) return;
-      draw.font = `${LABEL}px ${getComputedStyle(scroller).fontFamily}`;
+      draw.font = `${LABEL}px ${drawing.font}`;
       draw.textBaseline = "middle";
       draw.textAlign = "right";
       for (let down = rows[0]; down < rows[1]; down += 1) {
@@ -243,7 +271,7 @@ const matrixCanvas = (() => {
         draw.save();
         draw.translate(left + (across + 0.5) * at.wide, at.top - 6);
         draw.rotate(-Math.PI / 2);
-        draw.font = `${held ? "bold " : ""}${LABEL}px ${getComputedStyle(scroller).fontFamily}`;
+        draw.font = `${held ? "bold " : ""}${LABEL}px ${drawing.font}`;
         draw.fillStyle = held ? drawing.ink : drawing.soft;
         draw.fillText(fitting(held ? `◆ ${column.name}` : column.name), 0, 0);
         draw.restore();
@@ -292,6 +320,7 @@ const matrixCanvas = (() => {
       },
       mark(cell) {
         drawing.marked = cell;
+        drawing.before = null; // its frame lies over other cells
         later();
       },
       reveal, under,

@@ -6,7 +6,7 @@
   const SHARD = 256; // queries in a file of texts
   const UNKNOWN = "unknown";
   const FOLDED = 1500; // characters from which on a text is folded
-  const FIRST = 100_000; // characters that are laid out at once: ten million take seconds
+  const CHUNK = 10_000; // characters that are laid out at once: ten million would take seconds
   const LISTED = 1000; // questions that a list can offer
   const VERDICTS = {
     right: ["✓", "right"], wrong: ["✗", "wrong"], partly: ["~", "partly right"], unscored: ["?", "unscored"],
@@ -68,18 +68,27 @@
     }
   }
 
+  // The parts of a long text; what is not in view is not laid out. A part ends at a line's end, if one
+  // is near.
+  function* chunks(text) {
+    for (let from = 0, part; from < text.length; from += part.length) {
+      part = text.slice(from, from + CHUNK);
+      if (from + part.length < text.length) {
+        const end = part.lastIndexOf("\n") + 1;
+        if (end > CHUNK / 2) part = part.slice(0, end);
+        else if (/[\ud800-\udbff]$/.test(part)) part = part.slice(0, -1); // half of a character
+      }
+      yield el("span", { class: "query-chunk" }, part);
+    }
+  }
+
   function textBox(label, value) {
     const { text, length } = whole(value);
     const box = el("pre", { class: "query-text", tabindex: "0", role: "region", "aria-label": label });
     const parts = [box];
     const tools = el("p", { class: "query-tools" });
     tools.append(el("button", { type: "button", click: (event) => copy(text, box, event.target) }, "copy"));
-    box.textContent = text.slice(0, FIRST);
-    if (text.length > FIRST) {
-      const more = el("button", { type: "button" }, `show all ${count(length)} characters`);
-      more.addEventListener("click", () => { box.textContent = text; more.remove(); });
-      tools.append(more);
-    }
+    box.append(...chunks(text));
     if (isCut(value)) {
       parts.push(el("p", { class: "muted" },
         `The first ${count(text.length)} of ${count(length)} characters; `, el("code", {}, "podium view"), " has them all."));
@@ -378,7 +387,7 @@
   }
 
   function choice(label, options, chosen, change) {
-    return field(label, el("select", { change: (event) => change(event.target.value) },
+    return field(label, el("select", { id: `query-${label}`, change: (event) => change(event.target.value) },
       ...options.map(([value, text]) => option(value, text, chosen))));
   }
 
@@ -389,13 +398,13 @@
     if (block.questions.length <= LISTED) {
       return choice("question", block.questions.map((one) => [one, one]), question, change);
     }
-    return field("question", el("input", { value: question, change: (event) => change(event.target.value) }));
+    return field("question", el("input", { id: "query-question", value: question, change: (event) => change(event.target.value) }));
   }
 
   function neighbours({ block, question, epoch, systems }) {
     const at = block.questions.indexOf(question);
     const link = (to, text) => (block.questions[to] === undefined ? null
-      : el("a", { href: address(block, block.questions[to], epoch, systems) }, text));
+      : el("a", { id: `query-${to < at ? "previous" : "next"}`, href: address(block, block.questions[to], epoch, systems) }, text));
     return el("nav", { class: "query-neighbours", "aria-label": "Questions" },
       link(at - 1, "← previous question"), el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `), link(at + 1, "next question →"));
   }
@@ -439,20 +448,29 @@
     const mine = (drawing += 1);
     delete document.documentElement.dataset.ready;
     const index = await podium.index();
+    if (mine !== drawing) return undefined;
     if (index.blocks.length === 0 || index.blocks[0].rows.length === 0) return say("There is no question in these runs.", []);
     const shown = resolved(index);
+    head(index, shown);
     const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));
-    if (mine !== drawing) return;
-    const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
-    document.getElementById("query-title").replaceChildren(quoted(title));
-    document.title = `${title} · podium`;
-    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    if (mine !== drawing) return undefined;
     const details = found.map(({ detail }) => detail).filter((one) => one);
     const gone = shown.missing.map((name) => `There is no ${name} here; the first one is shown. `).join("");
-    say(gone, [
+    return say(gone, [
       ...(details.length ? [questionBox(details[0]), figures(details)] : []),
       el("div", { class: found.length > 1 ? "query-pair" : "" }, ...found.map(systemBox)),
     ]);
+  }
+
+  // What was chosen stands there at once: texts may take a moment. Who chose by keyboard goes on there.
+  function head(index, shown) {
+    const { id } = document.activeElement;
+    const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
+    document.title = `${title} · podium`;
+    document.getElementById("query-title").replaceChildren(quoted(title));
+    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    document.getElementById("query-status").textContent = "Reading …";
+    if (id) document.getElementById(id)?.focus();
   }
 
   function say(sentence, parts) {

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from inspect_ai.model import ChatMessageUser
@@ -15,7 +14,7 @@ from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.details import QuestionFilter, details, queries_json
 from harness.ledger.join import merged
-from harness.ledger.queries import QueryRow, answers_of, critical_path, query_rows
+from harness.ledger.queries import QueryRow, answers_of, query_rows
 from harness.ledger.runs import AnswerRecord, gather, system_runs_below
 from harness.ledger.show import brief_text, query_text
 from harness.pool import Pool
@@ -133,38 +132,6 @@ def test_replayed_replies_have_no_latency() -> None:
         assert (found.latency_s, found.critical_path_s) == (None, None)
 
 
-def step(number: int, seconds: float, **changes: Any) -> Call:
-    return row(call=f"c{number}", step=f"step {number}: sage", latency_s=seconds, **changes)
-
-
-def plan(*reads: Any) -> str:
-    return json.dumps([{"worker": "sage", "reads": one} for one in reads])
-
-
-def test_the_critical_path_is_the_longest_chain_of_reads() -> None:
-    rows = [step(1, 3.0), step(2, 1.0), step(3, 2.0)]
-    assert critical_path(rows, plan([], [], [])) == 3.0
-    assert critical_path(rows, plan([], [], [1])) == 3.0
-    assert critical_path(rows, plan([], [], "all")) == 5.0
-
-
-def test_planning_comes_before_every_step() -> None:
-    planned = row(call="p", role=CONDUCTOR, step="conductor: plan", latency_s=4.0)
-    assert critical_path([planned, step(1, 3.0), step(2, 1.0)], plan([], [])) == 7.0
-
-
-def test_the_time_between_attempts_is_on_the_critical_path() -> None:
-    first = step(1, 1.0)
-    second = step(1, 2.0, attempt=2, started="2026-01-01T00:00:05.000+00:00")
-    assert critical_path([first, second], plan([])) == 7.0
-
-
-def test_without_a_plan_or_a_latency_the_critical_path_is_unknown() -> None:
-    assert critical_path([step(1, 1.0), step(2, 1.0)], "malformed: no list") is None
-    assert critical_path([row(latency_s=None)], plan([])) is None
-    assert critical_path([], plan([])) is None
-
-
 @pytest.fixture(scope="module")
 def conducted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the logs of a system that plans, and of one whose grader fails once."""
@@ -254,6 +221,21 @@ def test_of_a_withheld_exam_digests_are_shown_and_no_text(tmp_path: Path) -> Non
     assert {(one["prompt"], one["reply"]) for one in query["calls"]} == {(None, None)}
     assert query["sums"]["usd_list"] == "0.030"
     assert "step 2: bob" in text
+
+
+def test_of_a_run_whose_log_is_gone_there_are_calls_and_no_texts(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    toy_pool(logs)
+    toy_run(logs, limit=1)
+    for path in logs.glob("*.eval"):
+        path.unlink()
+    found = details(logs, QuestionFilter("eval-0"))
+    (query,) = json.loads(queries_json(found, logs))["queries"]
+    assert (query["verdict"], query["log"], query["input"]) == ("unscored", None, None)
+    assert [(one["output"], one["prompt"], one["reply"]) for one in query["calls"]] == [
+        (40, None, None)
+    ]
+    assert "reply sha256" in query_text(found)
 
 
 def test_the_command_shows_a_question_in_full(

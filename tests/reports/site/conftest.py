@@ -58,9 +58,9 @@ def serious_faults(page: Page) -> list[str]:
     return [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its loop stands in the way of whoever runs one later
 def chromium() -> Iterator[Browser]:
-    """One browser for all; skipped without one, failed where PODIUM_REQUIRE_BROWSER is set."""
+    """One browser for a module; skipped without, failed where PODIUM_REQUIRE_BROWSER is set."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         said = "there is no Chromium here: `make browser` installs it"

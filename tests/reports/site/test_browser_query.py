@@ -194,6 +194,11 @@ def test_another_choice_is_another_address_and_the_same_address_the_same_page(
     expect(page.locator(".query-system h2").last).to_have_text("single:sage")
     page.get_by_role("link", name="next question").click()
     expect(page.locator("h1")).to_have_text("numbers: q/2, 1, epoch 1")
+    page.get_by_label("system", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".query-system h2").first).to_have_text("single:clerk")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".query-system h2").first).to_have_text("planner")
     again = site_page(page.url)
     assert again.locator("h1").inner_text() == "numbers: q/2, 1, epoch 1"
     assert again.locator(".query-system h2").all_inner_texts() == ["planner", "single:sage"]

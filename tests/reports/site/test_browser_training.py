@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reports.site.build import write_training_site
-from tests.reports.site.conftest import Look, Open
+from tests.reports.site.conftest import Look, Open, serious_faults
 from tests.reports.site.trained import trained
 
 
@@ -44,3 +44,4 @@ def test_nothing_is_wider_than_a_narrow_window(
 ) -> None:
     page = site_page(training, Look(width=320, dark=dark))
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert serious_faults(page) == []

@@ -9,6 +9,7 @@ import pytest
 from inspect_ai.model import ChatMessageUser
 
 from harness.audit import Audit, AuditFault, audit
+from harness.cli import main
 from harness.ledger.details import QuestionFilter, as_json, details
 from harness.ledger.logs import Json
 from harness.pool import Pool
@@ -19,7 +20,7 @@ from reports.report import report_of
 from reports.site import texts, write_site
 from reports.site.index import SHARD
 from reports.site.texts import LONGEST, RowTexts, row_texts, text_files, text_shard
-from tests.harness.audit.audited_run import edit_samples
+from tests.harness.audit.audited_run import edit_samples, model_events
 from tests.harness.runs import BoxDown, Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
 from tests.reports.site.hostile import ALL, CLASSICS, LINE, ODD, hostile_run
@@ -152,6 +153,17 @@ def test_texts_that_attack_survive_as_data_and_long_ones_are_cut(
     assert cut == {"cut": LINE[:LONGEST], "length": len(LINE)}
 
 
+def test_no_text_that_attacks_reaches_a_terminal_as_it_is(
+    hostile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for brief in ([], ["--brief"]):
+        asked = f"q0/{CLASSICS[0]}"
+        assert main(["audit", str(hostile), "--query", asked, *brief]) == 0
+        said = capsys.readouterr().out
+        assert said.count(", epoch 1: ") == 3
+        assert all(one.isprintable() or one in "\n\ufffe" for one in said)
+
+
 def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "half \ud83d"), limit=1)
     parts: list[Json] = [
@@ -162,7 +174,9 @@ def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -
 
     def edit(sample: Json) -> None:
         sample["input"] += "\ud83d"
-        (event,) = [one for one in sample["events"] if one["event"] == "model"]
+        (event,) = model_events(sample)
+        event["working_time"] = float("inf")
+        del event["completed"]
         event["output"]["choices"][0]["message"]["content"] = parts
 
     (one,) = queries_in(text_shard(rows_of(tmp_path)["single:sage"], 0))
@@ -170,6 +184,7 @@ def test_half_a_character_and_a_reply_of_several_parts_survive(tmp_path: Path) -
     edit_samples(tmp_path, edit)
     (one,) = queries_in(text_shard(rows_of(tmp_path)["single:sage"], 0))
     assert one["calls"][0]["reply"] == "[reasoning] thought \\ud83d\n\none\ntwo"
+    assert one["calls"][0]["latency_s"] is None
     assert one["input"] == "Say 1\\ud83d"
 
 
