@@ -18,6 +18,7 @@ from bs4 import BeautifulSoup, Tag
 from harness.ledger.manifest import read_manifest
 from harness.prices import Book
 from podium.__main__ import main
+from reports.blocks import ReportOptions
 from reports.render import percent, points, usd
 from reports.report import Report, report_of
 from reports.site import SiteOptions, refuse_foreign_site, write_site
@@ -174,6 +175,15 @@ def test_the_page_shows_the_audit_and_how_to_make_the_same_table(
     digest = sha256(made.files[2].read_bytes()).hexdigest()
     assert said(page.select_one("#digest")) == f"sha256:{digest}"
     assert len(page.select(".status")) == 16
+
+
+def test_the_command_on_the_page_names_every_option_that_moves_the_table(
+    logs: Path, made: Report, tmp_path: Path
+) -> None:
+    wanted = ReportOptions(vs="oracle", epochs=1, equivalence=0.02, columns=("accuracy", "calls"))
+    write_site([logs], replace(made, wanted=wanted), tmp_path / "site")
+    told = "--vs oracle --epochs 1 --equivalence 2 --columns accuracy,calls --site site"
+    assert page_of(tmp_path / "site").find(string=f"podium report {logs.name} {told}")
 
 
 def test_the_same_logs_give_the_same_bytes(
