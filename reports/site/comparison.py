@@ -290,6 +290,8 @@ def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
 
 def _command(report: Report, dirs: Sequence[Path]) -> str:
     wanted = report.wanted
+    margin = f"{100 * wanted.equivalence:g}" if wanted.equivalence else None
     options = {"--vs": wanted.vs, "--epochs": wanted.epochs, "--maj": wanted.maj}
+    options |= {"--equivalence": margin}
     given = [part for name, value in options.items() if value for part in (name, str(value))]
     return join(["podium", "report", *map(_named, dirs), *given, "--site", "site"])
