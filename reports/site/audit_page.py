@@ -120,7 +120,14 @@ def verdict_sentence(audit: Audit) -> str:
     }
     failed, *others = by_status.values()
     weak, held, absent = map(len, others)
-    rest = f"{held} hold, {weak} {'is' if weak == 1 else 'are'} weak, {absent} do not apply"
+    rest = ", ".join(
+        f"{number or 'none'} {one if number < 2 else several}"
+        for number, one, several in (
+            (held, "holds", "hold"),
+            (weak, "is weak", "are weak"),
+            (absent, "does not apply", "do not apply"),
+        )
+    )
     if not failed:
         return f"No invariant fails: {rest}."
     number = f"{len(failed)} of {pluralise(len(audit.verdicts), 'invariant')}"
