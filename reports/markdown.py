@@ -114,7 +114,8 @@ def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) 
     boxes = blocks.boxes_of(rows)
     facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
     told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
-    facts += [f"rehearsal latency slept times {', '.join(map(str, seconds))}"] if seconds else []
+    slept = f"rehearsal latency slept times {', '.join(map(str, seconds))}, shown as stated"
+    facts += [slept] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
     header = ("system", *(head for head, _ in figures))
