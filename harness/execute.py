@@ -178,6 +178,8 @@ class Session:
     pool: Pool
     steps: list[Step] = field(default_factory=list[Step])
     replies: list[Reply] = field(default_factory=list[Reply])
+    waves: list[int] = field(default_factory=list[int])
+    """How many were asked at once, wave after wave: each waited for all before it."""
 
     async def ask(self, step: Step) -> Reply:
         """Ask one more step, which may read those before it, and return its reply."""
@@ -200,6 +202,7 @@ class Session:
         replies = [found[at] for at in range(len(spelled))]
         self.steps += spelled
         self.replies += replies
+        self.waves.append(len(replies))
         return replies
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:
@@ -211,4 +214,5 @@ class Session:
             depth=max(done.depths(), default=0),
             plan=done.as_json(),
             noted=noted,
+            waves=tuple(self.waves),
         )

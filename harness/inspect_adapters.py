@@ -29,7 +29,7 @@ from harness.ledger.recorder import recording
 from harness.parallel import cores
 from harness.pool import active_pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
-from harness.records import ANSWER, EMPTY, PODIUM, SECONDS, Answer, Grade, Question
+from harness.records import ANSWER, EMPTY, PODIUM, SECONDS, WAVES, Answer, Grade, Question
 from harness.suite import (
     ModelGraded,
     PubliclyTested,
@@ -159,6 +159,7 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
         "stopped": answer.stopped,
         "plan": answer.plan,
         **({"noted": dict(answer.noted)} if answer.noted else {}),
+        **({WAVES: list(answer.waves)} if len(answer.waves) > 1 else {}),
     }
 
 

@@ -17,6 +17,12 @@ PODIUM = "podium"  # key of podium's facts in logs and samples, and name of its 
 SECONDS = "seconds"
 """Key in a sample's facts: how long its solver took, by a steady clock; None where replies of an
 earlier attempt were read back, which takes no time."""
+STATED = "stated_s"
+"""Key in a reply's metadata: the seconds that a rehearsal worker takes, however long it slept."""
+WAVES = "waves"
+"""Key in a sample's facts: how many steps were asked at once, where one wave waits for another."""
+ORDER = "order"
+"""Key in a redacted sample's facts: its plan without texts, who read whom."""
 ANSWER = "answer"  # key in a sample's facts: what its system answered
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
 EMPTY: Mapping[str, Any] = MappingProxyType({})
@@ -125,6 +131,9 @@ class Answer:
     """What a system wants its log to say of how it decided: plain JSON values, no texts of others.
     A cascade's confidence, a router's fallback. Under `FALLBACK`: a sentence of our own that stands
     below the table, with how often it was so."""
+    waves: tuple[int, ...] = ()
+    """How many steps were asked side by side, wave after wave, where they wait for more than they
+    read; empty where the plan says it all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from harness.errors import PodiumError, UserError
 from harness.ledger.logs import find_logs, refuse_oversized
 from harness.ledger.manifest import FILE, SIGNATURE, read_entry
 from harness.ledger.system_runs import fault_of
-from harness.records import PODIUM, SECONDS
+from harness.records import ORDER, PODIUM, SECONDS, STATED, WAVES
 from harness.suite import failure_kind, publishable
-from harness.workflow import MALFORMED
+from harness.workflow import MALFORMED, workflow_of
 
 SHINGLE = 6  # So many words of a question in a row, anywhere in what is to be written, are a leak
 SAMPLE = (
@@ -33,7 +33,13 @@ SAMPLE = (
 )
 GONE = dict.fromkeys(("input_refs", "traceback", "traceback_ansi", "call", "metadata"))
 FACTS = ("kind", "topic")
-SHAPE = ("depth", "steps", "stopped", SECONDS)  # of an answer's work; what systems note may quote
+SHAPE = (
+    "depth",
+    "steps",
+    "stopped",
+    SECONDS,
+    WAVES,
+)  # of an answer's work; what systems note may quote
 SHORT = re.compile(r"[A-Za-z0-9.+-]{1,8}")  # Answers that may stay: a letter, a number
 
 
@@ -168,6 +174,8 @@ def _output(output: ModelOutput) -> ModelOutput:
         said = digest(output.completion)
         kept = ModelOutput.from_content(output.model, said, stop_reason=output.stop_reason)
     kept.usage, kept.time = output.usage, output.time
+    if isinstance(stated := (output.metadata or {}).get(STATED), float):
+        kept.metadata = {STATED: stated}
     return kept
 
 
@@ -194,7 +202,7 @@ def _metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(shape := metadata.get(PODIUM), Mapping):
         work = cast(Mapping[str, Any], shape)
         shown = {key: work[key] for key in SHAPE if key in work}
-        kept[PODIUM] = {**shown, "plan": _plan(work.get("plan"))}
+        kept[PODIUM] = {**shown, "plan": _plan(work.get("plan")), **_order(work.get("plan"))}
     return kept
 
 
@@ -202,6 +210,11 @@ def _plan(plan: object) -> str | None:
     """Return what stands for a plan: a digest, or of a malformed one what kind of fault it has."""
     fault = fault_of(str(plan)) if plan else None
     return f"{MALFORMED}{fault}" if fault else digest(str(plan)) if plan else None
+
+
+def _order(plan: object) -> dict[str, str]:
+    found = workflow_of(plan if isinstance(plan, str) else None)
+    return {ORDER: found.without_texts().as_json()} if found else {}
 
 
 def _events(events: Iterable[Event]) -> list[Event]:

@@ -6,7 +6,7 @@ A baseline writes its workflow by hand, a conductor writes it in text; both are 
 import json
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 MAX_STEPS = 5  # of the Conductor (arXiv 2512.04388, section 4.1), not of baselines
 REPLIES = "{replies}"  # in a system message: the replies it reads, numbered, not chat turns
@@ -63,9 +63,30 @@ class Workflow:
             depths.append(1 + max((depths[read] for read in self.reads(index)), default=depth))
         return tuple(depths)
 
+    def without_texts(self) -> "Workflow":
+        """Return the same without subtasks and instructions: whom it asks, and who reads whom."""
+        return Workflow(tuple(Step(one.worker, "", one.reads) for one in self.steps))
+
     def as_json(self) -> str:
         """Return the workflow as one line of JSON, for logs."""
         return json.dumps([_as_dict(step) for step in self.steps], ensure_ascii=False)
+
+
+def workflow_of(plan: str | None) -> Workflow | None:
+    """Return the workflow that a log keeps; None for a malformed plan, or one that is withheld."""
+    try:
+        steps = [
+            Step(
+                str(one["worker"]),
+                str(one.get("subtask") or ""),
+                "all" if one["reads"] == "all" else tuple(int(read) for read in one["reads"]),
+                one.get("system"),
+            )
+            for one in cast(list[dict[str, Any]], json.loads(plan or ""))
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+    return Workflow(tuple(steps)) if steps else None
 
 
 def _as_dict(step: Step) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class ReportOptions:
     maj: int | None = None  # tries in a majority; all epochs where it is not said
     derived: bool = False  # show derived rows in the terminal, too; table.md always has them
     published: bool = False  # show published figures in the terminal, too
+    equivalence: float | None = None  # margin within which systems are equivalent, a share of 1
     columns: tuple[str, ...] = ()  # of the tables, in this order; each table's usual ones if empty
 
 
@@ -103,7 +104,12 @@ def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
 
 
 def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> None:
-    vs, maj = options.vs, options.maj
+    vs, maj, margin = options.vs, options.maj, options.equivalence
+    if margin is not None and not 0 < margin <= 1:
+        raise UserError(
+            f"An equivalence margin of {margin:g}: it is a share above 0 and at most 1, and 0.02 "
+            "is two points."
+        )
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         near, there = did_you_mean(vs, names), ", ".join(names)
@@ -211,6 +217,30 @@ def avg_at(rows: Sequence[TableRow]) -> str:
 def reference_of_block(rows: Sequence[TableRow]) -> str:
     """Return the system that a block is compared with, or `none`."""
     return next((row.reference for row in rows if row.reference), "none")
+
+
+ORACLE = "oracle"
+"""Begins the name of every row that knows the answers: a bound of some plans, not of all."""
+
+
+def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:
+    """Return why an oracle is below other rows of its block, a sentence for each that is."""
+    said: list[str] = []
+    for one in oracles:
+        above = [row.system for row in rows if block_of(row) == block_of(one) and _beats(row, one)]
+        if one.system.startswith(ORACLE) and above:
+            among = "single workers" if one.derived else "a fixed set of plans"
+            said.append(
+                f"{one.system} is below {', '.join(above)}: it is the best choice among {among} "
+                "only, and another plan may answer what none of those can"
+            )
+    return said
+
+
+def _beats(row: TableRow, oracle: TableRow) -> bool:
+    if row.accuracy is None or oracle.accuracy is None:
+        return False
+    return not row.uses_targets and row.accuracy > oracle.accuracy
 
 
 def box_of(row: TableRow) -> str:

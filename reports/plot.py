@@ -1,6 +1,5 @@
-"""plot.png: accuracy against would-be dollars per query; and the learning curves of trainings."""
+"""plot.png: accuracy against would-be dollars per query."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +17,6 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox
 
-from harness.errors import UserError
 from harness.text import escape_controls
 from reports.blocks import SINGLE, asked_name, avg_at, blocks_of, book_name, pool_name
 from reports.costs import non_dominated
@@ -243,57 +241,3 @@ def _holds(outer: Bbox, inner: Bbox) -> bool:
 
 def _free(spots: Sequence[Bbox], taken: Sequence[Bbox]) -> Bbox | None:
     return next((one for one in spots if not one.count_overlaps(taken)), None)
-
-
-OVER = 10
-"""Steps that the thick line of rewards is a mean of: one step's mean jumps with its questions."""
-
-
-def draw_curves(folders: Sequence[Path], path: Path) -> Path:
-    """Draw validation and reward over steps, a line per run; UserError where there is no run."""
-    figure: Any = Figure(figsize=(9, 3.6), layout="constrained")
-    left: Any = figure.add_subplot(1, 2, 1)
-    right: Any = figure.add_subplot(1, 2, 2)
-    for folder in folders:
-        lines = read_run(folder)
-        steps, right_ones = curve_points(lines, "validation")
-        left.plot(steps, right_ones, marker=".", label=drawable(folder.name))
-        steps, rewards = curve_points(lines, "reward")
-        (thin,) = right.plot(steps, rewards, linewidth=0.6, alpha=0.35)
-        right.plot(steps, smooth(rewards), color=thin.get_color(), label=drawable(folder.name))
-    left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
-    right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
-    left.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
-    return path
-
-
-def smooth(values: Sequence[float], over: int = OVER) -> list[float]:
-    """Return the mean of each value and those before it, `over` of them at most.
-
-    >>> smooth([1.0, 3.0, 5.0], 2)
-    [1.0, 2.0, 4.0]
-    """
-    parts = [values[max(0, end - over) : end] for end in range(1, len(values) + 1)]
-    return [sum(part) / len(part) for part in parts]
-
-
-def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError when it has none."""
-    path = folder / "metrics.jsonl"
-    if not path.is_file():
-        said = "it has no metrics.jsonl; name what `podium train` wrote"
-        raise UserError(f"{folder} is no training: {said}.")
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return sorted(lines, key=lambda line: line["step"])
-
-
-def curve_points(lines: Sequence[dict[str, Any]], what: str) -> tuple[list[int], list[float]]:
-    """Return steps and values: `reward` of a step, or the share right of a `validation`."""
-    found: list[tuple[int, float]] = []
-    for line in lines:
-        said: Any = line.get(what)
-        value = said and said["correct"] if what == "validation" else said
-        if value is not None:
-            found.append((line["step"], float(value)))
-    return [step for step, _ in found], [value for _, value in found]

@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from textwrap import wrap
 
-from harness.text import aligned
-from reports.render import UNKNOWN, footnoted, numbered, shortened
+from reports.render import UNKNOWN, fitted, footnoted, left_out, numbered, wrapped
 
 TITLE = "Published, other harness"
 TEXT = (
@@ -25,7 +23,6 @@ AVERAGE_TEXT = (
     "*tokens out* are workers' output tokens alone: like our *worker out*, without input tokens; "
     "whether a conductor's own are in them is not said. No comparison and no verdict takes them in."
 )
-WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +86,19 @@ def published_text(suites: Sequence[str]) -> str:
     blocks = [_block(text, found) for text, found in named if found]
     blocks.append(_block(f"{AVERAGE_TITLE}. {AVERAGE_TEXT}", averages()))
     if lacking:
-        blocks.append("\n".join(wrap(f"Nobody published figures of {lacking}.", WIDTH)))
+        blocks.append("\n".join(wrapped(f"Nobody published figures of {lacking}.")))
     return "\n\n".join(blocks)
 
 
 def _block(text: str, found: Sequence[Figure]) -> str:
     notes: list[str] = []
-    lines = aligned(_narrow(table_of(found, notes)))
-    foot = [part for line in numbered(notes).splitlines() for part in wrap(line, WIDTH)]
-    return "\n".join((*wrap(text.replace("*", ""), WIDTH), *lines, *foot))
+    lines, gone = fitted(list(zip(*told_columns(table_of(found, notes)), strict=True)), LEFT_OUT)
+    foot = [line for one in numbered(notes).splitlines() for line in wrapped(one)]
+    return "\n".join((*wrapped(text.replace("*", "")), *lines, *left_out(gone), *foot))
 
 
-def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return a table that fits a terminal: no empty columns, and names as long as there is room."""
-    columns = told_columns(table)
-    room = WIDTH - sum(2 + max(map(len, column)) for column in columns[1:])
-    names = [shortened(name, room) for name in columns[0]]
-    return [list(line) for line in zip(names, *columns[1:], strict=True)]
+LEFT_OUT = ("SE", "setting", "calls", "tokens out")
+"""In this order columns give way where a terminal is too narrow."""
 
 
 def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

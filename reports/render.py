@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import Any, TypeVar
 
 from harness.errors import UserError
 from harness.files import refuse_unwritable
-from harness.text import escape_markdown, markdown_cell
+from harness.text import aligned, escape_markdown, markdown_cell
 
 UNKNOWN = "-"
 Record = TypeVar("Record")
@@ -93,14 +95,69 @@ def shortened(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}~"
 
 
+WIDTH = 120
+"""Of a table where no terminal says its own: in files, pipes and tests."""
+NARROWEST = 80
+"""Nothing is made narrower: a terminal below it wraps whole lines."""
+SHORTEST = 8
+"""Characters that stay of a name, however little room there is."""
+
+
+def width() -> int:
+    """Return how wide tables are: as COLUMNS says, else as the terminal is, at least 80."""
+    return max(get_terminal_size((WIDTH, 24)).columns, NARROWEST)
+
+
+def fitted(
+    table: Sequence[Sequence[str]], order: Iterable[str] = ()
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return a table's lines, heads first, as wide as there is room, and the heads left out.
+
+    Columns go in the order named until the rest fits; names, the first column, are shortened last.
+    """
+    room, gone = width(), list[str]()
+    columns = [tuple(column) for column in zip(*table, strict=True)]
+    for head in order:
+        if _across(columns) > room and any(column[0] == head for column in columns):
+            columns = [column for column in columns if column[0] != head]
+            gone.append(head)
+    names = max(SHORTEST, room - _across(columns[1:]) - GAP)
+    columns[0] = tuple(shortened(name, names) for name in columns[0])
+    return aligned(list(zip(*columns, strict=True))), tuple(gone)
+
+
+GAP = 2
+
+
+def _across(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) for column in columns) + GAP * (len(columns) - 1)
+
+
+def left_out(heads: Sequence[str]) -> list[str]:
+    """Return the last line of a table whose columns did not all fit; none where they did."""
+    return wrapped(f"left out at this width: {', '.join(heads)}") if heads else []
+
+
+def wrapped(text: str) -> list[str]:
+    """Return a sentence in lines that fit, no word broken."""
+    room = min(width(), WIDTH)
+    return wrap(text, room, break_on_hyphens=False, break_long_words=False)
+
+
 def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
     """Return a name with the numbers of its footnotes; those that are new join `notes`."""
-    marks: list[str] = []
+    marks = ", ".join(map(str, note_numbers(found, notes)))
+    return f"{name} ({marks})" if marks else name
+
+
+def note_numbers(found: Iterable[str], notes: list[str]) -> list[int]:
+    """Return the numbers of some footnotes, from 1; those that are new join `notes`."""
+    marks: list[int] = []
     for note in filter(None, found):
         if note not in notes:
             notes.append(note)
-        marks.append(str(notes.index(note) + 1))
-    return f"{name} ({', '.join(marks)})" if marks else name
+        marks.append(notes.index(note) + 1)
+    return marks
 
 
 def numbered(notes: Sequence[str]) -> str:
@@ -159,7 +216,9 @@ Content = str | Callable[[Path], object]
 """Of a file: its text, or what writes it."""
 
 
-def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
+def write_files(
+    out: Path, contents: Mapping[str, Content], option: str = "--out directory"
+) -> tuple[Path, ...]:
     """Write all files beside their places, then put them there; UserError names what failed.
 
     Markdown begins with podium's mark; the lines below it are made harmless.
@@ -170,6 +229,7 @@ def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             path = out / f"{name}.new"
+            path.parent.mkdir(parents=True, exist_ok=True)
             _write(path, content)
             scratch.append(path)
         return tuple(path.replace(path.with_suffix("")) for path in scratch)
@@ -177,9 +237,7 @@ def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
         for left in scratch:
             left.unlink(missing_ok=True)
         reason = f"{type(error).__name__}: {error.strerror}"
-        raise UserError(
-            f"{path} cannot be written ({reason}); name another --out directory."
-        ) from error
+        raise UserError(f"{path} cannot be written ({reason}); name another {option}.") from error
 
 
 def _write(path: Path, content: Content) -> None:

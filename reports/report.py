@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from harness.errors import UserError
 from harness.ledger import system_runs as logs
@@ -16,9 +16,11 @@ from harness.ledger import totals
 from harness.ledger.runs import system_runs_below
 from harness.ledger.totals import SystemRun
 from reports import render
+from reports.across import across_data
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from reports.columns import named_columns
 from reports.derived import Comparison, compare
+from reports.learning_cost import learning_data
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
@@ -69,10 +71,11 @@ class Report:
     @property
     def text(self) -> str:
         """The tables for a terminal, and below them what they leave out."""
-        derived = derived_text(self.shown.derived) if self.wanted.derived else ""
+        derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
-        below = "\n".join((*self.spend, *self.skipped))
+        apart = (*self.spend, *self.skipped)
+        below = "\n".join(line for one in apart for line in render.wrapped(one))
         parts = (table_text(self.shown, self.columns), derived, papers, below)
         return "\n\n".join(filter(None, parts))
 
@@ -134,7 +137,20 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
         for row in (*shown.rows, *shown.derived)
     ]
     head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
-    return {**head, "blocks": blocks, "skipped": skipped}
+    more = {
+        "across": [_numbers(across_data(row, places)) for row in shown.across],
+        "learning": [_numbers(learning_data(one, places)) for one in shown.learning],
+    }
+    return {**head, "blocks": blocks, **more, "skipped": skipped}
+
+
+def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
+    return {
+        name: _numbers(cast(Mapping[str, object], value))
+        if isinstance(value, Mapping)
+        else _number(value)
+        for name, value in data.items()
+    }
 
 
 def _cell(value: object) -> object:

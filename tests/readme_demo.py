@@ -1,8 +1,8 @@
 """Keep the pages' tables what the demo prints: `python tests/readme_demo.py DIR [--write]`.
 
-Without `--write` it compares and exits with 1 on a difference. The last column (seconds) is not
-compared, because it is the machine's. docs/quickstart.md shows two blocks whole; README shows of
-one the five most accurate rows and the reference, in the order in which they are printed.
+Without `--write` it compares and exits with 1 on a difference. docs/quickstart.md shows two blocks
+whole; README shows of one the five most accurate rows and the reference, in the order in which they
+are printed.
 """
 
 import argparse
@@ -38,11 +38,6 @@ def six_rows(blocks: str) -> str:
     return "\n".join([*head, *rows[:TOP], reference])
 
 
-def without_seconds(block: str) -> list[list[str]]:
-    """Return the cells of each line, the last one left out."""
-    return [line.split()[:-1] for line in block.splitlines()]
-
-
 def parted(page: Path) -> tuple[str, str, str]:
     """Return what stands before a page's table, the table, and what stands after it."""
     before, rest = page.read_text().split(START)
@@ -55,7 +50,7 @@ def holds(page: Path, printed: str) -> bool:
     stands = parted(page)[1]
     if "\n\n" in stands and "aime25" not in printed:  # the demo leaves it out without its data
         stands = stands[stands.index("\n\n") + 2 :]
-    if without_seconds(stands) == without_seconds(printed):
+    if stands == printed:
         print(f"{page.name} shows what the demo prints.")
         return True
     print(f"{page.name} shows another table than the demo prints:\n{printed}", file=sys.stderr)

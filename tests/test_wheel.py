@@ -69,7 +69,7 @@ def test_the_demo_runs_in_an_empty_folder_without_data(
     nobody = ("env", "-u", "PODIUM_DATA", f"HOME={tmp_path}", "podium", "demo", "--limit", "1")
     done = podium_wheel.run(*nobody, cwd=tmp_path, timeout_s=600)
     assert done.returncode == 0, done.stderr
-    (said,) = [line for line in done.stdout.splitlines() if line.startswith("Not run")]
+    (said,) = [line for line in done.stdout.splitlines() if line.startswith("AIME25 on")]
     assert "AIME25 on recorded replies did not run" in said
     assert "podium data fetch" in said
     assert (tmp_path / "demo" / "report" / "table.md").is_file()

@@ -24,6 +24,8 @@ RUN = (
 )
 WORDS = {"notes", "deviations", "source"}
 """Columns that hold sentences, which may be put better."""
+SECONDS = {"latency_s", "critical_path_s"}
+"""How long calls were waited for was the machine's load: what older workers took is unknown."""
 
 
 def unpacked(name: str, folder: Path) -> Path:
@@ -51,10 +53,10 @@ def said(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
     return capsys.readouterr().out
 
 
-def cells(text: str) -> list[dict[str, str]]:
-    """Return a table's rows, without sentences."""
+def cells(text: str, left_out: set[str]) -> list[dict[str, str]]:
+    """Return a table's rows, without some columns."""
     rows = csv.DictReader(io.StringIO(text))
-    return [{key: cell for key, cell in row.items() if key not in WORDS} for row in rows]
+    return [{key: cell for key, cell in row.items() if key not in left_out} for row in rows]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -68,9 +70,18 @@ def test_an_old_run_gives_the_table_that_it_gave(
     kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     printed = said(capsys, "report", "--derived", kept, "--out", tmp_path).splitlines()
-    rows = [line for line in (BEFORE / "table.txt").read_text().splitlines() if "   " in line]
-    assert [line for line in printed if line in set(rows)] == rows
-    assert cells((tmp_path / "table.csv").read_text()) == cells((BEFORE / "table.csv").read_text())
+    old, new = (path.read_text() for path in (BEFORE / "table.csv", tmp_path / "table.csv"))
+    apart = WORDS | SECONDS
+    (header,) = csv.reader([new.splitlines()[0]])
+    added = set(header) - set(old.splitlines()[0].split(","))
+    assert added == {"overhead_s"}
+    assert cells(new, apart | added) == cells(old, apart)
+    assert {row["latency_s"] for row in csv.DictReader(io.StringIO(new))} == {""}
+    for line in (BEFORE / "table.txt").read_text().splitlines():
+        system, *figures = line.split() or [""]
+        assert not line.startswith(" ") or any(
+            said.split()[: len(figures)] == [system, *figures[:-1]] for said in printed
+        ), line
 
 
 def test_every_invariant_of_an_old_run_holds(
@@ -83,8 +94,10 @@ def test_an_old_run_exports_the_calls_and_queries_that_it_did(
     kept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said(capsys, "ledger", "export", kept, "--format", "csv", "--out", tmp_path)
-    for name in ("calls.csv", "queries.csv"):
-        assert (tmp_path / name).read_bytes() == (kept.parent / "exported" / name).read_bytes()
+    exported = kept.parent / "exported"
+    assert (tmp_path / "calls.csv").read_bytes() == (exported / "calls.csv").read_bytes()
+    new, old = ((folder / "queries.csv").read_text() for folder in (tmp_path, exported))
+    assert cells(new, SECONDS) == cells(old, SECONDS)
 
 
 def test_an_old_manifest_verifies(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,7 +128,7 @@ def test_an_old_run_grows_by_a_question_and_keeps_the_others(
     run = unpacked("run", tmp_path)
     said(capsys, "run", *RUN, "--limit", "4", "--pool", tmp_path / "mine.toml", "--log-dir", run)
     said(capsys, "report", run, "--out", tmp_path / "report")
-    rows = cells((tmp_path / "report" / "table.csv").read_text())
+    rows = cells((tmp_path / "report" / "table.csv").read_text(), WORDS)
     assert {row["n_graded"] for row in rows if not row["derived"]} == {"8"}
     assert "No invariant fails." in said(capsys, "audit", run)
 
@@ -127,7 +140,7 @@ def test_what_an_old_training_trained_sits_an_exam(
     wanted = ("--suite", "practice-integer", "--system", system, "--limit", "2")
     said(capsys, "run", *wanted, "--time-scale", "0", "--log-dir", tmp_path / "run")
     said(capsys, "report", tmp_path / "run", "--out", tmp_path)
-    (row,) = cells((tmp_path / "table.csv").read_text())
+    (row,) = cells((tmp_path / "table.csv").read_text(), WORDS)
     assert (row["system"], row["n_graded"]) == (system, "2")
     assert float(row["conductor_tokens"]) > 0
 

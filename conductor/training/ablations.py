@@ -17,11 +17,11 @@ from conductor.training.model_card import describe_checkpoint
 from harness.errors import UserError, first_fault, no_such
 from harness.files import read_toml
 from harness.ledger.logs import verdict
-from harness.ledger.runs import workflow_of
 from harness.ledger.system_runs import entries
 from harness.ledger.totals import SystemRun
 from harness.records import PODIUM, Question
 from harness.rewards.splits import leaks_answer
+from harness.workflow import workflow_of
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")

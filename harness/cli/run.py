@@ -1,14 +1,14 @@
-"""The commands that ask models and report what they said: run, report, power, demo, record."""
+"""Commands that ask models: run, demo and record."""
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
+from harness.cli.report import say_site
 from harness.errors import UserError, WorkerError
 from harness.files import refuse_unwritable
 from harness.text import say
@@ -40,33 +40,6 @@ def run_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0."""
-    from reports.columns import LIST
-    from reports.render import report_folder
-    from reports.row import COLUMNS
-
-    if args.columns == LIST:
-        say("\n".join(wrap(", ".join(COLUMNS), 80)))
-        return 0
-    out = args.out or report_folder(args.dirs[0])
-    if args.targets:
-        from reports.targets import write_targets
-
-        text, files = write_targets(args.dirs, out)
-    else:
-        from reports.blocks import ReportOptions
-        from reports.paper import write_paper
-        from reports.report import write_report
-
-        write = write_paper if args.latex else write_report
-        report = write(args.dirs, out, taken(ReportOptions, args))
-        text, files = report.text, report.files
-    say(text)
-    say(f"Written to {out}: {', '.join(path.name for path in files)}")
-    return 0
-
-
 PRACTICE = ("practice-choice", "practice-composed")
 """One that a single worker can answer, and one for which a worker knows and another computes."""
 SYSTEMS = """
@@ -90,8 +63,10 @@ def demo_command(args: argparse.Namespace) -> int:
     from harness.run.run import run
     from harness.run.systems import moved_graders, why_unfit
     from reports.report import report_of, write_report
+    from reports.site import refuse_foreign_site
 
     refuse_unwritable(args.out, "--out")
+    refuse_foreign_site(args.out / "site")
     known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
     spec = read_pool("rehearsal")
     systems = [
@@ -112,29 +87,22 @@ def demo_command(args: argparse.Namespace) -> int:
     try:
         dirs.append(ran(args.out / "aime25", "aime25", systems=(), pool=RECORDED))
     except UserError as error:
-        left_out = f"{left_out} AIME25 on recorded replies did not run: {error}"
+        left_out = f"{left_out}\nAIME25 on recorded replies did not run: {error}"
     asked = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
     say(left_out)
-    files = write_report(dirs, args.out / "report").files
-    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
+    report = write_report(dirs, args.out / "report")
+    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in report.files)}")
+    say_site(dirs, report, args.out / "site")
     return 0
 
 
 def _not_run(systems: Sequence[str], known: Any) -> str:
     """Return, in a sentence, what the demo leaves out."""
-    from harness.pool_config import read_pool
-    from harness.run.systems import default_systems
-
     more = len([name for name in known.systems if name not in systems])
-    suites = [one for one in known.suites if one.startswith("practice") and one not in PRACTICE]
-    able = [name for name in default_systems(known, read_pool(RECORDED)) if ":" not in name]
-    return (
-        f"Not run: {', '.join(suites)} and the public suites (`podium suites`); {more} further "
-        "systems (`podium systems`); on AIME25 all but single workers, "
-        f"{', '.join(able)}, because a recorded reply answers no other request."
-    )
+    left = len([one for one in known.suites if one not in PRACTICE])
+    return f"Not run: {left} suites (`podium suites`), {more} systems (`podium systems`)."
 
 
 def record_command(args: argparse.Namespace) -> int:
@@ -144,22 +112,4 @@ def record_command(args: argparse.Namespace) -> int:
 
     refuse_unwritable(args.out.parent, "--out")
     say(record(find_logs(args.logs), args.out))
-    return 0
-
-
-def power_command(args: argparse.Namespace) -> int:
-    """Print how many questions and epochs it takes; return 0."""
-    from reports.power import assumed_variance, measured_variances, power_text
-
-    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
-    if args.dirs and set(guess.values()) != {None}:
-        raise UserError("--from takes the variance from logs: leave the assumptions out.")
-    if args.vs and not args.dirs:
-        raise UserError("--vs names a system in logs: name their directory with --from, too.")
-    sources = (
-        measured_variances(args.dirs, args.vs)
-        if args.dirs
-        else [assumed_variance(args.effect, **guess)]
-    )
-    say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
     return 0

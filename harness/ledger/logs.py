@@ -29,7 +29,7 @@ from harness.files import (
     regular_size,
 )
 from harness.ledger.call import Cache
-from harness.records import ANSWER, PODIUM, SECONDS, Usage
+from harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ class RawLog:
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _parsed(self.path, self.file, info)
+
+    def sample(self, question: str, epoch: int) -> Json | None:
+        """Return one sample; None where the log has none of that name."""
+        info = self.zip.NameToInfo.get(f"{SAMPLES}{question}_epoch_{epoch}.json")
+        return _parsed(self.path, self.file, info) if info else None
 
 
 @contextmanager
@@ -223,6 +228,8 @@ class CallEvent:
     raw_usage: Json | None
     longest_s: float | None
     """Of its whole sample, by a steady clock, where the log says."""
+    stated_s: float | None = None
+    """What a rehearsal worker takes, which is no machine's matter."""
 
     @property
     def refused(self) -> bool:
@@ -241,6 +248,22 @@ def events_of(sample: Json) -> Iterator[CallEvent]:
     """Yield the calls of a sample's newest attempt, in the order in which they began."""
     # A pending call of a sample without an error is left out: the sample may still be running.
     return _calls(sample, cast(list[Json], sample.get("events") or []))
+
+
+def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
+    """Return events without the tries over HTTP that failed and were followed by another."""
+    # Inspect writes an event for every try, all in the span of the call. What a call is without its
+    # journal: `last_attempts` of what is joined.
+    known = list(events)
+    last: dict[tuple[str | None, str, str], CallEvent] = {}
+    for one in known:
+        if not one.error or (one.span, one.role, one.model) not in last:
+            last[one.span, one.role, one.model] = one
+    return [
+        one
+        for one in known
+        if not one.error or not one.span or last[one.span, one.role, one.model] is one
+    ]
 
 
 def lost_in(sample: Json) -> Iterator[CallEvent]:
@@ -287,6 +310,7 @@ def _call(event: Json, place: Place, sample: Json) -> CallEvent:
         (event.get("config") or NOTHING).get("max_tokens"),
         None if raw is None else dict(raw),
         sample.get("total_time"),
+        (output.get("metadata") or NOTHING).get(STATED),
     )
 
 

@@ -5,8 +5,7 @@ validated here. Files are read one run at a time: that bounds memory, and two pr
 """
 
 import hashlib
-import json
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.boxes import BoxRecord
 from harness.errors import UserError, first_fault
 from harness.files import first_line
+from harness.ledger.critical_path import answer_times
 from harness.ledger.hooks import SampleDigests
 from harness.ledger.journal import (
     FOLDER,
@@ -54,7 +54,7 @@ from harness.prices.cost import Service
 from harness.records import PODIUM
 from harness.request import service_tier
 from harness.suite import OFFICIAL, Prompt, publishable, redacted_message
-from harness.workflow import Step, Workflow
+from harness.workflow import workflow_of
 
 
 class WorkerFacts(BaseModel):
@@ -226,27 +226,10 @@ SECRET = "withheld"
 """Stands for a text of a suite whose questions may not be published."""
 
 
-def workflow_of(plan: str | None) -> Workflow | None:
-    """Return the workflow that a log keeps; None for a malformed plan, or one that is withheld."""
-    try:
-        steps = [
-            Step(
-                str(one["worker"]),
-                str(one.get("subtask") or ""),
-                "all" if one["reads"] == "all" else tuple(int(read) for read in one["reads"]),
-                one.get("system"),
-            )
-            for one in cast(list[dict[str, Any]], json.loads(plan or ""))
-        ]
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return Workflow(tuple(steps)) if steps else None
-
-
-def _without_texts(plan: str) -> str:
+def without_texts(plan: str) -> str:
+    """Return a plan without its subtasks, which may quote a question."""
     found = workflow_of(plan)
-    steps = (Step(one.worker, "", one.reads) for one in found.steps) if found else ()
-    return Workflow(tuple(steps)).as_json() if found else SECRET
+    return found.without_texts().as_json() if found else SECRET
 
 
 Verdict = Literal["right", "wrong", "partly", "unscored"]
@@ -295,6 +278,7 @@ class AnswerRecord:
     plan: str | None
     plan_sha256: str | None
     latency_s: float | None
+    critical_path_s: float | None
 
     @property
     def verdict(self) -> Verdict:
@@ -304,8 +288,8 @@ class AnswerRecord:
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
 
 
-def answered(sample: Json, header: LogHeader) -> AnswerRecord:
-    """Read one sample."""
+def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> AnswerRecord:
+    """Read one sample and the calls of its newest attempt."""
     shown, score, shape = header.shown, score_in(sample), shape_in(sample)
     plan: str | None = shape.get("plan")
     digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
@@ -322,9 +306,10 @@ def answered(sample: Json, header: LogHeader) -> AnswerRecord:
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else _without_texts(plan),
+        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
         plan_sha256=None if plan is None else digest,
         latency_s=solver_seconds(sample),
+        critical_path_s=answer_times(sample, calls, header.label).critical_path_s,
     )
 
 
@@ -429,7 +414,7 @@ def read_log_record(
                 made = _sample(sample, seen)
                 record.samples.append(made)
                 if whose:
-                    record.answers.append(answered(sample, whose))
+                    record.answers.append(answered(sample, whose, made.events))
                 if digests:
                     made.digests = SampleDigests(sample)
             if digests:
@@ -572,8 +557,7 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.totals.append(entry)
     elif kind in ("answer", "grade"):
         made = found.answer_lines if kind == "answer" else found.grade_lines
-        sample: Json = entry.get("sample") or {}
-        made.setdefault(str(sample.get("uuid", "")), []).append(entry)
+        made.setdefault(str((entry.get("sample") or NOTHING).get("uuid", "")), []).append(entry)
     elif kind not in ("torn", "closed"):
         _keep_call(journal, entry, found)
 

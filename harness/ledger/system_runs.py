@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from harness.errors import UserError
 from harness.ledger.call import Call, Scope
+from harness.ledger.critical_path import answer_times
 from harness.ledger.join import journal_calls, logged_call, of_event, write
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import (
@@ -26,12 +27,12 @@ from harness.ledger.logs import (
     RawLog,
     events_of,
     find_logs,
+    last_tries,
     lost_in,
     naming,
     open_log,
     score_in,
     shape_in,
-    solver_seconds,
     verdict,
 )
 from harness.ledger.runs import (
@@ -256,27 +257,12 @@ def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
 
 
 def _totals(entry: SampleCalls) -> QueryTotals:
-    solving = [event for event in _last_tries(entry.calls) if event.phase == "solve"]
+    solving = [event for event in last_tries(entry.calls) if event.phase == "solve"]
     planned = (one for one in solving if one.role == CONDUCTOR and one.model.startswith(EMBEDDED))
     times = [event.working_s for event in planned]
     known = [one for one in times if one is not None]
     seconds = sum(known) if known and len(known) == len(times) else None
     return query_totals(map(entry.call, solving), seconds)
-
-
-def _last_tries(events: Sequence[CallEvent]) -> list[CallEvent]:
-    """Return events without the tries over HTTP that failed and were followed by another."""
-    # Inspect writes an event for every try, all in the span of the call. What a call is without its
-    # journal: `last_attempts` of what is joined.
-    last: dict[tuple[str | None, str, str], CallEvent] = {}
-    for one in events:
-        if not one.error or (one.span, one.role, one.model) not in last:
-            last[one.span, one.role, one.model] = one
-    return [
-        one
-        for one in events
-        if not one.error or not one.span or last[one.span, one.role, one.model] is one
-    ]
 
 
 def _attempt(entry: SampleCalls) -> QuestionResult:
@@ -288,6 +274,7 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
     planned = any(
         call.role == CONDUCTOR and (call.step or "").startswith(PLANNING) for call in entry.calls
     )
+    times = answer_times(sample, entry.calls, entry.facts.label)
     return QuestionResult(
         question=str(sample["id"]),
         epoch=sample["epoch"],
@@ -300,7 +287,8 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        latency_s=solver_seconds(sample),
+        latency_s=times.critical_path_s,
+        overhead_s=times.overhead_s,
         totals=_totals(entry),
         official=None if found.get("official") is None else float(found["official"]),
         fragile=bool(found.get("fragile")),

@@ -268,6 +268,7 @@ class QuestionResult:
     depth: int | None
     stopped: str | None
     latency_s: float | None
+    """Of the longest chain of calls (`critical_path`); None for replies that were read back."""
     totals: QueryTotals
     official: float | None = None
     """The published evaluator's verdict, where the suite gives one beside its own."""
@@ -282,6 +283,8 @@ class QuestionResult:
     plan_fault: str | None = None
     """What kind of fault its plan had, so that nothing was carried out; None for one that was."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
+    overhead_s: float | None = None
+    """Seconds beyond that chain: waiting for connections, failed tries, this machine's work."""
 
     @property
     def graded(self) -> bool:
@@ -332,6 +335,7 @@ class SystemTotals:
     steps: float | None
     depth: float | None
     latency_s: float | None
+    overhead_s: float | None
     n_unpriced: int
     """Calls with a reply and no price: the reason when there is no dollar figure."""
     n_planned: int
@@ -352,6 +356,8 @@ MEANS = (
     "calls", "tokens_in", "tokens_out", "tokens_reasoning", "worker_tokens_out",
     "conductor_tokens", "conductor_s",
 )  # fmt: skip
+
+TIMES = ("latency_s", "overhead_s")
 
 
 def system_totals(run: SystemRun) -> SystemTotals:
@@ -377,7 +383,10 @@ def system_totals(run: SystemRun) -> SystemTotals:
         steps=_mean([attempt.steps for attempt in graded]),
         depth=_mean([attempt.depth for attempt in graded]),
         # A replayed reply comes at once: how long the real one took is not known.
-        latency_s=None if replayed else _mean([one.latency_s for one in graded]),
+        **{
+            name: None if replayed else _mean([getattr(one, name) for one in graded])
+            for name in TIMES
+        },
         n_unpriced=whole.unpriced,
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),

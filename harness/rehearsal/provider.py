@@ -25,6 +25,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import UserError, first_fault
+from harness.records import STATED
 from harness.rehearsal import choices
 from harness.rehearsal.arithmetic import evaluate
 from harness.rehearsal.choices import (
@@ -125,6 +126,7 @@ class RehearsalAPI(ModelAPI):
             choices=[ChatCompletionChoice(message=message, stop_reason=stop)],
             usage=usage,
             time=time.monotonic() - started,
+            metadata={STATED: round(latency_s, 6)},
         )
 
     def _random(self, digest: str) -> random.Random:

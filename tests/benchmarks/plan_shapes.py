@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.ledger.logs import find_logs, open_log, verdict
-from harness.ledger.runs import facts_in, workflow_of
+from harness.ledger.runs import facts_in
 from harness.ledger.system_runs import entries
 from harness.records import PODIUM
-from harness.workflow import Workflow
+from harness.workflow import Workflow, workflow_of
 
 ALL = "all"
 NONE = "none"

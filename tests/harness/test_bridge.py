@@ -22,9 +22,9 @@ from openai import AsyncOpenAI
 from harness.audit import audit
 from harness.bridge import bridge_framework, client_settings
 from harness.inspect_adapters import as_solver
-from harness.ledger.runs import workflow_of
 from harness.pool import Pool
 from harness.records import PODIUM, Usage
+from harness.workflow import workflow_of
 from suites._registry import practice_integer
 from tests.harness.audit.audited_run import rows_below, sat
 from tests.harness.runs import Crew, Exam, failing_on, number

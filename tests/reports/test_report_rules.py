@@ -93,17 +93,6 @@ def test_notes_of_the_log_header_are_footnotes_of_their_row(tmp_path: Path) -> N
     assert "\n1. prompt not recorded\n" in text
 
 
-def test_slowed_or_hastened_workers_are_named_below_their_terminal_table(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage", label="rehearsal", time_scale=0.01)
-    block = report(tmp_path).text.split("\n\n")[0]
-    assert block.splitlines()[-1] == "sec: rehearsal latency slept times 0.01"
-
-
-def test_workers_at_their_own_pace_need_no_word_on_it(tmp_path: Path) -> None:
-    sit(tmp_path / "logs", "single:sage", label="rehearsal", time_scale=1.0)
-    assert "rehearsal latency" not in report(tmp_path).text
-
-
 def test_a_file_in_place_of_the_output_directory_is_refused_before_anything_is_read(
     tmp_path: Path,
 ) -> None:

@@ -126,6 +126,7 @@ def answer(**changes: Any) -> AnswerRecord:
         plan='[{"worker": "sage", "reads": []}, {"worker": "clerk", "reads": []}]',
         plan_sha256="c" * 64,
         latency_s=3.5,
+        critical_path_s=3.0,
     )
     return replace(found, **changes)
 
