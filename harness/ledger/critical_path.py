@@ -8,6 +8,7 @@ belong to the day and the machine, not to the system, and stand apart.
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import cast
 
@@ -85,8 +86,7 @@ def longest_chain(
             now = max((now, *ends.values())) + took
             continue
         before = awaited[step - 1] if 0 < step <= len(awaited) else ends
-        begin = max((ends[one] for one in before if one in ends), default=0.0)
-        ends[step] = max(now, begin, ends.get(step, 0.0)) + took
+        ends[step] = max(now, ends.get(step, 0.0), *[ends.get(one, 0.0) for one in before]) + took
     return max((now, *ends.values()))
 
 
@@ -97,15 +97,22 @@ def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Await
     """
     if len({step for step in steps if step is not None}) < 2:
         return []
-    workflow = workflow_of(plan)
-    if workflow is None:
+    known = _reads(plan)
+    if known is None:
         return None
-    count = len(workflow.steps)
-    reads: list[Collection[int]] = [{one + 1 for one in workflow.reads(at)} for at in range(count)]
+    reads = list(known)
     sizes = cast(list[object], waves) if isinstance(waves, list) else []
     whole = [size for size in sizes if isinstance(size, int) and size > 0]
     begins = list(accumulate(whole, initial=0))
-    if begins[-1] == count:
+    if begins[-1] == len(reads):
         for begin, size in zip(begins, whole, strict=False):
             reads[begin : begin + size] = [range(1, begin + 1)] * size
     return reads
+
+
+@lru_cache(maxsize=1024)  # many a system has one plan for all questions
+def _reads(plan: str | None) -> Awaited | None:
+    workflow = workflow_of(plan)
+    if workflow is None:
+        return None
+    return [tuple(one + 1 for one in workflow.reads(at)) for at in range(len(workflow.steps))]
