@@ -77,6 +77,11 @@ format: $(INSTALLED_DEV) ## Format the code and mend what ruff can mend
 engine: ## Install and start a container engine and a base image (Debian, as root; no registry needed)
 	bash sandbox/debian-engine.sh
 
+.PHONY: browser
+browser: ## Install the browser that tests of the page use (Debian, as root)
+	@command -v chromium >/dev/null || { apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; }
+
 .PHONY: images
 images: $(INSTALLED) ## Build the images that programs run in, on the engine that answers
 	$(BIN)/podium sandbox build

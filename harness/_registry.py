@@ -6,6 +6,14 @@ Inspect imports this file in every process, so a provider's module is loaded whe
 from inspect_ai.model import ModelAPI, modelapi
 
 
+@modelapi(name="podium")
+def podium() -> type[ModelAPI]:
+    """Return what stands for a system where Inspect names one model (harness/inspect_adapters)."""
+    from harness.inspect_adapters import SystemAPI
+
+    return SystemAPI
+
+
 @modelapi(name="rehearsal")
 def rehearsal() -> type[ModelAPI]:
     """Return the provider of rehearsal workers (harness/rehearsal)."""

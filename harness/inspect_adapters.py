@@ -13,7 +13,10 @@ import anyio
 import anyio.to_thread
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageAssistant, ModelOutput
+from inspect_ai.model import ChatMessageAssistant, Model, ModelOutput, get_model
+from inspect_ai.model._providers.none import (  # pyright: ignore[reportMissingTypeStubs]
+    NoModel,  # Inspect opens no connections for it; it has no public name
+)
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 
@@ -40,6 +43,18 @@ from harness.suite import (
 from harness.system import System
 
 SYSTEM = "podium_system"  # attribute of a solver, which Inspect's decorator copies
+
+
+class SystemAPI(NoModel):
+    """The model that Inspect's header and viewer name for a run of ours: its system.
+
+    It answers nothing; the models that do are roles.
+    """
+
+
+def system_model(system: str) -> Model:
+    """Return the model that stands for a system, e.g. `podium/moa-lite`."""
+    return get_model(f"{PODIUM}/{system}")
 
 
 def system_of(made: Solver) -> System:
@@ -179,6 +194,7 @@ def as_task(
     refuse_no_epochs(epochs)
     if not suite.publishable:
         keep_files_private()
+    facts = {**suite_facts(suite, split), **(metadata or {})}
     return Task(
         dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
         setup=ask_differently(suite.at_epoch) if isinstance(suite, Varied) else None,
@@ -188,8 +204,18 @@ def as_task(
         name=name or suite.name,
         sandbox=sandbox,
         version=suite.version,
-        metadata={PODIUM: {**suite_facts(suite, split), **(metadata or {})}},
+        headline_metric=PODIUM,
+        metadata={PODIUM: facts},
+        **_names(facts),
     )
+
+
+def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how Inspect's viewer names and tags a task; nothing where its system is not known."""
+    if "system" not in facts:
+        return {}
+    tags = (facts[name] for name in ("label", "split", "purpose") if name in facts)
+    return {"display_name": f"{facts['system']} on {facts['suite']}", "tags": [*tags]}
 
 
 def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
@@ -210,6 +236,7 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
         "suite_version": suite.version,
         "data_revision": suite.data_revision,
         "dates": suite.dates,
+        "paper": suite.card.paper,
         "publishable": suite.publishable,
         "split": split,
         "prompt": prompt_of(suite),

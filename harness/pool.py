@@ -5,9 +5,10 @@ Inside an eval they are Inspect's model roles, whose tokens, config and spans it
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, cast
 
 from anyio.lowlevel import RunVar
 from inspect_ai.model import (
@@ -218,7 +219,26 @@ def slot_model(slot: WorkerSpec, seed: int = 0, time_scale: float = 0.0) -> Mode
 def _made(slot: WorkerSpec, **more: Any) -> Model:
     """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
-    return guard_keys(get_model(slot.model, config=config, memoize=False, **{**arguments, **more}))
+    made = get_model(slot.model, config=config, memoize=False, **{**arguments, **more})
+    return _telling_price(guard_keys(made))
+
+
+def _telling_price(model: Model) -> Model:
+    """Let a model's replies say what they cost, before Inspect counts them; the same model."""
+    ask = model.api.generate
+
+    @wraps(ask)
+    async def generate(*args: Any, **kwargs: Any) -> Any:
+        found: Any = await ask(*args, **kwargs)
+        output, call = cast("tuple[Any, Any]", found if isinstance(found, tuple) else (found, None))
+        asked = current().in_flight
+        if asked and isinstance(output, ModelOutput):
+            with suppress(Exception):  # what cannot be priced is told when the call has ended
+                asked.tell_price(output, call.response if call else None)
+        return cast(Any, found)
+
+    cast(Any, model.api).generate = generate
+    return model
 
 
 def pool_models(spec: PoolSpec, seed: int = 0, time_scale: float = 0.0) -> dict[str, Model]:

@@ -20,8 +20,8 @@ from harness.text import aligned
 from reports import render
 from reports.blocks import refuse_mixed_versions
 from reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
-from reports.plot import read_run
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
+from reports.training_runs import read_run
 
 ALL = "all"  # the suites together, every question alike
 

@@ -26,6 +26,8 @@ class ReportOptions:
     maj: int | None = None  # tries in a majority; all epochs where it is not said
     derived: bool = False  # show derived rows in the terminal, too; table.md always has them
     published: bool = False  # show published figures in the terminal, too
+    equivalence: float | None = None  # margin within which systems are equivalent, a share of 1
+    columns: tuple[str, ...] = ()  # of the tables, in this order; each table's usual ones if empty
 
 
 DEFAULTS = ReportOptions()
@@ -102,7 +104,12 @@ def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
 
 
 def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> None:
-    vs, maj = options.vs, options.maj
+    vs, maj, margin = options.vs, options.maj, options.equivalence
+    if margin is not None and not 0 < margin <= 1:
+        raise UserError(
+            f"An equivalence margin of {margin:g}: it is a share above 0 and at most 1, and 0.02 "
+            "is two points."
+        )
     names = sorted({system_run.facts.system for system_run in evaluated})
     if vs is not None and vs not in names:
         near, there = did_you_mean(vs, names), ", ".join(names)

@@ -19,7 +19,7 @@ from harness.records import GRADER, Usage
 from harness.text import format_range
 from reports import blocks, intervals
 from reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
-from reports.costs import block_arrays, block_columns
+from reports.costs import block_arrays, block_columns, regrets
 from reports.intervals import Difference, difference, grades_of
 from reports.render import usd
 from reports.row import COLUMNS, TableRow, block_of
@@ -48,15 +48,16 @@ def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> lis
     system_runs = [system_run for system_run, _ in group]
     reference = blocks.reference_of(system_runs, wanted.vs)
     place = next((at for at, one in enumerate(system_runs) if one is reference), None)
-    columns = block_columns(block_arrays(system_runs), place)
+    arrays = block_arrays(system_runs)
+    columns = zip(block_columns(arrays, place), regrets(arrays), strict=True)
     rows = [
-        blocks.without_whole_sums(TableRow(**_columns(one, wanted.maj), **own), epochs)
-        for (one, epochs), own in zip(group, columns, strict=True)
+        blocks.without_whole_sums(TableRow(**_columns(one, wanted.maj), **own, **regret), epochs)
+        for (one, epochs), (own, regret) in zip(group, columns, strict=True)
     ]
     if reference and place is not None:
         name, values = rows[place].system, [grades_of(one.attempts) for one in system_runs]
         rule = "named by --vs" if wanted.vs else RULES.get(name, FIRST)
-        found = [difference(own, values[place]) for own in values]
+        found = [difference(own, values[place], wanted.equivalence) for own in values]
         found[place] = None
         told = zip(rows, intervals.holm_adjusted(found), strict=True)
         rows = [with_difference(row, one, (name, rule)) for row, one in told]

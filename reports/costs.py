@@ -3,6 +3,7 @@
 Dollars are floats here, for estimates; sums that were billed stay Decimal (reports/build.py).
 """
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,12 +68,21 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
     Arrays are (systems,) or (resamples, systems). An unknown cost or score is on no frontier and
     dominates nobody.
     """
-    lost = np.zeros(costs.shape, dtype=np.bool_)
-    for at in range(costs.shape[-1]):
-        cost, score = costs[..., at, None], scores[..., at, None]
-        as_good = (cost <= costs) & (score >= scores)
-        lost |= as_good & ((cost < costs) | (score > scores))
-    return ~lost & ~np.isnan(costs + scores)
+    unknown: NDArray[np.bool_] = np.isnan(costs + scores)
+    cost: Floats = np.where(unknown, math.inf, costs)
+    score: Floats = np.where(unknown, -math.inf, scores)
+    order = np.lexsort((np.negative(score), cost))  # by cost; of equal cost the best first
+    cost, score = (np.take_along_axis(one, order, axis=-1) for one in (cost, score))
+    first = np.ones(cost.shape, dtype=np.bool_)
+    first[..., 1:] = cost[..., 1:] > cost[..., :-1]
+    begins = np.maximum.accumulate(np.where(first, np.arange(cost.shape[-1]), 0), axis=-1)
+    best = np.maximum.accumulate(score, axis=-1)
+    cheaper = np.take_along_axis(best, np.maximum(begins - 1, 0), axis=-1)
+    lost = (begins > 0) & (cheaper >= score)
+    lost |= np.take_along_axis(score, begins, axis=-1) > score
+    found = np.empty_like(lost)
+    np.put_along_axis(found, order, lost, axis=-1)
+    return ~found & ~unknown
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
@@ -228,4 +238,31 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
     if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
         low, high = ratio[1] or (None, None)
         columns |= {"usd_ratio": ratio[0], "usd_ratio_low": low, "usd_ratio_high": high}
+    return columns
+
+
+def regrets(block: BlockArrays) -> list[dict[str, Any]]:
+    """Return what each plain system of a block lacks to the oracle: the best of them per question.
+
+    Accuracy: the oracle's less its own, over the questions that all plain systems were graded on.
+    Dollars: its own less the cheapest's that is as good on the question, over those of them that it
+    got right, wholly or in part. Nothing for who looks at targets or was chosen in hindsight, and
+    none where fewer than two plain systems were graded: one alone is its own oracle.
+    """
+    graded = block.plain & ~np.isnan(block.scores).all(axis=0)
+    places = np.flatnonzero(graded)
+    scores, usd = block.scores[:, places], block.usd[:, places]
+    whole = ~np.isnan(scores).any(axis=1)
+    columns: list[dict[str, Any]] = [{} for _ in block.plain]
+    if places.size < 2 or not whole.any():
+        return columns
+    scores, usd = scores[whole], usd[whole]
+    best = scores.max(axis=1)
+    for at, place in enumerate(places.tolist()):
+        own, right = scores[:, at], scores[:, at] > 0
+        columns[place]["regret_accuracy"] = float((best - own).mean())
+        if right.any() and not np.isnan(usd[:, at]).any():
+            as_good = np.where(scores >= own[:, None] - stats.TIE, usd, np.inf)
+            cheapest = np.nanmin(as_good, axis=1)
+            columns[place]["regret_usd"] = float((usd[:, at] - cheapest)[right].mean())
     return columns

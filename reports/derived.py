@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from harness.ledger.system_runs import GROUPINGS
-from harness.ledger.totals import SystemRun
+from harness.ledger.totals import QuestionResult, SystemRun
 from reports import costs, intervals
+from reports.across import AcrossRow, across_rows
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
 from reports.build import Pair, pair_rows, with_difference
 from reports.costs import BlockArrays, CostOfPass, block_arrays
 from reports.intervals import Difference, Values
+from reports.learning_cost import LearningCost, learning_costs
 from reports.render import points
 from reports.row import TableRow
 from reports.stats import Cochran, Floats, cochran_q, detectable
@@ -45,19 +47,21 @@ def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]
     ]
     made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
     routed = _routed(singles)
-    return [_held(block, row, values) for row, values in (*made, *([routed] if routed else []))]
+    found = (*made, *([routed] if routed else []))
+    return [_held(block, row, values, wanted.equivalence) for row, values in found]
 
 
-def _held(block: Sequence[Pair], row: TableRow, values: Values) -> TableRow:
+def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | None) -> TableRow:
     """Compare a derived row; its p-value is adjusted as one more comparison beside the others."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
         return row
-    others = [other.p_value for other, _ in block if other.p_value is not None]
-    found = intervals.difference(values, intervals.grades_of(reference[1].attempts))
+    others = [(one.p_value, one.p_equivalence) for one, _ in block if one.p_value is not None]
+    found = intervals.difference(values, intervals.grades_of(reference[1].attempts), margin)
     if found is None:
         return row
-    family: list[Difference | None] = [found, *(replace(found, p_value=p) for p in others)]
+    rest = (replace(found, p_value=differ, p_equivalence=equal) for differ, equal in others)
+    family: list[Difference | None] = [found, *rest]
     return with_difference(
         row, intervals.holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
     )
@@ -141,7 +145,9 @@ def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
     )
 
 
-PASS_AT = "pass@k"
+SUBJECT, PASS_AT = "subject", "pass@k"
+MOST_GROUPS = 12
+"""Of a grouping, so many are shown; files have all."""
 RANKS = ("easy", "medium", "hard")
 """These come first and in this order; other groups follow by name."""
 
@@ -151,7 +157,7 @@ class GroupScore:
     """One system on one part of a suite, or by one reading of its tries."""
 
     row: TableRow
-    grouping: str  # `difficulty`, `platform` or `pass@k`
+    grouping: str  # `difficulty`, `platform`, `subject` or `pass@k`
     group: str  # e.g. `hard`, `atcoder` or `pass@5`.
     n: int
     value: float
@@ -262,11 +268,15 @@ class Comparison:
     derived: tuple[TableRow, ...] = ()
     pairs: tuple[tuple[Pair, ...], ...] = ()
     """The rows again, block by block, each with what it is made from."""
+    across: tuple[AcrossRow, ...] = ()
+    """Systems over all suites; none where no two suites share label, pool and price book."""
+    learning: tuple[LearningCost, ...] = ()
+    """What learning cost, block by block; the reference comes first."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""
         chosen = [part for part in self.parts if any(part.row is row for row in rows)]
-        names = (*GROUPINGS, PASS_AT)
+        names = (*GROUPINGS, SUBJECT, PASS_AT)
         found = [(name, [part for part in chosen if part.grouping == name]) for name in names]
         return [(name, parts) for name, parts in found if parts]
 
@@ -275,23 +285,27 @@ def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) 
     """Return rows and parts; UserError when the rows are no comparison."""
     blocks = pair_rows(system_runs, wanted)
     pairs = [pair for block in blocks for pair in block]
+    chosen = [one for one in system_runs if one.facts.purpose == "selection"]
     return Comparison(
         rows=tuple(row for row, _ in pairs),
         parts=tuple(part for row, system_run in pairs for part in group_scores(row, system_run)),
         fields=tuple(map(block_summary, blocks)),
         derived=tuple(row for block in blocks for row in derived_rows(block, wanted)),
         pairs=tuple(map(tuple, blocks)),
+        across=across_rows(pairs),
+        learning=tuple(one for block in blocks for one in learning_costs(block, chosen)),
     )
 
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
     """Return the parts of one row; none where questions belong to nothing and were asked once."""
     found: list[tuple[str, str, Values]] = []
-    for grouping in GROUPINGS:
-        graded = [one for one in system_run.attempts if one.graded and grouping in one.groups]
-        graded.sort(key=lambda one: _rank(one.groups[grouping]))
-        for name, members in groupby(graded, key=lambda one: one.groups[grouping]):
-            found.append((grouping, name, intervals.grades_of(members)))
+    several = len({one.topic for one in system_run.attempts}) > 1
+    for grouping in (*GROUPINGS, SUBJECT) if several else GROUPINGS:
+        named = [(group, one) for one in system_run.attempts if (group := _group(one, grouping))]
+        named.sort(key=lambda pair: _rank(pair[0]))
+        for name, members in groupby(named, key=lambda pair: pair[0]):
+            found.append((grouping, name, intervals.grades_of(one for _, one in members)))
     passed = intervals.pass_at_ks(intervals.grades_of(system_run.attempts))
     found += [(PASS_AT, f"pass@{k}", means) for k, means in passed.items()]
     parts: list[GroupScore] = []
@@ -301,6 +315,25 @@ def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
         assert bounds is not None, "and so an interval"
         parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
     return parts
+
+
+def _group(one: QuestionResult, grouping: str) -> str:
+    """Return a graded question's group; no subject where that is its difficulty by another name."""
+    if not one.graded:
+        return ""
+    if grouping != SUBJECT:
+        return one.groups.get(grouping, "")
+    return "" if one.topic in one.groups.values() else one.topic
+
+
+def largest_groups(parts: Sequence[GroupScore], most: int) -> tuple[list[GroupScore], str]:
+    """Return the parts of the groups with most questions, and a line on those left out."""
+    sizes: dict[str, int] = {}
+    for part in parts:
+        sizes[part.group] = max(part.n, sizes.get(part.group, 0))
+    kept = sorted(sizes, key=lambda group: (-sizes[group], _rank(group)))[:most]
+    said = f"the {len(kept)} largest of {len(sizes)} groups; table.json has all"
+    return [part for part in parts if part.group in kept], said if len(kept) < len(sizes) else ""
 
 
 def by_group(

@@ -13,10 +13,11 @@ import numpy as np
 
 from harness.ledger.totals import QuestionResult, SystemRun
 from reports import stats
+from reports.equivalence import equivalence_interval, equivalence_p
 from reports.render import percent
 from reports.stats import Bounds, Floats
 
-Verdict = Literal["better", "worse", "inconclusive"]
+Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
 """Question -> its grades, one per graded epoch; every grade lies between 0 and 1."""
 
@@ -41,6 +42,12 @@ class Difference:
     n_better: int
     n_worse: int
     correlation: float | None
+    equivalence_margin: float | None = None
+    """None, as the rest, where nobody asked whether the two are equivalent."""
+    equivalence_low: float | None = None
+    equivalence_high: float | None = None
+    p_equivalence: float | None = None
+    p_equivalence_holm: float | None = None
 
 
 def grades_of(attempts: Iterable[QuestionResult]) -> dict[str, list[float]]:
@@ -87,12 +94,13 @@ def accuracy_columns(values: Values) -> dict[str, Any]:
     return {"accuracy": accuracy(values), "ci_low": low, "ci_high": high}
 
 
-def difference(values: Values, reference: Values) -> Difference | None:
+def difference(values: Values, reference: Values, margin: float | None = None) -> Difference | None:
     """Return the paired difference on the questions that both were graded on; None when none.
 
     The interval is Student's t on per-question differences. "better" and "worse" need at least the
     minimum detectable effect, an interval without 0 and an exact sign test below 5 %, and of
-    several comparisons Holm's p below 5 % (`holm_adjusted`); anything else is "inconclusive".
+    several comparisons Holm's p below 5 % (`holm_adjusted`, which alone says "equivalent": of what
+    differs by less than `margin`); anything else is "inconclusive".
     """
     ours, theirs = question_means(values), question_means(reference)
     both = [question for question in ours if question in theirs]
@@ -118,18 +126,45 @@ def difference(values: Values, reference: Values) -> Difference | None:
         n_better=int((deltas > 0).sum()),
         n_worse=int((deltas < 0).sum()),
         correlation=stats.correlation_of(mine, other),
+        **({} if margin is None else _equivalence(deltas, margin, single=single)),
     )
 
 
+def _equivalence(deltas: Floats, margin: float, *, single: bool) -> dict[str, Any]:
+    low, high = equivalence_interval(deltas) or (None, None)
+    p_value = equivalence_p(deltas, margin, single=single)
+    names = ("margin", "low", "high")
+    columns = dict(zip((f"equivalence_{one}" for one in names), (margin, low, high), strict=True))
+    return {**columns, "p_equivalence": p_value, "p_equivalence_holm": p_value}
+
+
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with one reference; what Holm's p does not bear out is inconclusive."""
+    """Return comparisons with one reference, with the verdicts that Holm's p-values bear out.
+
+    Both questions, whether two differ and whether they are equivalent, have a family of their own.
+    A difference that is shown keeps its word, also where it is within the margin.
+    """
     found = [one for one in family if one]
     ps = iter(stats.holm([one.p_value for one in found]))
-    adjusted = [one and replace(one, p_holm=next(ps)) for one in family]
-    return [
-        replace(one, verdict="inconclusive") if one and one.p_holm >= 1 - stats.LEVEL else one
-        for one in adjusted
+    asked = [one.p_equivalence for one in found if one.p_equivalence is not None]
+    equal = iter(stats.holm(asked))
+    adjusted = [
+        one
+        and replace(
+            one,
+            p_holm=next(ps),
+            p_equivalence_holm=None if one.p_equivalence is None else next(equal),
+        )
+        for one in family
     ]
+    return [one and replace(one, verdict=_borne_out(one)) for one in adjusted]
+
+
+def _borne_out(one: Difference) -> Verdict:
+    if one.verdict in ("better", "worse") and one.p_holm < 1 - stats.LEVEL:
+        return one.verdict
+    equal = one.p_equivalence_holm
+    return "equivalent" if equal is not None and equal < 1 - stats.LEVEL else "inconclusive"
 
 
 def _verdict(deltas: Floats, interval: Bounds | None, effect: float | None) -> Verdict:

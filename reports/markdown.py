@@ -10,8 +10,19 @@ from harness.ledger.runs import RunFacts
 from harness.ledger.totals import SystemRun, system_totals, total
 from harness.prices import book_from_json
 from reports import blocks, published, render
+from reports.across import across_markdown
 from reports.build import paid_cell, systems_table, usd_cell
-from reports.derived import PASS_AT, BlockSummary, Comparison, GroupScore, by_group
+from reports.derived import (
+    MOST_GROUPS,
+    PASS_AT,
+    BlockSummary,
+    Comparison,
+    GroupScore,
+    by_group,
+    largest_groups,
+)
+from reports.equivalence import equivalence_words
+from reports.learning_cost import learning_markdown
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, usd, usd_about
 from reports.row import TableRow
 
@@ -47,40 +58,47 @@ CALLS: Columns[TableRow] = (
     ("most", lambda row: UNKNOWN if row.calls_max is None else str(row.calls_max)),
     ("mean of all calls", lambda row: UNKNOWN if row.calls is None else f"{row.calls:.2f}"),
 )
-HEADER = ("system", *(head for head, _ in FIGURES))
-
 Lines = Sequence[str]
 
 
-def markdown(shown: Comparison, system_runs: Sequence[SystemRun], skipped: Lines) -> str:
-    """Return the whole of table.md."""
-    parts = [MARK, "# Comparison", _prose("legend.md")]
+def markdown(
+    shown: Comparison,
+    system_runs: Sequence[SystemRun],
+    skipped: Lines,
+    chosen: Columns[TableRow] = (),
+) -> str:
+    """Return the whole of table.md; its main tables have the `chosen` columns, if there are any."""
+    parts = [MARK, "# Comparison", prose("legend.md")]
     papers = _published([row.suite for row in shown.rows])
     for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
         derived = [one for one in shown.derived if (one.suite, one.split) == asked]
         can_show = [f"- **{_block_words(one.rows[0], shown.rows)}**: {one.said}." for one in fields]
-        parts.append(_suite(rows, "\n".join(can_show)))
+        parts.append(_suite(rows, "\n".join(can_show), chosen or FIGURES))
         parts += _sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
+        learnt = [one for one in shown.learning if any(one.row is row for row in rows)]
+        parts.append(learning_markdown(learnt))
         parts.append(_table("Worker calls per question", "", CALLS, rows))
         parts.append(papers.get(asked[0], ""))
-    declared = systems_table(shown.rows)
+    declared, spend = systems_table(shown.rows), spend_table(system_runs)
+    workers = workers_table([system_run.facts for system_run in system_runs])
     parts += [
+        across_markdown(shown.across),
         papers.get("", ""),
-        f"## Terms\n\n{_prose('terms.md')}",
+        f"## Terms\n\n{prose('terms.md')}",
         _bullets("## Boxes", blocks.package_lines(shown.rows)),
         # Older logs do not say it.
         f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
-        _workers([system_run.facts for system_run in system_runs]),
-        _spend(system_runs),
+        f"## Workers\n\n{render.markdown_table(workers, left=len(workers[0]))}",
+        f"## Spend, all attempts included\n\n{render.markdown_table(spend, left=4)}",
         _bullets("## Passed over", skipped),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _prose(name: str) -> str:
+def prose(name: str) -> str:
     """Return a text beside this module, which the documentation shows, too."""
     return files("reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
@@ -89,7 +107,7 @@ def _bullets(title: str, lines: Lines) -> str:
     return f"{title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
-def _suite(rows: Sequence[TableRow], can_show: str) -> str:
+def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) -> str:
     first = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
     facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
@@ -100,14 +118,15 @@ def _suite(rows: Sequence[TableRow], can_show: str) -> str:
     facts += [slept] if seconds else []
     title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
     notes: list[str] = []
-    ruler = ["---", *["---:"] * (len(HEADER) - 2), "---"]
-    lines = [render.markdown_line(one) for one in (HEADER, ruler)]
+    header = ("system", *(head for head, _ in figures))
+    ruler = ["---", *["---:"] * (len(header) - 2), "---"]
+    lines = [render.markdown_line(one) for one in (header, ruler)]
     for block in blocks.blocks_of(rows):
-        lines.append(render.markdown_line([_head(block), *[""] * (len(HEADER) - 1)]))
+        lines.append(render.markdown_line([_head(block), *[""] * (len(header) - 1)]))
         for row in block:
             said = (*row.notes.split("; "), told.get(id(row), ""))
             name = render.footnoted(f"`{row.system}`", said, notes)
-            lines.append(render.markdown_line([name, *render.cells(FIGURES, row)]))
+            lines.append(render.markdown_line([name, *render.cells(figures, row)]))
     return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), render.numbered(notes))))
 
 
@@ -131,7 +150,8 @@ def _head(block: Sequence[TableRow]) -> str:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    groups, rows = by_group(parts)
+    kept, left_out = largest_groups(parts, MOST_GROUPS)
+    groups, rows = by_group(kept)
     lines = [("system", *groups)]
     for row, own in rows:
         label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
@@ -143,11 +163,13 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
         )
         lines.append((label, *shown))
     title = "several tries" if grouping == PASS_AT else grouping
-    head = f"### By {title}\n\nPercent, 95 % interval, graded questions.\n\n"
+    few = f" Of the questions {left_out}." if left_out else ""
+    head = f"### By {title}\n\nPercent, 95 % interval, graded questions.{few}\n\n"
     return head + render.markdown_table(lines)
 
 
-def _workers(facts: Sequence[RunFacts]) -> str:
+def workers_table(facts: Sequence[RunFacts]) -> list[Sequence[str]]:
+    """Return the workers of some runs with their settings and prices, heads first."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
     seen: dict[tuple[str, str], Sequence[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
@@ -164,10 +186,11 @@ def _workers(facts: Sequence[RunFacts]) -> str:
             cells = (run.pool, f"`{name}`", f"`{worker.model}`", settings or "provider defaults")
             cutoff = worker.knowledge_cutoff if market else "none"
             seen.setdefault((run.pool_sha256, name), (*cells, rates, cutoff))
-    return "## Workers\n\n" + render.markdown_table([header, *seen.values()], left=len(header))
+    return [header, *seen.values()]
 
 
-def _spend(system_runs: Sequence[SystemRun]) -> str:
+def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
+    """Return what each system run came to, all attempts included, heads first and the sum last."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]
@@ -187,8 +210,7 @@ def _spend(system_runs: Sequence[SystemRun]) -> str:
         lines.append(cells)
         spent.append((whole, totals.usd_spent))
     sums = [usd(render.usd_sum(column)) for column in zip(*spent, strict=True)]
-    lines.append(["in all", *[""] * 4, *sums, ""])
-    return "## Spend, all attempts included\n\n" + render.markdown_table(lines, left=4)
+    return [*lines, ["in all", *[""] * 4, *sums, ""]]
 
 
 def _published(suites: Sequence[str]) -> dict[str, str]:
@@ -223,16 +245,28 @@ def _sections(
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out below."""
     said = [
-        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in _block_lines(one)
+        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in block_lines(one)
     ]
-    tests = [row for row in rows if row.se is not None]
-    priced = [row for row in rows if row.usd_median is not None]
     return [
-        _table("Differences from the reference", TESTS, TEST, tests),
-        _table("Costs", COSTS, COST, priced),
+        *(_table(title, told, columns, kept) for title, told, columns, kept in row_tables(rows)),
         _bullets("### Block by block", said),
         _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
     ]
+
+
+def row_tables(
+    rows: Sequence[TableRow],
+) -> Iterator[tuple[str, str, Columns[TableRow], Sequence[TableRow]]]:
+    """Yield the tables beside the main one: title, what is said of it, columns, its rows."""
+    tests = [row for row in rows if row.se is not None]
+    priced = [row for row in rows if row.usd_median is not None]
+    asked = [row for row in rows if row.equivalence_margin is not None]
+    said_equal = equivalence_words(asked[0].equivalence_margin or 0) + "." if asked else ""
+    behind = [row for row in rows if row.regret_accuracy is not None]
+    yield "Differences from the reference", TESTS, TEST, tests
+    yield "Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked
+    yield "Costs", COSTS, COST, priced
+    yield "Regret to the oracle", REGRETS, REGRET, behind
 
 
 TESTS = (
@@ -267,6 +301,27 @@ TEST: Columns[TableRow] = (
     ("correlation", lambda row: count(row.correlation, 2)),
     ("detectable", lambda row: percent(row.min_detectable)),
 )
+EQUAL: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("difference (points)", lambda row: points(row.paired_diff)),
+    (
+        "90 % interval",
+        lambda row: interval(row.equivalence_low, row.equivalence_high, signed=True),
+    ),
+    ("p", lambda row: _p(row.p_equivalence)),
+    ("p (Holm)", lambda row: _p(row.p_equivalence_holm)),
+    ("verdict", lambda row: row.verdict),
+)
+REGRETS = (
+    "The oracle gives each question to the best of these systems. Accuracy: what it gets more, on "
+    "the questions that all were graded on. USD: what a system costs above the cheapest that is as "
+    "good, per question that it got right."
+)
+REGRET: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    ("accuracy (points)", lambda row: points(row.regret_accuracy)),
+    ("USD/query", lambda row: usd_about(row.regret_usd)),
+)
 COSTS = (
     "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
     "questions that were ever answered right; for the share *never right* it is infinite. "
@@ -298,7 +353,7 @@ def _within(found: str, low: float | None, high: float | None) -> str:
     return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
 
 
-def _block_lines(block: BlockSummary) -> Iterator[str]:
+def block_lines(block: BlockSummary) -> Iterator[str]:
     """Yield what the tests of all systems, and accuracy against dollars, say of a block."""
     if q := block.cochran:
         p = f"{_p(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"

@@ -1,7 +1,9 @@
-"""plot.png: accuracy against would-be dollars per query; and the learning curves of trainings."""
+"""plot.png: accuracy against would-be dollars per query."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import product
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -11,12 +13,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter
+from matplotlib.transforms import Bbox
 
-from harness.errors import UserError
 from harness.text import escape_controls
 from reports.blocks import SINGLE, asked_name, avg_at, blocks_of, book_name, pool_name
 from reports.costs import non_dominated
-from reports.render import percent
+from reports.render import percent, shortened
 from reports.row import TableRow
 
 # pyright: reportUnknownMemberType=false
@@ -30,10 +34,40 @@ COLOURS = (
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-MOST = 60  # systems in one panel; more of them hide each other, and a panel grows with its key
+NAMED = len(SHAPES)  # systems of a panel that are named; more names hide what they say
+GREY = "#9a9a9a"
+NAME = 32  # characters of a name that are drawn
 DECADE = 10  # a range wider than this is drawn on a logarithmic axis
 DOLLARS = "USD per query (would-be)"
 TOKENS = "output tokens per query (no worker here has a price)"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One block as it is drawn: where each row stands, and which rows are named."""
+
+    rows: Sequence[TableRow]
+    places: Mapping[int, float]
+    """By id of a row: dollars or tokens. Rows without accuracy or price have none."""
+    unit: str
+    named: Sequence[TableRow]
+    frontier: Sequence[TableRow]
+    """By rising cost."""
+
+    @property
+    def drawn(self) -> list[TableRow]:
+        """The rows that can be placed."""
+        return [row for row in self.rows if id(row) in self.places]
+
+    def point(self, row: TableRow) -> tuple[float, float]:
+        """Return where a row that is drawn stands."""
+        return self.places[id(row)], 100 * (row.accuracy or 0.0)
+
+    def span(self, row: TableRow) -> tuple[float, float, float]:
+        """Return where its interval stands, and its ends."""
+        x, y = self.point(row)
+        low, high = (y if one is None else 100 * one for one in (row.ci_low, row.ci_high))
+        return x, min(y, low), max(y, high)
 
 
 def draw(rows: Sequence[TableRow], path: Path) -> None:
@@ -42,90 +76,101 @@ def draw(rows: Sequence[TableRow], path: Path) -> None:
 
 
 def figure_of(rows: Sequence[TableRow]) -> Figure:
-    """Return the plot; systems without accuracy or without a price are named below their panel."""
-    blocks = blocks_of(rows)
-    panels = [thinned(block) for block in blocks]
+    """Return the plot, a panel per block; who is named in it, and who is grey, stands below it."""
+    panels = [panel_of(block) for block in blocks_of(rows)]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
-    tallest = max(map(len, panels), default=1)
-    height = max(3.8, 1.3 + 0.215 * tallest)
-    figure = Figure(figsize=(8.2 * across, height * down), layout="constrained")
+    figure = Figure(figsize=(7.2 * across, 4.8 * down), layout="constrained")
     FigureCanvasAgg(figure)
-    looks = _looks(rows)
-    for at, (panel, block) in enumerate(zip(panels, blocks, strict=True)):
-        axes = figure.add_subplot(down, across, at + 1)
+    named = dict.fromkeys(row.system for panel in panels for row in panel.named)
+    looks = {
+        name: (COLOURS[at % len(COLOURS)], SHAPES[at % len(SHAPES)])
+        for at, name in enumerate(named)
+    }
+    drawn = [(figure.add_subplot(down, across, at + 1), one) for at, one in enumerate(panels)]
+    for axes, panel in drawn:
         _panel(axes, panel, looks)
-        _name(axes, panel, len(block), rows)
+        _title(axes, panel, rows)
+    figure.draw_without_rendering()  # only then is it known where a point is in the picture
+    for axes, panel in drawn:
+        _names(axes, panel)
     return figure
 
 
-def thinned(block: Sequence[TableRow]) -> list[TableRow]:
-    """Return the most accurate rows of a large block (rows come sorted so), with the reference."""
-    rest = [row for row in block[MOST:] if row.verdict == "reference"]
-    return [*block[: MOST - len(rest)], *rest]
-
-
-def _looks(rows: Sequence[TableRow]) -> dict[str, tuple[str, str]]:
-    names = sorted({row.system for row in rows})
-    return {
-        name: (COLOURS[at % len(COLOURS)], SHAPES[at // len(COLOURS) % len(SHAPES)])
-        for at, name in enumerate(names)
+def panel_of(block: Sequence[TableRow]) -> Panel:
+    """Return who is drawn where; named are the reference, the frontier, then the most accurate."""
+    in_usd = any(row.usd_per_query is not None for row in block)
+    found = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
+    places = {
+        id(row): float(place)
+        for row in block
+        if (place := found[id(row)]) is not None and row.accuracy is not None
     }
+    drawn = [row for row in block if id(row) in places]
+    frontier = _frontier(drawn, places)
+    reference = [row for row in drawn if row.verdict == "reference"]
+    best = sorted(frontier, key=lambda row: -(row.accuracy or 0.0))
+    queue = {id(row): row for row in (*reference, *best, *drawn)}  # rows come best first
+    named = [*queue.values()][:NAMED]
+    return Panel(block, places, DOLLARS if in_usd else TOKENS, named, frontier)
 
 
-def _panel(axes: Axes, rows: Sequence[TableRow], looks: Mapping[str, tuple[str, str]]) -> None:
-    places = _places(rows)
-    shown = [row for row in rows if row.accuracy is not None and id(row) in places]
-    for row in shown:
-        _point(axes, row, places[id(row)], looks[row.system])
-    _frontier(axes, shown, places)
-    for row in shown:
-        if row.verdict == "reference" and row.accuracy is not None:
-            axes.axhline(100 * row.accuracy, color="grey", linewidth=0.8, linestyle=":")
-    costs = [places[id(row)] for row in shown]
+def _frontier(drawn: Sequence[TableRow], places: Mapping[int, float]) -> list[TableRow]:
+    """Return the plain systems that no other beats in both, by rising cost."""
+    plain = [row for row in drawn if row.reference_allowed and not row.uses_targets]
+    costs = np.array([places[id(row)] for row in plain])
+    on = non_dominated(costs, np.array([row.accuracy or 0.0 for row in plain])).tolist()
+    kept = [row for row, there in zip(plain, on, strict=True) if there]
+    return sorted(kept, key=lambda row: places[id(row)])
+
+
+def _panel(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> None:
+    grey = [panel.point(row) for row in panel.drawn if not any(row is one for one in panel.named)]
+    if grey:
+        axes.scatter(*zip(*grey, strict=True), s=22, color=GREY, alpha=0.7, linewidths=0)
+    if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: no system lies between two
+        x, y = zip(*map(panel.point, panel.frontier), strict=True)
+        axes.step(x, y, where="post", color="grey", linewidth=0.8, alpha=0.6)
+    for row in panel.named:
+        _point(axes, panel, row, looks[row.system])
+        if row.verdict == "reference":
+            axes.axhline(panel.point(row)[1], color="grey", linewidth=0.8, linestyle=":")
+    costs = [panel.point(row)[0] for row in panel.drawn]
     if costs and min(costs) > 0 and max(costs) > DECADE * min(costs):
         axes.set_xscale("log")
-    tries = avg_at(rows)
+        axes.xaxis.set_major_formatter(FuncFormatter(plain_number))
+    axes.margins(x=0.08)
+    tries = avg_at(panel.rows)
     axes.set_ylabel(f"accuracy{f' ({tries})' if tries else ''}, %, with 95 % interval")
     axes.set_ylim(-3, 103)
     axes.grid(visible=True, alpha=0.25)
-    if shown:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8, frameon=False)
 
 
-def _frontier(axes: Axes, shown: Sequence[TableRow], places: Mapping[int, float]) -> None:
-    """Join the plain systems that no other beats in both; steps, for none lies between them."""
-    plain = [row for row in shown if row.reference_allowed and not row.uses_targets]
-    costs = np.array([places[id(row)] for row in plain])
-    scores = np.array([row.accuracy or 0.0 for row in plain])
-    points = sorted(set(zip(costs[on := non_dominated(costs, scores)], scores[on], strict=True)))
-    if len(points) > 1:
-        x, y = zip(*points, strict=True)
-        heights = [100 * score for score in y]
-        axes.step(x, heights, where="post", color="grey", linewidth=0.8, alpha=0.6)
+def plain_number(value: float, _: object = None) -> str:
+    """Return a number without a power of ten.
+
+    >>> plain_number(1e-05), plain_number(10.0)
+    ('0.00001', '10')
+    """
+    return f"{Decimal(f'{value:.6g}').normalize():f}"
 
 
-def _scale(rows: Sequence[TableRow]) -> str:
-    return DOLLARS if any(row.usd_per_query is not None for row in rows) else TOKENS
-
-
-def _places(rows: Sequence[TableRow]) -> dict[int, float]:
-    in_usd = _scale(rows) == DOLLARS
-    found = ((row, row.usd_per_query if in_usd else row.tokens_out) for row in rows)
-    return {id(row): float(place) for row, place in found if place is not None}
-
-
-def _name(axes: Axes, panel: Sequence[TableRow], of: int, rows: Sequence[TableRow]) -> None:
-    first, scale, places = panel[0], _scale(panel), _places(panel)
+def _title(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
+    first = panel.rows[0]
     axes.set_title(drawable(f"{asked_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
-    prices = f", prices {book_name(first, rows)}" if scale == DOLLARS else ""
-    left = [row.system for row in panel if row.accuracy is None or id(row) not in places]
-    which = " and the reference" if any(row.verdict == "reference" for row in panel) else ""
-    fewer = f"drawn: {len(panel)} of {of:,} systems, the most accurate{which}"
-    fewer = "" if of == len(panel) else fewer
-    text = "not drawn (no grade or no price): " + ", ".join(left) if left else ""
-    lines = [scale + prices, *wrap(fewer, 90), *wrap(text, 90)]
-    axes.set_xlabel(drawable("\n".join(lines)), fontsize=8 if len(lines) > 1 else 10)
+    prices = f", prices {book_name(first, rows)}" if panel.unit == DOLLARS else ""
+    grey = len(panel.drawn) - len(panel.named)
+    left = [shortened(row.system, NAME) for row in panel.rows if id(row) not in panel.places]
+    more = f", ... ({len(left)} in all)" if len(left) > NAMED else ""
+    lines = [
+        f"named: {len(panel.named)} of {len(panel.drawn):,} systems (the reference, the frontier, "
+        f"then the most accurate); grey: {grey:,}"
+        if grey
+        else "",
+        f"not drawn (no grade or no price): {', '.join(left[:NAMED])}{more}" if left else "",
+    ]
+    words = [panel.unit + prices, *(part for line in lines for part in wrap(line, 90))]
+    axes.set_xlabel(drawable("\n".join(words)), fontsize=8 if len(words) > 1 else 10)
 
 
 def drawable(text: str) -> str:
@@ -133,75 +178,66 @@ def drawable(text: str) -> str:
     return escape_controls(text).replace("$", r"\$")
 
 
-def _point(axes: Axes, row: TableRow, x: float, look: tuple[str, str]) -> None:
-    """Draw one system; single workers are large and hollow, so what lies on them still shows."""
-    assert row.accuracy is not None, "the caller draws graded rows only"
+def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> None:
+    """Draw one named system; single workers are hollow, so what lies on them still shows."""
     single = row.system.startswith(SINGLE)
-    low = row.accuracy - (row.accuracy if row.ci_low is None else row.ci_low)
-    high = (row.accuracy if row.ci_high is None else row.ci_high) - row.accuracy
+    (x, y), (_, low, high) = panel.point(row), panel.span(row)
     axes.errorbar(
         x,
-        100 * row.accuracy,
-        yerr=[[100 * max(low, 0.0)], [100 * max(high, 0.0)]],
+        y,
+        yerr=[[y - low], [high - y]],
         fmt=look[1],
         color=look[0],
         markerfacecolor="none" if single else look[0],
         markersize=11 if single else 7,
         elinewidth=1,
         capsize=2,
-        label=drawable(f"{percent(row.accuracy)}  {row.system}"),
     )
 
 
-OVER = 10
-"""Steps that the thick line of rewards is a mean of: one step's mean jumps with its questions."""
+AROUND = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
+REACHES = (8, 16, 26, 40, 60, 85, 120)
+"""How far a name may be from its point, in points of 72 to the inch; the nearest that is free."""
+MARK = 5  # half the room of a mark
 
 
-def draw_curves(folders: Sequence[Path], path: Path) -> Path:
-    """Draw validation and reward over steps, a line per run; UserError where there is no run."""
-    figure: Any = Figure(figsize=(9, 3.6), layout="constrained")
-    left: Any = figure.add_subplot(1, 2, 1)
-    right: Any = figure.add_subplot(1, 2, 2)
-    for folder in folders:
-        lines = read_run(folder)
-        steps, right_ones = curve_points(lines, "validation")
-        left.plot(steps, right_ones, marker=".", label=drawable(folder.name))
-        steps, rewards = curve_points(lines, "reward")
-        (thin,) = right.plot(steps, rewards, linewidth=0.6, alpha=0.35)
-        right.plot(steps, smooth(rewards), color=thin.get_color(), label=drawable(folder.name))
-    left.set(xlabel="step", ylabel="right, held-out, greedy", ylim=(0, 1))
-    right.set(xlabel="step", ylabel=f"mean reward, sampled (mean of {OVER} steps)", ylim=(0, 1))
-    left.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
-    return path
+def _names(axes: Axes, panel: Panel) -> None:
+    """Write each name where it hides no other name and, if possible, no point and no interval."""
+    scale, within = axes.figure.dpi / 72, axes.get_window_extent()
+    at = axes.transData.transform
+    marks = [Bbox([at(panel.point(row))] * 2).padded(MARK * scale) for row in panel.drawn]
+    marks += [Bbox(at([(x, low), (x, high)])) for x, low, high in map(panel.span, panel.named)]
+    names: list[Bbox] = []
+    for row in sorted(panel.named, key=lambda row: -panel.point(row)[1]):
+        own: Any = at(panel.point(row))
+        written: Any = axes.annotate(
+            drawable(f"{shortened(row.system, NAME)} {percent(row.accuracy)}"),
+            panel.point(row),
+            (0, 0),
+            textcoords="offset points",
+            fontsize=8,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.5},
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6},
+        )
+        written.set_in_layout(False)
+        spots = list(_spots(own, Text.get_window_extent(written), scale))
+        inside = [one for one in spots if _holds(within, one)] or spots
+        spot = _free(inside, marks + names) or _free(inside, names) or inside[0]
+        written.set_position(((spot.x0 - own[0]) / scale, (spot.y0 - own[1]) / scale))
+        names.append(spot)
 
 
-def smooth(values: Sequence[float], over: int = OVER) -> list[float]:
-    """Return the mean of each value and those before it, `over` of them at most.
-
-    >>> smooth([1.0, 3.0, 5.0], 2)
-    [1.0, 2.0, 4.0]
-    """
-    parts = [values[max(0, end - over) : end] for end in range(1, len(values) + 1)]
-    return [sum(part) / len(part) for part in parts]
+def _spots(own: Sequence[float], size: Bbox, scale: float) -> Iterator[Bbox]:
+    """Yield where a name of this size may be, the nearest first."""
+    for reach, (right, up) in product(REACHES, AROUND):
+        x = own[0] + scale * reach * right - size.width * (1 - right) / 2
+        y = own[1] + scale * reach * up - size.height * (1 - up) / 2
+        yield Bbox.from_bounds(x, y, size.width, size.height)
 
 
-def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError when it has none."""
-    path = folder / "metrics.jsonl"
-    if not path.is_file():
-        said = "it has no metrics.jsonl; name what `podium train` wrote"
-        raise UserError(f"{folder} is no training: {said}.")
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return sorted(lines, key=lambda line: line["step"])
+def _holds(outer: Bbox, inner: Bbox) -> bool:
+    return all(outer.contains(*corner) for corner in (inner.min, inner.max))
 
 
-def curve_points(lines: Sequence[dict[str, Any]], what: str) -> tuple[list[int], list[float]]:
-    """Return steps and values: `reward` of a step, or the share right of a `validation`."""
-    found: list[tuple[int, float]] = []
-    for line in lines:
-        said: Any = line.get(what)
-        value = said and said["correct"] if what == "validation" else said
-        if value is not None:
-            found.append((line["step"], float(value)))
-    return [step for step, _ in found], [value for _, value in found]
+def _free(spots: Sequence[Bbox], taken: Sequence[Bbox]) -> Bbox | None:
+    return next((one for one in spots if not one.count_overlaps(taken)), None)

@@ -92,7 +92,7 @@ def published_text(suites: Sequence[str]) -> str:
 
 def _block(text: str, found: Sequence[Figure]) -> str:
     notes: list[str] = []
-    lines, gone = fitted(_filled(table_of(found, notes)), LEFT_OUT)
+    lines, gone = fitted(list(zip(*told_columns(table_of(found, notes)), strict=True)), LEFT_OUT)
     foot = [line for one in numbered(notes).splitlines() for line in wrapped(one)]
     return "\n".join((*wrapped(text.replace("*", "")), *lines, *left_out(gone), *foot))
 
@@ -101,8 +101,7 @@ LEFT_OUT = ("SE", "setting", "calls", "tokens out")
 """In this order columns give way where a terminal is too narrow."""
 
 
-def _filled(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return a table without the columns of which nothing is known."""
+def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Return the columns of a table, heads first, without those in which no source says a word."""
     columns = zip(*table, strict=True)
-    kept = [one for one in columns if {*one[1:]} != {UNKNOWN} or not one[1:]]
-    return list(zip(*kept, strict=True))
+    return [one for one in columns if {*one[1:]} != {UNKNOWN} or not one[1:]]

@@ -146,12 +146,18 @@ def wrapped(text: str) -> list[str]:
 
 def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
     """Return a name with the numbers of its footnotes; those that are new join `notes`."""
-    marks: list[str] = []
+    marks = ", ".join(map(str, note_numbers(found, notes)))
+    return f"{name} ({marks})" if marks else name
+
+
+def note_numbers(found: Iterable[str], notes: list[str]) -> list[int]:
+    """Return the numbers of some footnotes, from 1; those that are new join `notes`."""
+    marks: list[int] = []
     for note in filter(None, found):
         if note not in notes:
             notes.append(note)
-        marks.append(str(notes.index(note) + 1))
-    return f"{name} ({', '.join(marks)})" if marks else name
+        marks.append(notes.index(note) + 1)
+    return marks
 
 
 def numbered(notes: Sequence[str]) -> str:
@@ -210,7 +216,9 @@ Content = str | Callable[[Path], object]
 """Of a file: its text, or what writes it."""
 
 
-def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
+def write_files(
+    out: Path, contents: Mapping[str, Content], option: str = "--out directory"
+) -> tuple[Path, ...]:
     """Write all files beside their places, then put them there; UserError names what failed.
 
     Markdown begins with podium's mark; the lines below it are made harmless.
@@ -221,6 +229,7 @@ def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             path = out / f"{name}.new"
+            path.parent.mkdir(parents=True, exist_ok=True)
             _write(path, content)
             scratch.append(path)
         return tuple(path.replace(path.with_suffix("")) for path in scratch)
@@ -228,9 +237,7 @@ def write_files(out: Path, contents: Mapping[str, Content]) -> tuple[Path, ...]:
         for left in scratch:
             left.unlink(missing_ok=True)
         reason = f"{type(error).__name__}: {error.strerror}"
-        raise UserError(
-            f"{path} cannot be written ({reason}); name another --out directory."
-        ) from error
+        raise UserError(f"{path} cannot be written ({reason}); name another {option}.") from error
 
 
 def _write(path: Path, content: Content) -> None:
@@ -243,6 +250,13 @@ def _write(path: Path, content: Content) -> None:
     path.write_text(content, encoding="utf-8")
 
 
+ENDS = 2000  # bytes of a file in which its mark is: the first or, of Parquet, the last
+
+
+def _has(content: bytes, mark: bytes) -> bool:
+    return mark in content[:ENDS] or mark in content[-ENDS:]
+
+
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
     """Raise UserError for an `out` that cannot be written, or a file there without podium's mark.
 
@@ -251,6 +265,6 @@ def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
     refuse_unwritable(out, "--out directory")
     for name, mark in marks.items():
         path = out / name
-        ours = path.is_file() and mark.encode() in path.read_bytes()[:2000]
+        ours = path.is_file() and _has(path.read_bytes(), mark.encode())
         if path.exists() and not ours:
             raise UserError(f"{path} was not written by podium; name another --out directory.")

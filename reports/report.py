@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from harness.errors import UserError
 from harness.ledger import system_runs as logs
@@ -16,8 +16,11 @@ from harness.ledger import totals
 from harness.ledger.runs import system_runs_below
 from harness.ledger.totals import SystemRun
 from reports import render
+from reports.across import across_data
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions
+from reports.columns import named_columns
 from reports.derived import Comparison, compare
+from reports.learning_cost import learning_data
 from reports.markdown import MARK, markdown
 from reports.plot import SOFTWARE, draw
 from reports.published import published_text
@@ -61,6 +64,11 @@ class Report:
         return self.shown.rows
 
     @property
+    def columns(self) -> render.Columns[TableRow]:
+        """The columns that were asked for; none where each table has its usual ones."""
+        return named_columns(self.wanted.columns)
+
+    @property
     def text(self) -> str:
         """The tables for a terminal, and below them what they leave out."""
         derived = derived_text(self.shown) if self.wanted.derived else ""
@@ -68,7 +76,7 @@ class Report:
         papers = published_text(list(suites)) if self.wanted.published else ""
         apart = (*self.spend, *self.skipped)
         below = "\n".join(line for one in apart for line in render.wrapped(one))
-        parts = (table_text(self.shown), derived, papers, below)
+        parts = (table_text(self.shown, self.columns), derived, papers, below)
         return "\n\n".join(filter(None, parts))
 
 
@@ -85,6 +93,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
 
 def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
     """Return the same report, nothing written yet."""
+    chosen = named_columns(wanted.columns)
     system_runs, foreign = logs.load_runs(dirs)
     shown = compare(system_runs, wanted)
     rows = shown.rows
@@ -94,7 +103,7 @@ def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     contents: dict[str, render.Content] = {
-        "table.md": markdown(shown, system_runs, skipped),
+        "table.md": markdown(shown, system_runs, skipped, chosen),
         "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
         "table.json": render.as_json(_data(shown, skipped)),
         "plot.png": lambda path: draw(rows, path),
@@ -128,7 +137,20 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
         for row in (*shown.rows, *shown.derived)
     ]
     head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
-    return {**head, "blocks": blocks, "skipped": skipped}
+    more = {
+        "across": [_numbers(across_data(row, places)) for row in shown.across],
+        "learning": [_numbers(learning_data(one, places)) for one in shown.learning],
+    }
+    return {**head, "blocks": blocks, **more, "skipped": skipped}
+
+
+def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
+    return {
+        name: _numbers(cast(Mapping[str, object], value))
+        if isinstance(value, Mapping)
+        else _number(value)
+        for name, value in data.items()
+    }
 
 
 def _cell(value: object) -> object:

@@ -50,7 +50,7 @@ class TableRow:
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
-    """`better`, `worse`, `inconclusive`, `reference`, or empty where none is compared."""
+    """`better`, `worse`, `equivalent`, `inconclusive`, `reference`, or empty: none is compared."""
     reference: str = ""
     min_detectable: float | None = None
     split: str
@@ -141,6 +141,20 @@ class TableRow:
     invalid_plan_pct: float | None = None
     invalid_plan_reason: str = ""
     conductor_s: float | None = None
+    regret_accuracy: float | None = None
+    """What the best plain system of each question gets more, on the questions all were graded on;
+    only for plain systems, of which there are two or more (`reports.costs.regrets`)."""
+    regret_usd: float | None = None
+    """Dollars a query above the cheapest that is as good, over the questions that it got right."""
+    equivalence_margin: float | None = None
+    """A share, as asked for (`--equivalence`); the next four are empty where nobody asked."""
+    equivalence_low: float | None = None
+    """The 90 % interval of the paired difference; None without spread."""
+    equivalence_high: float | None = None
+    p_equivalence: float | None = None
+    """That the difference is as large as the margin: the larger p of two one-sided tests."""
+    p_equivalence_holm: float | None = None
+    """Adjusted for all comparisons with the same reference; what `equivalent` goes by."""
     overhead_s: float | None = None
     """Beside `latency_s`: waiting for connections, failed tries and the machine's own work."""
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+from harness.text import aligned
 from reports import blocks, render
-from reports.derived import Comparison, GroupScore, by_group
+from reports.across import across_text
+from reports.derived import MOST_GROUPS, SUBJECT, Comparison, GroupScore, by_group, largest_groups
+from reports.equivalence import equivalence_words
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
 from reports.row import TableRow
 
@@ -13,6 +16,7 @@ LEGEND = (
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NAME = 30
+FEWEST = 10  # questions of a subject: shares of fewer say nothing at a glance
 DERIVED = 64  # of a derived row's name, which names its suite and its worker, too
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
@@ -43,23 +47,31 @@ LEFT_OUT = (
 """In this order columns give way where a terminal is too narrow; table.md has them all."""
 
 
-def table_text(shown: Comparison) -> str:
-    """Return the rows block by block, no wider than the terminal."""
-    parts = [_block(block, shown) for block in blocks.blocks_of(shown.rows)]
+def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
+    """Return the rows block by block, no wider than the terminal.
+
+    Columns that somebody has `chosen` are all shown, however long the lines.
+    """
+    parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
     compared = any(row.paired_diff is not None for row in shown.rows)
     below = render.wrapped(LEGEND) if compared else []
+    margins = {row.equivalence_margin for row in shown.rows} - {None}
+    below += [line for one in margins if one for line in render.wrapped(equivalence_words(one))]
     below += render.wrapped(STAR) if any(map(_is_limited, shown.rows)) else []
     parts += ["\n".join(below)] if below else []
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, (*parts, across_text(shown.across, render.width()))))
 
 
-def _block(block: Sequence[TableRow], shown: Comparison) -> str:
+def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
     first, rows = block[0], shown.rows
     pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
     reference = blocks.reference_of_block(block)
     title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
-    lines, gone = render.fitted(render.tabulate(FIGURES, block), LEFT_OUT)
-    lines += [*_each(block, gone), *_once(block)]
+    if chosen:
+        lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
+    else:
+        lines, gone = render.fitted(render.tabulate(FIGURES, block), LEFT_OUT)
+    lines += [*_each(block, ("no ans",) if chosen else gone), *_once(block)]
     for grouping, parts in shown.blocks(block):
         lines += _parts(grouping, parts)
     above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
@@ -122,12 +134,20 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
-    groups, rows = by_group(parts)
-    sizes = (max(part.n for part in parts if part.group == group) for group in groups)
+    """Return a table of as many groups as there is room for: the smallest give way."""
+    most = max(part.n for part in parts)
+    if grouping == SUBJECT and most < FEWEST:
+        return [f"{grouping}: see table.md, none has more than {most} questions"]
+    kept, beyond = largest_groups(parts, MOST_GROUPS)
+    groups, rows = by_group(kept)
+    sizes = [max(part.n for part in kept if part.group == group) for group in groups]
     heads = [f"{group} (n={size})" for group, size in zip(groups, sizes, strict=True)]
+    smallest = [
+        head for _, _, head in sorted(zip(sizes, range(0, -len(heads), -1), heads, strict=True))
+    ]
     table = [(_name(row), *(percent(one and one.value) for one in own)) for row, own in rows]
-    lines, gone = render.fitted([(grouping, *heads), *table], reversed(heads))
-    return [*lines, *render.left_out(gone)]
+    lines, gone = render.fitted([(grouping, *heads), *table], smallest)
+    return [*lines, *render.left_out(gone), *([f"{grouping}: {beyond}"] if beyond else [])]
 
 
 def _name(row: TableRow) -> str:

@@ -20,6 +20,9 @@ from tests.sandbox.boxes import any_box, docker_box, isolating, opened, subproce
 # Tests are offline; `datasets` reads this once, at import, and would retry for long without it.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+# Tables are as wide as in a file, whatever terminal the tests are run from.
+os.environ["COLUMNS"] = "120"
+
 # Nothing is judged by the clock on the wall, by hypothesis neither.
 settings.register_profile("podium", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("podium")
@@ -42,8 +45,8 @@ LONGEST = (
 )
 """What takes longest, begun first, so that no process is left with it alone at the end."""
 
-LONG_RUNS = {"unanswered", "worded"}
-"""Fixtures: replies that never come, and all systems on exams in words."""
+LONG_RUNS = {"chromium", "unanswered", "worded"}
+"""Fixtures: a browser, replies that never come, and all systems on exams in words."""
 
 __all__ = [
     "any_box",

@@ -1,6 +1,6 @@
 """Whether a run's money adds up: sixteen invariants over its ledger, from files alone."""
 
-from harness.audit.evidence import AuditFault, InvariantCheck
+from harness.audit.evidence import AuditFault, InvariantCheck, InvariantVerdict
 from harness.audit.invariants import INVARIANTS, given_anew
 from harness.audit.run import Audit, as_json, as_text, audit, is_audit
 
@@ -9,6 +9,7 @@ __all__ = [
     "Audit",
     "AuditFault",
     "InvariantCheck",
+    "InvariantVerdict",
     "as_json",
     "as_text",
     "audit",

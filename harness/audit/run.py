@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from harness.audit.amounts import explain, has_totals, run_groups
 from harness.audit.evidence import (
@@ -34,13 +34,16 @@ from harness.audit.evidence import (
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
+from harness.ledger.details import SCHEMA as QUERY
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.manifest import FILE
 from harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
-from harness.ledger.totals import CallSum, add_up, sums_by
+from harness.ledger.totals import CallSum, add_up, sums_by, total
 from harness.parallel import LARGE, map_over_processes, without_collector
+from harness.prices.cost import Service
+from harness.request import STANDARD
 from harness.text import pluralise
 
 UNLABELLED = "unlabelled"
@@ -55,11 +58,16 @@ class Reconciled:
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
     """By record: what the ledger counts and that record does not (negative: the other way)."""
-    dollars: dict[str, CallSum] = field(default_factory=dict[str, CallSum])
-    """By label and scope, e.g. `live inference`."""
+    billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
+    """By label and scope, e.g. `live inference`, and by how an attempt was billed (`BILLING`)."""
     findings: dict[str, InvariantCheck] = field(
         default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
     )
+
+    @property
+    def dollars(self) -> dict[str, CallSum]:
+        """By label and scope alone."""
+        return {name: total(ways.values()) for name, ways in self.billing.items()}
 
     def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
         """Add what a check finds; all that is no fault it writes down itself."""
@@ -73,8 +81,10 @@ class Reconciled:
         self.tokens = join_tokens((self.tokens, other.tokens))
         for name, causes in other.causes.items():
             self.causes[name] = join_tokens((self.causes.get(name, {}), causes))
-        for name, dollars in other.dollars.items():
-            self.dollars[name] = self.dollars.get(name, CallSum()).plus(dollars)
+        for name, ways in other.billing.items():
+            own = self.billing.setdefault(name, {})
+            for how, dollars in ways.items():
+                own[how] = own.get(how, CallSum()).plus(dollars)
         for id, more in other.findings.items():
             self.findings[id].join(more)
 
@@ -82,7 +92,9 @@ class Reconciled:
 def reconciled(evidence: Evidence) -> Reconciled:
     """Return what one system run comes to."""
     found = Reconciled(counts=_counts(evidence))
-    found.dollars = sums_by(evidence.rows, lambda row: f"{_label(evidence, row)} {row.scope}")
+    ways = sums_by(evidence.rows, lambda row: (_scope(evidence, row), _billed(row)))
+    for (name, how), dollars in ways.items():
+        found.billing.setdefault(name, {})[how] = dollars
     ledger = found.tokens["ledger"] = sum_tokens(spent(evidence.rows).values())
     unbelieved = minus(ledger, sum_tokens(spent(evidence.counted).values()))
     for name, made in (("samples", _samples), ("runs", _runs), ("hooks", _hooks)):
@@ -95,10 +107,29 @@ def reconciled(evidence: Evidence) -> Reconciled:
     return found
 
 
-def _label(evidence: Evidence, row: Call) -> str:
+def _scope(evidence: Evidence, row: Call) -> str:
     seen = evidence.seen.get(row.event or "")
     foreign = row.journal is None and seen is not None and seen.log.facts is None
-    return UNLABELLED if foreign else row.label
+    return f"{UNLABELLED if foreign else row.label} {row.scope}"
+
+
+REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
+CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
+SERVICES = tuple(f"at {one} rates" for one in get_args(Service) if one != STANDARD)
+BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
+"""How an attempt was billed: each of them in one of these ways, the first that holds."""
+
+
+def _billed(row: Call) -> str:
+    if row.cache == "read":
+        return KEPT
+    if row.billable != "yes":
+        return REFUSED if row.billable == "no" else OPEN
+    if row.usd is None:
+        return UNPRICED
+    if row.cache_read or row.cache_write:
+        return CACHED
+    return AT_LIST if row.service == STANDARD else f"at {row.service} rates"
 
 
 def _counts(evidence: Evidence) -> Counter[str]:
@@ -228,11 +259,12 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
         for files in system_runs:
             with naming_system_run(files):
                 joined = merged(gather(files, digests=True))
-                found.join(reconciled(Evidence(**vars(joined), name=_name(files))))
+                found.join(reconciled(Evidence(**vars(joined), name=system_run_name(files))))
     return found
 
 
-def _name(files: RunFiles) -> str:
+def system_run_name(files: RunFiles) -> str:
+    """Return what faults call a system run: its task, below the folder that it lies in."""
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
@@ -245,8 +277,8 @@ def _check_whole(
     def shown(run: Path) -> str:
         return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
 
-    smallest = min(system_runs, key=lambda one: (one.size, _name(one)))
-    whole.check("I13", _name(smallest), same_twice, smallest)
+    smallest = min(system_runs, key=lambda one: (one.size, system_run_name(one)))
+    whole.check("I13", system_run_name(smallest), same_twice, smallest)
     runs = runs_of(folder, system_runs)
     whole.counts["run directories"] = len(runs)
     for run in runs:
@@ -352,7 +384,7 @@ def _tokens_line(title: str, tokens: Tokens) -> str:
 
 
 def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
-    found = _dollars(dollars)
+    found = dollar_figures(dollars)
     parts = (found[part] or "unknown" for part in ("total", "low", "high", "listed"))
     yield f"{name:<26}" + "".join(f"{part:>18}" for part in parts)
     if unpriced := dollars.paid.unpriced:
@@ -403,27 +435,35 @@ def as_json(audit: Audit) -> bytes:
             "counts": dict(table.counts),
             "tokens": _tokens(table.tokens),
             "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
-            "usd": {name: _dollars(dollars) for name, dollars in table.dollars.items()},
+            "usd": {name: dollar_figures(dollars) for name, dollars in table.dollars.items()},
+            "billing": {
+                name: {how: dollar_figures(one) for how, one in ways.items()}
+                for name, ways in table.billing.items()
+            },
         },
         "invariants": [asdict(verdict) for verdict in audit.verdicts],
     }
     return canonical(data) + b"\n"
 
 
+SCHEMAS = (SCHEMA, QUERY)
+
+
 def is_audit(path: Path) -> bool:
-    """Say whether a file is what an audit wrote, and may be replaced by the next one."""
+    """Say whether a file is what `podium audit` wrote, and may be replaced by the next one."""
     try:
         found: object = read_json(path)
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") == SCHEMA
+    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") in SCHEMAS
 
 
 def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
     return {name: dict(zip(NAMES, tokens, strict=True)) for name, tokens in sums.items()}
 
 
-def _dollars(dollars: CallSum) -> dict[str, Any]:
+def dollar_figures(dollars: CallSum) -> dict[str, Any]:
+    """Return the dollars of some calls as the JSON has them; None is unknown."""
     paid = dollars.paid
     found = {
         "priced": dollars.usd,
@@ -433,5 +473,5 @@ def _dollars(dollars: CallSum) -> dict[str, Any]:
         "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
         "total": dollars.billed,
     }
-    counts = {"unpriced": paid.unpriced, "unknown": paid.unknown}
+    counts = {"calls": dollars.calls, "unpriced": paid.unpriced, "unknown": paid.unknown}
     return {**{name: plain(value) for name, value in found.items()}, **counts}

@@ -163,6 +163,11 @@ def counts(text: str) -> tuple[int, ...]:
     return values
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Return what is written as one,two,three."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
 def tokens(text: str) -> int:
     """Return a number of tokens."""
     if not text.isdecimal():

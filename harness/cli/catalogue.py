@@ -39,6 +39,13 @@ def whole_catalogue() -> Any:
     )
 
 
+def suite_versions() -> dict[str, str]:
+    """Return the version of each suite as it is here."""
+    from suites import SUITES
+
+    return {name: suite.version for name, suite in SUITES.items()}
+
+
 def boxes() -> Any:
     """Return how sandboxes are had; what they complain about is the user's to mend, so UserError.
 

@@ -25,6 +25,7 @@ from harness.cli.arguments import (
     dollars,
     finite,
     launch,
+    names,
     percentage_points,
     renamed,
     seed,
@@ -177,12 +178,29 @@ def report(add: Arguments) -> None:
     add("--vs SYSTEM", reference)
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
     add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
+    same = "call systems equivalent that are shown to differ by less (not asked)"
+    add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
     other = "compare with the run in this directory instead, each system with itself: against.json"
     add("--against DIR", other, Path)
     goals = "hold what was trained, by seeds, against its targets instead"
     add.flag("--targets", f"{goals}: targets.md and targets.json")
     add.flag("--published", "print published figures of these suites, too")
+    add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
+    shown = "columns of table.csv that the tables show, in this order; `list` names them all"
+    add("--columns NAME,NAME", shown, names, default=())
+    add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
+
+
+def view(add: Arguments) -> None:
+    """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
+    add.example("view runs/first --port 8000")
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add(
+        "--vs SYSTEM",
+        "hold all others against this one (best-single, else the first single worker)",
+    )
 
 
 def power(add: Arguments) -> None:
@@ -289,7 +307,7 @@ def train(add: Arguments) -> None:
     add.repeated("--set SECTION.KEY=VALUE", "change a value of the config; repeat")
     add("--plot DIR", "draw the learning curves of runs", Path, nargs="+")
     add("--release DIR", "release the median seed of runs", Path, nargs="+")
-    add("--to PATH", "where --plot draws (curve.png), --release writes", Path)
+    add("--to PATH", "where --plot draws (curve.png; a folder: a page), --release writes", Path)
     add("--untrained DIR", "with --release: where its warm start goes", Path)
     add.flag("--list", "list the shipped configs")
     add.listing()
@@ -314,10 +332,11 @@ def audit(add: Arguments) -> None:
     add("dir DIR", "log directory, or one .eval file", Path)
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)
-    add("--query ID", "show this question in full instead: an id, or SUITE/ID")
+    add("--query ID", "show this question with every text instead: an id, or SUITE/ID")
     add("--system", "with --query: as this system answered it (all)")
     add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
-    add("--json FILE", "also write every fault there, as canonical JSON", Path)
+    add.flag("--brief", "with --query: only the first words of each reply")
+    add("--json FILE", "also write every fault, or the query, there, as canonical JSON", Path)
     bill = "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat"
     add.repeated("--invoice FILE", bill, Path)
     add("--project", "with --invoice: only lines of this project or workspace")
@@ -461,7 +480,8 @@ def sandbox(add: Arguments) -> None:
 COMMANDS = {
     declare.__name__: (declare, home)
     for home, several in (
-        ("run", (demo, run, report, power)),
+        ("run", (demo, run)),
+        ("report", (report, view, power)),
         ("train", (route,)),
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),

@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
-from harness.cli.catalogue import boxes, controls, whole_catalogue
+from harness.cli.catalogue import boxes, controls, suite_versions, whole_catalogue
 from harness.grade_file import grade_replies
 from harness.records import Grade
 from harness.run import run as runs
@@ -16,6 +16,7 @@ from harness.system import SystemCard
 from reports.blocks import ReportOptions
 from reports.render import report_folder
 from reports.report import Report, write_report
+from reports.site import SiteOptions, refuse_foreign_site, write_site
 from suites import SUITES
 
 suites: Mapping[str, Suite[Any]] = SUITES
@@ -83,14 +84,24 @@ def report(
     vs: str | None = None,
     epochs: int | None = None,
     maj: int | None = None,
+    equivalence: float | None = None,
+    site: str | Path | None = None,
 ) -> Report:
     """Write table.md, table.csv, table.json and plot.png of logs into `out` (DIR/report).
 
-    Every system is held against `vs`; what was written stands in `files`, the tables in `text`.
+    Every system is held against `vs`, and is called equivalent where it is shown to differ by less
+    than `equivalence` (a share: 0.02 is two points). What was written stands in `files`, the tables
+    in `text`. Pages to look at are written into the folder `site`, where one is named.
     """
     places = [Path(one) for one in _several(dirs)]
-    options = ReportOptions(vs=vs, epochs=epochs, maj=maj)
-    return write_report(places, Path(out) if out else report_folder(places[0]), options)
+    options = ReportOptions(vs=vs, epochs=epochs, maj=maj, equivalence=equivalence)
+    folder = Path(out) if out else report_folder(places[0])
+    if site:
+        refuse_foreign_site(Path(site), folder)
+    made = write_report(places, folder, options)
+    if site:
+        write_site(places, made, Path(site), SiteOptions(versions=suite_versions()))
+    return made
 
 
 def grade(

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cli.commands import taken
@@ -166,14 +167,21 @@ def audit_command(args: argparse.Namespace) -> int:
 
 def _refuse(args: argparse.Namespace) -> None:
     """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
-    from harness.audit import is_audit
     from harness.cli.grade import refuse_box
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
+    if args.brief:
+        raise UserError("--brief goes with --query: name a question's id.")
     refuse_box(args)
-    if (path := args.json) is None:
+    _refuse_json(args.json)
+
+
+def _refuse_json(path: Path | None) -> None:
+    from harness.audit import is_audit
+
+    if path is None:
         return
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
@@ -183,13 +191,18 @@ def _refuse(args: argparse.Namespace) -> None:
 
 
 def _query(args: argparse.Namespace) -> str:
-    from harness.ledger.show import QuestionFilter, query_text
+    from harness.ledger.details import QuestionFilter, details, queries_json
+    from harness.ledger.show import brief_text, query_text
 
     if not args.query:
         raise UserError("--query, --system and --epoch show one question: name a question's id.")
-    if args.strict or args.invoice or args.json or args.regrade:
+    if args.strict or args.invoice or args.regrade:
         raise UserError("--query shows one question and audits nothing: leave the rest out.")
-    return query_text(args.dir, QuestionFilter(args.query, args.system, args.epoch))
+    _refuse_json(args.json)
+    found = details(args.dir, QuestionFilter(args.query, args.system, args.epoch))
+    if args.json:
+        args.json.write_bytes(queries_json(found, args.dir))
+    return brief_text(found) if args.brief else query_text(found)
 
 
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, str]]":

@@ -1,4 +1,4 @@
-"""The commands that ask models and report what they said: run, report, power, demo, record."""
+"""Commands that ask models: run, demo and record."""
 
 import argparse
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
+from harness.cli.report import say_site
 from harness.errors import UserError, WorkerError
 from harness.files import refuse_unwritable
 from harness.text import say
@@ -39,33 +40,6 @@ def run_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0."""
-    from reports.render import report_folder
-
-    out = args.out or report_folder(args.dirs[0])
-    if args.against:
-        from reports.against import write_against
-
-        others = (args.vs, args.epochs, args.maj, args.derived, args.published, args.targets)
-        if any(others):
-            raise UserError("--against takes --out and nothing else: leave the other options out.")
-        text, files = write_against(args.dirs, args.against, out)
-    elif args.targets:
-        from reports.targets import write_targets
-
-        text, files = write_targets(args.dirs, out)
-    else:
-        from reports.blocks import ReportOptions
-        from reports.report import write_report
-
-        report = write_report(args.dirs, out, taken(ReportOptions, args))
-        text, files = report.text, report.files
-    say(text)
-    say(f"Written to {out}: {', '.join(path.name for path in files)}")
-    return 0
-
-
 PRACTICE = ("practice-choice", "practice-composed")
 """One that a single worker can answer, and one for which a worker knows and another computes."""
 SYSTEMS = """
@@ -89,8 +63,10 @@ def demo_command(args: argparse.Namespace) -> int:
     from harness.run.run import run
     from harness.run.systems import moved_graders, why_unfit
     from reports.report import report_of, write_report
+    from reports.site import refuse_foreign_site
 
     refuse_unwritable(args.out, "--out")
+    refuse_foreign_site(args.out / "site")
     known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
     spec = read_pool("rehearsal")
     systems = [
@@ -116,8 +92,9 @@ def demo_command(args: argparse.Namespace) -> int:
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
     say(left_out)
-    files = write_report(dirs, args.out / "report").files
-    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in files)}")
+    report = write_report(dirs, args.out / "report")
+    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in report.files)}")
+    say_site(dirs, report, args.out / "site")
     return 0
 
 
@@ -135,22 +112,4 @@ def record_command(args: argparse.Namespace) -> int:
 
     refuse_unwritable(args.out.parent, "--out")
     say(record(find_logs(args.logs), args.out))
-    return 0
-
-
-def power_command(args: argparse.Namespace) -> int:
-    """Print how many questions and epochs it takes; return 0."""
-    from reports.power import assumed_variance, measured_variances, power_text
-
-    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
-    if args.dirs and set(guess.values()) != {None}:
-        raise UserError("--from takes the variance from logs: leave the assumptions out.")
-    if args.vs and not args.dirs:
-        raise UserError("--vs names a system in logs: name their directory with --from, too.")
-    sources = (
-        measured_variances(args.dirs, args.vs)
-        if args.dirs
-        else [assumed_variance(args.effect, **guess)]
-    )
-    say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
     return 0

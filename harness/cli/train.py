@@ -30,10 +30,7 @@ def train_command(args: argparse.Namespace) -> int:
         say_listing(args, known_configs(), "\n".join(known_configs()))
         return 0
     if args.plot:
-        from reports.plot import draw_curves
-
-        say(f"Written to {draw_curves(args.plot, args.to or Path('curve.png'))}.")
-        return 0
+        return _plot(args.plot, args.to or Path("curve.png"))
     if args.release:
         return _release(args)
     if args.config is None:
@@ -65,6 +62,19 @@ def train_command(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         told("Stopped at once; --resume goes on from the newest checkpoint.")
         return 130
+    return 0
+
+
+def _plot(folders: Sequence[Path], to: Path) -> int:
+    """Draw trainings: an image where a file is named, a page where a folder is."""
+    if to.suffix and not to.is_dir():
+        from reports.training_plot import draw_curves
+
+        say(f"Written to {draw_curves(folders, to)}.")
+        return 0
+    from reports.site import write_training_site
+
+    say(f"Written to {write_training_site(folders, to).address}")
     return 0
 
 

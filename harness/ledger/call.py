@@ -7,7 +7,7 @@ are known. None is "nobody knows"; it never becomes 0.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -122,7 +122,7 @@ class Call:
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as plain JSON values: decimals as strings, in plain notation."""
-        return {name: plain(value) for name, value in asdict(self).items()}
+        return {one.name: plain(getattr(self, one.name)) for one in fields(self)}
 
 
 TOKENS = {"input_uncached": "input"} | {

@@ -33,6 +33,7 @@ from harness.ledger.call import Call, shortest
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.manifest import file_digest
+from harness.ledger.queries import QueryRow, answers_of, query_rows
 from harness.ledger.runs import (
     Gathered,
     RunFiles,
@@ -41,7 +42,6 @@ from harness.ledger.runs import (
     naming_system_run,
     system_runs_below,
 )
-from harness.ledger.show import QueryRow, answers_of, query_rows
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.text import escape_controls, escape_markdown, markdown_cell
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from math import isfinite
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
@@ -141,7 +141,7 @@ def reply_digest(output: object, told: Told = str) -> str:
     """Return the digest of a whole reply: its text, its reasoning and its calls of tools."""
     said = storable(told(str(_part(output, "completion") or "")))
     choices = cast(Sequence[object], _part(output, "choices") or ())
-    parts = [_content(_part(choice, "message"), told) for choice in choices]
+    parts = [message_parts(_part(choice, "message"), told) for choice in choices]
     return hashlib.sha256(JSON([said, parts]).encode()).hexdigest()
 
 
@@ -174,11 +174,7 @@ class CallTexts:
     reply: str | None
 
 
-def _call_texts(event: Json, shared: Sequence[tuple[str, bool]], told: Told) -> CallTexts:
-    most = len(shared)  # whatever a log refers to, no more than it has is read
-    turns = [(_turn(message, told), _is_merged(message)) for message in event.get("input") or ()]
-    for first, end in event.get("input_refs") or ():
-        turns += shared[max(first, 0) : max(min(end, most), 0)]
+def _call_texts(event: Json, turns: Sequence[tuple[str, bool]], told: Told) -> CallTexts:
     output: Json = event.get("output") or NOTHING
     came = bool(output.get("choices"))
     return CallTexts(
@@ -187,6 +183,27 @@ def _call_texts(event: Json, shared: Sequence[tuple[str, bool]], told: Told) -> 
         text_digest(told(output.get("completion") or "")) if came else None,
         reply_digest(output, told) if came else None,
     )
+
+
+Turn = TypeVar("Turn")
+
+
+def calls_in(sample: Json, make: Callable[[Json], Turn]) -> Iterator[tuple[Json, list[Turn]]]:
+    """Yield each model event of a sample, with what is made of the messages that were sent.
+
+    Those of attempts that were made again are there, too.
+    """
+    pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
+    shared = [*map(make, pool)]
+    most = len(shared)  # whatever a log refers to, no more than it has is read
+    failed = (one.get("events") or () for one in sample.get("error_retries") or ())
+    events: Iterable[Json] = chain(sample.get("events") or (), *failed)
+    for event in events:
+        if event["event"] == "model":
+            turns = [make(message) for message in event.get("input") or ()]
+            for first, end in event.get("input_refs") or ():
+                turns += shared[max(first, 0) : max(min(end, most), 0)]
+            yield event, turns
 
 
 @dataclass(slots=True, init=False)
@@ -204,14 +221,9 @@ class SampleDigests:
     def __init__(self, sample: Json) -> None:
         """Read one sample of a raw log."""
         told = partial(attached, sample=sample)
-        pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
-        shared = [(_turn(message, told), _is_merged(message)) for message in pool]
-        failed = (one.get("events") or () for one in sample.get("error_retries") or ())
-        events = chain(sample.get("events") or (), *failed)
         self.calls = {
-            event.get("uuid") or "": _call_texts(event, shared, told)
-            for event in events
-            if event["event"] == "model"
+            event.get("uuid") or "": _call_texts(event, turns, told)
+            for event, turns in calls_in(sample, lambda one: (_turn(one, told), _is_merged(one)))
         }
         said = told((sample.get("output") or NOTHING).get("completion") or "")
         answer = told(answer_in(sample))
@@ -228,7 +240,7 @@ def _elsewhere(sample: Json, answer: str, told: Told) -> Iterator[str]:
     turns: Sequence[Json] = sample.get("messages") or ()
     shown = [("its output", one.get("message")) for one in choices[:1]]
     shown += [("its last message", one) for one in turns[-1:] if one.get("role") == "assistant"]
-    return (where for where, one in shown if _content(one, told)[0] != storable(answer))
+    return (where for where, one in shown if message_parts(one, told)[0] != storable(answer))
 
 
 def _graded(sample: Json) -> str:
@@ -243,12 +255,12 @@ def _of_turns(turns: Iterable[str]) -> str:
 
 
 def _turn(message: object, told: Told) -> str:
-    text, others = _content(message, told)
+    text, others = message_parts(message, told)
     turn: list[Any] = [_part(message, "role"), text]
     return JSON([*turn, others] if others else turn)
 
 
-def _content(message: object, told: Told) -> tuple[str, list[list[Any]]]:
+def message_parts(message: object, told: Told) -> tuple[str, list[list[Any]]]:
     """Return a message's text as `ChatMessage.text` has it, and its parts that are no text."""
     content, called = _part(message, "content"), _part(message, "tool_calls")
     if isinstance(content, str) and not called:  # nearly all messages

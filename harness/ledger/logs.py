@@ -68,6 +68,11 @@ class RawLog:
             if name.startswith("samples/") and name.endswith(".json"):
                 yield _parsed(self.path, self.file, info)
 
+    def sample(self, question: str, epoch: int) -> Json | None:
+        """Return one sample; None where the log has none of that name."""
+        info = self.zip.NameToInfo.get(f"{SAMPLES}{question}_epoch_{epoch}.json")
+        return _parsed(self.path, self.file, info) if info else None
+
 
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:

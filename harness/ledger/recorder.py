@@ -51,6 +51,7 @@ from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
 from harness.text import pluralise
+from harness.usage import usage_of_reply
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -190,6 +191,14 @@ class CallInFlight:
             asked |= {"model": str(request.model), "prompt_sha256": request.sha256}
             self.call, self.began = journal.intent(asked), monotonic()
         return journal, self.call
+
+    def tell_price(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
+        """Put into a reply what it cost, where Inspect's viewer and sums look for it."""
+        if self.spend is None or output.usage is None:
+            return
+        usage = usage_of_reply(output, response)
+        price = self.spend.price(self.request.price_ref, usage, self.request.service)
+        output.usage.total_cost = None if price.usd is None else float(price.usd)
 
     def end(self, error: BaseException | None = None) -> None:
         """Write down how it has ended, and work out what it cost; OSError: it cannot be written."""

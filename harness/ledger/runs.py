@@ -93,6 +93,8 @@ class RunFacts(BaseModel):
     suite_version: str
     data_revision: str
     dates: str
+    paper: str = ""
+    """Of the suite, by its card; empty in logs that are older than this."""
     publishable: bool
     split: str
     prompt: Prompt = OFFICIAL
@@ -224,7 +226,8 @@ SECRET = "withheld"
 """Stands for a text of a suite whose questions may not be published."""
 
 
-def _without_texts(plan: str) -> str:
+def without_texts(plan: str) -> str:
+    """Return a plan without its subtasks, which may quote a question."""
     found = workflow_of(plan)
     return found.without_texts().as_json() if found else SECRET
 
@@ -303,7 +306,7 @@ def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> Ans
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else _without_texts(plan),
+        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
         plan_sha256=None if plan is None else digest,
         latency_s=solver_seconds(sample),
         critical_path_s=answer_times(sample, calls, header.label).critical_path_s,
@@ -554,8 +557,7 @@ def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
         journal.totals.append(entry)
     elif kind in ("answer", "grade"):
         made = found.answer_lines if kind == "answer" else found.grade_lines
-        sample: Json = entry.get("sample") or {}
-        made.setdefault(str(sample.get("uuid", "")), []).append(entry)
+        made.setdefault(str((entry.get("sample") or NOTHING).get("uuid", "")), []).append(entry)
     elif kind not in ("torn", "closed"):
         _keep_call(journal, entry, found)
 

@@ -42,6 +42,7 @@ from harness.rewards.outcome import (
 from harness.rewards.reward import Reward
 from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import OnUnscored, value_of
+from harness.serving import error_reply
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
@@ -376,13 +377,6 @@ def _guarded(endpoint: Endpoint) -> Endpoint:
             return error_reply(500, said, "failed")
 
     return answer
-
-
-def error_reply(
-    status: int, sentence: str, kind: str, headers: dict[str, str] | None = None
-) -> JSONResponse:
-    """Return a refusal: a sentence, and the word by which a program knows it."""
-    return JSONResponse({"error": sentence, "kind": kind}, status, headers)
 
 
 async def _body(request: Request) -> bytes:

@@ -24,6 +24,7 @@ from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnk
 from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
+from rich import get_console
 
 from harness.api_keys import shown
 from harness.boxes import OpenBox
@@ -32,7 +33,7 @@ from harness.budget import Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
-from harness.inspect_adapters import as_task, pick, public_tests_of, system_of
+from harness.inspect_adapters import as_task, pick, public_tests_of, system_model, system_of
 from harness.ledger.journal import Head
 from harness.ledger.logs import newest_logs
 from harness.ledger.recorder import TaskJournal, sample_name
@@ -156,12 +157,16 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
     journals = [_journal(job, row, how.purpose) for row in entries]
     programs = anyio.CapacityLimiter(job.box.most) if job.box else None
+    models_logged = _models_in(log_dir)
     tasks: list[Task] = []
     for row, journal in zip(entries, journals, strict=True):
         override = conductor_override(row.system, job.catalogue)
         task = _task(job, row, how, (journal, programs))
         # What a whole eval set says of a role would come before what a task says.
         own = {CONDUCTOR: slot_model(override)} if override else {**roles}
+        # Inspect knows a task again by its model, too: one that was begun without goes on without.
+        if models_logged.get(str(task.name)) != NO_MODEL:
+            task = _task_with(task, model=system_model(row.system))
         tasks.append(_task_with(task, model_roles=own))
     meter = job.meter(job.request.max_usd_per_query)
     ours = job.request.display == "line"
@@ -176,11 +181,23 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     return RunOutcome(finished, logs, () if finished else failure_reasons(logs))
 
 
+NO_MODEL = "none/none"  # in the header of a log from before its system stood there
+
+
+def _models_in(log_dir: Path) -> dict[str, str]:
+    """Return the model that each task's newest log names."""
+    paths = newest_logs([log_dir], recursive=False) if any(log_dir.glob("*.eval")) else ()
+    headers = [read_eval_log(str(path), header_only=True).eval for path in paths]
+    return {header.task: header.model for header in headers}
+
+
 def _eval_set(
     job: Job, tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None
 ) -> Sequence[EvalLog]:
     display = job.request.display
     getLogger("inspect_ai._eval.evalset").addFilter(_matters)  # adding it again changes nothing
+    console, ours = get_console(), display == "line"
+    quiet, console.quiet = console.quiet, console.quiet or ours  # how it ended is said by us
     try:
         # Inspect leaves a set's roles and settings behind in its caller's context.
         _, logs = copy_context().run(
@@ -190,7 +207,7 @@ def _eval_set(
             model=None,
             model_roles=models,
             limit=limit,
-            display="none" if display == "line" else cast(Any, display),
+            display="none" if ours else cast(Any, display),
             retry_attempts=0,
             continue_on_fail=True,
             retry_cleanup=False,
@@ -208,6 +225,8 @@ def _eval_set(
                 "and the same command finishes what is left."
             ) from error
         raise
+    finally:
+        console.quiet = quiet
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     return logs

@@ -1,9 +1,15 @@
 """The page: a comparison, its matrix, every query and its audit, as files that open from a disk.
 
 Read `build` (the order of it all), `index` (what a cell of the matrix is), `texts` (queries in
-full), `comparison` and `audit_page` (what a template shows), `view` (the same, served).
+full), `comparison`, `audit_page` and `training_page` (what templates show), `view` (served).
 """
 
-from reports.site.build import Site, SiteOptions, write_site
+from reports.site.build import (
+    Site,
+    SiteOptions,
+    refuse_foreign_site,
+    write_site,
+    write_training_site,
+)
 
-__all__ = ["Site", "SiteOptions", "write_site"]
+__all__ = ["Site", "SiteOptions", "refuse_foreign_site", "write_site", "write_training_site"]

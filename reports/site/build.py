@@ -1,12 +1,42 @@
 """The order of it all: a report and its audit become pages and their data, in one folder."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
 
+from harness.audit import audit
+from harness.errors import UserError
+from harness.files import read_json, refuse_unwritable
+from harness.text import pluralise
 from reports import render
+from reports.against import RunDifference
+from reports.paper import paper_contents
 from reports.report import Report
-from reports.site.pages import ASSETS, VENDOR
+from reports.site import comparison
+from reports.site.against_page import against_context
+from reports.site.audit_page import audit_context
+from reports.site.index import Index, index_files, site_blocks
+from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from reports.site.texts import RowTexts, left_out, row_texts, text_files
+from reports.site.training_page import training_context, training_data
+from reports.training_plot import write_curves
+from reports.training_runs import TrainingRun, training_runs
+
+LISTING, SCHEMA = "site.json", "podium-site-1"
+"""Names every file of a site: what a later one may overwrite, and removes where it has none."""
+OPTION = "--site directory"
+PAGES = {
+    "index.html": "Comparison",
+    "matrix.html": "Questions",
+    "query.html": "Query",
+    "audit.html": "Audit",
+    "runs.html": "Two runs",
+    "training.html": "Training",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +45,12 @@ class SiteOptions:
 
     texts: bool | None = None
     """Whether queries are there in full; None: up to `MOST` of them."""
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the suites as they are here, by name: a page says where its run had another one."""
+    trainings: Sequence[Path] = ()
+    """Folders of `podium train`, for the page of trainings."""
+    against: RunDifference | None = None
+    """What differs from another run, for the page of two runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +61,126 @@ class Site:
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     """A sentence for each thing that the site leaves out."""
+    texts: tuple[RowTexts, ...] = ()
+    """What the texts of each row are made of, written or not."""
+
+    @property
+    def address(self) -> str:
+        """The first page, for a browser."""
+        first = next(name for name in PAGES if self.folder / name in self.files)
+        return (self.folder / first).resolve().as_uri()
 
 
 def write_site(
     dirs: Sequence[Path], report: Report, out: Path, wanted: SiteOptions = SiteOptions()
 ) -> Site:
-    """Write the site of a report, made from the logs below `dirs`, into `out`."""
-    contents: dict[str, render.Content] = {}
-    for folder in (ASSETS, VENDOR):
-        for one in folder.iterdir():
-            if one.name.endswith((".js", ".css", ".txt")):
-                contents[f"assets/{one.name}"] = one.read_text(encoding="utf-8")
-    return Site(out, render.write_files(out, contents))
+    """Write the site of a report, made from the logs below `dirs`, into `out`.
+
+    The same logs give the same bytes. UserError as `refuse_foreign_site`, and for damaged logs.
+    """
+    refuse_foreign_site(out)
+    audits = {folder: audit(folder) for folder in dirs}
+    blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
+    rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
+    notes = left_out(rows, wanted.texts)
+    first = comparison.context(report, audits, wanted.versions, blocks)
+    contexts: dict[str, dict[str, Any]] = {
+        "index.html": first | {"downloads": [*downloads]},
+        "matrix.html": {"index": Index(blocks)},
+        "query.html": {"notes": notes},
+        "audit.html": audit_context(audits, blocks),
+        **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
+        **({"training.html": training_context(runs)} if runs else {}),
+    }
+    contents = {
+        **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
+        **_assets(),
+        **downloads,
+        **index_files(blocks),
+        **_training_files(runs),
+    }
+    with text_files(rows, wanted.texts) as texts:
+        return Site(out, _put(out, {**contents, **texts}), notes, rows)
+
+
+def write_training_site(folders: Sequence[Path], out: Path) -> Site:
+    """Write the page of some trainings alone; UserError as `write_site`, and for no training."""
+    refuse_foreign_site(out)
+    runs = training_runs(folders)
+    contents = _pages({"training.html": training_context(runs)}, "their folders")
+    return Site(out, _put(out, {**_assets(), **contents, **_training_files(runs)}))
+
+
+def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
+    if not runs:
+        return {}
+    return {"curve.png": partial(write_curves, runs), "data/training.js": training_data(runs)}
+
+
+def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
+    """Raise UserError for an `out` that cannot be written, or holds files that no site of ours has.
+
+    `report` is where the report's own files go. For before anything is read or computed.
+    """
+    refuse_unwritable(out, OPTION)
+    if report and report.resolve().is_relative_to(out.resolve()):
+        raise UserError(f"{report} would lie in the {OPTION} {out}; name another --out directory.")
+    ours = {LISTING, *_listed(out)}
+    for path in sorted(out.rglob("*")):
+        # What a killed podium left half written has our name and a suffix.
+        name = path.relative_to(out).as_posix().removesuffix(".new")
+        if name not in ours and not path.is_dir():
+            raise UserError(f"{path} was not written by podium; name another {OPTION}.")
+
+
+def _assets() -> dict[str, render.Content]:
+    return {
+        f"assets/{one.name}": one.read_text(encoding="utf-8")
+        for folder in (ASSETS, VENDOR)
+        for one in folder.iterdir()
+        if one.name.endswith((".js", ".css", ".txt"))
+    }
+
+
+def _downloads(report: Report) -> dict[str, render.Content]:
+    """Return a report's files and a paper's; those that are written already are copied."""
+    written: dict[str, Callable[[Path], object]] = {
+        path.name: partial(shutil.copyfile, path) for path in report.files
+    }
+    every = {**report.contents, **paper_contents(report), **written}
+    return {f"downloads/{name}": one for name, one in every.items()}
+
+
+def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:
+    frame = SiteFrame(
+        pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
+        made=f"Made by podium {version('podium')} from {made_from}. It asks nothing of a network.",
+    )
+    return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
+
+
+def _put(out: Path, contents: Mapping[str, render.Content]) -> tuple[Path, ...]:
+    """Write all files, and remove those of an earlier site that this one does not have."""
+    old = _listed(out)
+    render.write_files(out, {LISTING: _listing({*old, *contents})}, OPTION)
+    files = render.write_files(out, contents, OPTION)
+    for name in old - contents.keys():
+        (out / name).unlink(missing_ok=True)
+        if not any((out / name).parent.iterdir()):
+            (out / name).parent.rmdir()
+    return (*files, *render.write_files(out, {LISTING: _listing(contents)}, OPTION))
+
+
+def _listing(names: Iterable[str]) -> str:
+    return render.as_json({"schema": SCHEMA, "files": sorted(names)})
+
+
+def _listed(out: Path) -> set[str]:
+    """Return the files of the site that is there already; none where there is no site of ours."""
+    path = out / LISTING
+    data: Any = read_json(path) if path.is_file() else None
+    found = cast(dict[str, Any], data) if isinstance(data, dict) else {}
+    if found.get("schema") != SCHEMA:
+        return set()
+    names = [PurePosixPath(str(one)) for one in found["files"]]
+    return {one.as_posix() for one in names if not one.is_absolute() and ".." not in one.parts}

@@ -1,19 +1,61 @@
-"""What a cell of the matrix is: one system on one question, once; and where its facts lie."""
+"""What a cell of the matrix is: one system on one question, once; and the file that holds them all.
 
-from collections.abc import Iterator
+`data/index.js` names blocks, rows and questions in JSON and holds the figures of every cell in
+columns of numbers, some 20 bytes a cell. Nothing here is a text of a question, a model or a log,
+but for the reasons why something was not graded, which suites that stay private have withheld.
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from harness.ledger.totals import QuestionResult, SystemRun
+from harness.suite import failure_kind, redacted_message
+from reports.blocks import asked_name
 from reports.build import Pair
 from reports.derived import Comparison
+from reports.render import shortened
+from reports.site.pages import data_script
 
 SHARD = 256
 """Queries of one system in a file of texts."""
+ONE_FILE, MOST = 1_000_000, 2_000_000
+"""Cells up to which all are in one file, and up to which a site has them at all."""
+NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN = range(7)
+UNREAD = "no answer found"
+REASONS, LONGEST = 1000, 160
+"""So many reasons are told in words, of so many characters; of others only the kind."""
+OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
+"""Ids and measured times: what makes two reasons differ that are one."""
+NONE = 0xFFFFFFFF
+TYPES: Mapping[str, tuple[str, float]] = {
+    "score": ("<f4", np.nan),
+    "usd": ("<f4", np.nan),
+    "seconds": ("<f4", np.nan),
+    "tokens": ("<u4", NONE),
+    "reason": ("<u2", 0),
+    "calls": ("<u2", 0),
+    "state": ("u1", NOT_ASKED),
+}
+"""Of each figure: how it is stored, and what stands for unknown. The widest come first, so that
+each begins at a multiple of its width."""
+NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
+"""What may tell two blocks of one suite apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
     """The systems of one block of a report on its questions; `place` is the same in every file."""
 
+    name: str
+    """Of its own in a report: stands in addresses and in names of files."""
     first: int
     """Number of its first row among all rows of the report; the others follow."""
     pairs: tuple[Pair, ...]
@@ -31,17 +73,226 @@ class SiteBlock:
             for epoch in range(1, self.epochs + 1)
         }
 
+    @property
+    def size(self) -> int:
+        """Cells of the block."""
+        return len(self.pairs) * len(self.questions) * self.epochs
+
 
 def site_blocks(shown: Comparison) -> Iterator[SiteBlock]:
     """Yield the blocks of a report, in its order."""
     first = 0
-    for pairs in shown.pairs:
-        asked = {one.question for _, system_run in pairs for one in system_run.attempts}
+    for name, pairs in zip(_names(shown), shown.pairs, strict=True):
+        asked = [one for _, system_run in pairs for one in system_run.attempts]
         yield SiteBlock(
+            name=name,
             first=first,
             pairs=pairs,
-            questions=tuple(sorted(asked)),
-            epochs=max(row.epochs for row, _ in pairs),
+            questions=tuple(sorted({one.question for one in asked})),
+            epochs=max((*(row.epochs for row, _ in pairs), *(one.epoch for one in asked))),
             shown=all(system_run.facts.publishable for _, system_run in pairs),
         )
         first += len(pairs)
+
+
+def _names(shown: Comparison) -> list[str]:
+    """Return a name for each block: its suite, and as much as tells it from others of the suite."""
+    heads = [pairs[0][0] for pairs in shown.pairs]
+    names: list[str] = []
+    for head in heads:
+        others = [one for one in heads if one.suite == head.suite]
+        parts = [
+            str(getattr(head, name))
+            for name in NAMED
+            if len({getattr(one, name) for one in others}) > 1
+        ]
+        name = re.sub(r"[^\w.-]+", "-", "-".join((head.suite, *parts)))
+        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", one) is not None for one in names)
+        names.append(f"{name}.{again + 1}" if again else name)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The files of the index, each made when it is asked for."""
+
+    blocks: tuple[SiteBlock, ...]
+    served: bool = False
+    """A server makes a block's cells when somebody looks at it; there are never too many."""
+
+    @property
+    def size(self) -> int:
+        """Cells of all blocks."""
+        return sum(block.size for block in self.blocks)
+
+    @property
+    def cells(self) -> str:
+        """Say where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
+        if self.size <= ONE_FILE:
+            return "here"
+        return "apart" if self.served or self.size <= MOST else "nowhere"
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its data files, the first one first."""
+        apart = self.blocks if self.cells == "apart" else ()
+        return ("index", *(f"index/{block.name}" for block in apart))
+
+    def text(self, name: str) -> str | None:
+        """Return one data file; None for a name that is none of them."""
+        if name == "index":
+            return data_script(name, self._head())
+        blocks = {f"index/{block.name}": block for block in self.blocks}
+        if name not in self.files:
+            return None
+        reasons: dict[str, int] = {"": 0}
+        columns, data = _packed([_cells(blocks[name], reasons)])
+        return data_script(name, _with_head({"reasons": [*reasons], "columns": columns}, data))
+
+    def _head(self) -> bytes:
+        reasons = {"": 0}
+        whole = self.blocks if self.cells == "here" else ()
+        columns, data = _packed([_cells(block, reasons) for block in whole])
+        folders = sorted({_folder(run) for block in self.blocks for _, run in block.pairs})
+        blocks = [_about(block, folders) for block in self.blocks]
+        for block, own in zip(blocks, columns, strict=False):
+            block["columns"] = own
+        head = {"runs": _names_of(folders), "reasons": [*reasons], "cells": self.cells}
+        head |= {"blocks": blocks}
+        return _with_head(head, data)
+
+
+def index_files(blocks: Sequence[SiteBlock]) -> dict[str, str]:
+    """Return the data files of the index of a site."""
+    index = Index(tuple(blocks))
+    return {f"data/{name}.js": index.text(name) or "" for name in index.files}
+
+
+def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
+    head = block.pairs[0][0]
+    facts = {one.question: one for _, run in block.pairs for one in run.attempts}
+    asked = [facts[question] for question in block.questions]
+    held = [at for at, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
+    return {
+        "name": block.name,
+        "title": asked_name(head),
+        **{name: getattr(head, name) for name in ("suite", "split", "label", "pool")},
+        "shown": block.shown,
+        "questions": block.questions,
+        "subjects": [one.topic or None for one in asked],
+        "difficulties": [one.groups.get("difficulty") for one in asked],
+        "epochs": block.epochs,
+        "reference": block.first + held[0] if held else None,
+        "rows": _rows(block, folders),
+    }
+
+
+def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return what a block's rows are called; runs of one system share a column of the matrix."""
+    columns: dict[tuple[str, str], int] = {}
+    seen: Counter[str] = Counter()
+    rows: list[dict[str, Any]] = []
+    for at, (row, system_run) in enumerate(block.pairs):
+        seen[row.system] += 1
+        again = f"#{seen[row.system]}" if seen[row.system] > 1 else ""
+        rows.append(
+            {
+                "row": block.first + at,
+                "system": row.system,
+                "name": f"{row.system}{again}",
+                "column": columns.setdefault((row.system, row.args), len(columns)),
+                "run": folders.index(_folder(system_run)),
+                "targets": row.uses_targets,
+            }
+        )
+    return rows
+
+
+def _folder(system_run: SystemRun) -> Path:
+    return system_run.paths[0].resolve().parent
+
+
+def _names_of(folders: Sequence[Path]) -> list[str]:
+    """Return folders as far as that tells them apart: a site travels and paths do not."""
+    shared = os.path.commonpath(folders) if len(folders) > 1 else ""
+    return [os.path.relpath(one, shared) if shared else one.name for one in folders]
+
+
+def _state(one: QuestionResult) -> int:
+    """Return what the table counts a pair as."""
+    if one.value is None:
+        return UNSCORED
+    if one.plan_fault:
+        return INVALID_PLAN
+    if not one.parsed:
+        return NO_ANSWER
+    return RIGHT if one.value >= 1 else WRONG if one.value <= 0 else PARTLY
+
+
+def _reason(one: QuestionResult, shown: bool) -> str:
+    if one.value is not None:
+        return one.plan_fault or ("" if one.parsed else UNREAD)
+    line = redacted_message(one.reason, shown).strip().partition("\n")[0]
+    return shortened(OF_ONE.sub("…", line), LONGEST)
+
+
+def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the figures of a block; reasons that are new join `reasons`."""
+    shape = (len(block.pairs), len(block.questions) * block.epochs)
+    cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
+    places = block.places()
+
+    def code(one: QuestionResult) -> int:
+        said = _reason(one, block.shown)
+        if said not in reasons and len(reasons) > REASONS:
+            said = failure_kind(said)
+        return reasons.setdefault(said, len(reasons))
+
+    for at, (row, system_run) in enumerate(block.pairs):
+        asked = system_run.attempts
+        where = [places[one.question, one.epoch] for one in asked]
+        found: dict[str, list[Any]] = {
+            "state": [_state(one) for one in asked],
+            "reason": [code(one) for one in asked],
+            "score": [_known(one.value) for one in asked],
+            "usd": [_known(one.totals.usd) for one in asked],
+            "tokens": [_tokens(one) for one in asked],
+            "calls": [min(one.totals.calls, 0xFFFF) for one in asked],
+        }
+        if row.latency_s is not None:  # replies that are replayed took no time that means anything
+            found["seconds"] = [_known(one.latency_s) for one in asked]
+        for name, values in found.items():
+            cells[name][at, where] = values
+    return cells
+
+
+def _known(value: Any) -> float:
+    return np.nan if value is None else float(value)
+
+
+def _tokens(one: QuestionResult) -> int:
+    both = (one.totals.tokens_in, one.totals.tokens_out)
+    known = [part for part in both if part is not None]
+    return min(sum(known), NONE - 1) if len(known) == len(both) else NONE
+
+
+def _packed(
+    blocks: Sequence[Mapping[str, np.ndarray[Any, Any]]],
+) -> tuple[list[dict[str, int]], bytes]:
+    """Return where each column of each block begins, and all of them."""
+    columns: list[dict[str, int]] = []
+    data = bytearray()
+    for cells in blocks:
+        columns.append({})
+        for name, values in cells.items():
+            columns[-1][name] = len(data)
+            data += values.tobytes()
+        data += bytes(-len(data) % 8)
+    return columns, bytes(data)
+
+
+def _with_head(head: Mapping[str, Any], data: bytes) -> bytes:
+    """Return a head and what it describes: a length, so much JSON, then the columns, aligned."""
+    text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    text += b" " * (-(len(text) + 4) % 8)
+    return len(text).to_bytes(4, "little") + text + data

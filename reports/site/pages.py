@@ -1,9 +1,21 @@
 """Templates to pages: Jinja with autoescape, and one policy of what a page may load and run."""
 
+import base64
+import gzip
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from harness.text import escape_controls
+from reports import render
+from reports.row import TableRow
 
 CSP = "; ".join(
     (
@@ -20,15 +32,104 @@ CSP = "; ".join(
 ASSETS = files("reports.site") / "assets"
 VENDOR = files("reports.site") / "vendor"
 
+
+@dataclass(frozen=True, slots=True)
+class SiteFrame:
+    """What stands around every page."""
+
+    pages: tuple[tuple[str, str], ...]
+    """Of each page its address and its name."""
+    made: str
+
+
+def _harmless(value: object) -> object:
+    """Spell out what would turn or steer a page's text; only what is marked is HTML already."""
+    if not isinstance(value, str):
+        return value
+    plain = escape_controls(value)
+    return Markup(plain) if isinstance(value, Markup) else plain
+
+
 _ENVIRONMENT = Environment(
+    finalize=_harmless,
     loader=PackageLoader("reports.site"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_MARKED = re.compile(r"(`|\*\*|\*)(?=\S)(.+?)(?<=\S)\1")
+_TAGS = {"`": "code", "**": "strong", "*": "em"}
+
+
+def prose(text: str) -> Markup:
+    """Return a text as HTML: backticks and asterisks mark, as in our Markdown, all else is text.
+
+    >>> str(prose("`single` is *below* <b>"))
+    '<code>single</code> is <em>below</em> &lt;b&gt;'
+    """
+
+    def marked(found: re.Match[str]) -> str:
+        tag = _TAGS[found[1]]
+        return f"<{tag}>{found[2]}</{tag}>"
+
+    return Markup(_MARKED.sub(marked, str(escape(text))))
+
+
+def figure_columns(rows: Sequence[Sequence[str]]) -> set[int]:
+    """Return the columns of a table, heads first, that hold figures."""
+    columns = enumerate(zip(*rows[1:], strict=True))
+    return {at for at, cells in columns if at and all(_FIGURE.match(cell) for cell in cells)}
+
+
+_FIGURE = re.compile(r"[-+<\d—(]|$")
+
+
+def _exact(value: object) -> str:
+    """Return what a script sorts by; nothing for what is unknown."""
+    return "" if value is None else str(value)
+
+
+def _across(share: float) -> str:
+    """Return where a share stands on a bar of 120."""
+    return f"{4 + 112 * share:.1f}"
+
+
+def _accuracy_interval(row: TableRow) -> str:
+    return render.interval(row.ci_low, row.ci_high)
+
+
+def _difference_interval(row: TableRow) -> str:
+    return render.interval(row.paired_low, row.paired_high, signed=True)
+
+
+_FILTERS: dict[str, Callable[..., Any]] = {
+    "percent": render.percent,
+    "points": render.points,
+    "usd": render.usd,
+    "count": render.count,
+    "prose": prose,
+    "figure_columns": figure_columns,
+    "exact": _exact,
+    "across": _across,
+    "accuracy_interval": _accuracy_interval,
+    "difference_interval": _difference_interval,
+}
+_ENVIRONMENT.filters.update(_FILTERS)  # pyright: ignore[reportUnknownMemberType]  # jinja's own
 
 
 def render_page(template: str, **context: Any) -> str:
     """Return a page of HTML; every text in `context` is escaped."""
     return _ENVIRONMENT.get_template(template).render(csp=CSP, page=template, **context)
+
+
+def query_address(block: str, question: str, epoch: int, system: str) -> str:
+    """Return where the query page shows how a system answered a question."""
+    place = "/".join((quote(block, safe=""), quote(question, safe=""), str(epoch)))
+    return f"query.html#/q/{place}?sys={quote(system, safe='')}"
+
+
+def data_script(name: str, data: bytes) -> str:
+    """Return a data file: a script, since a page from a disk may fetch nothing else."""
+    packed = base64.b64encode(gzip.compress(data, mtime=0)).decode()
+    return f'podium.put({json.dumps(name)}, "{packed}");\n'

@@ -22,7 +22,7 @@ from conductor.training.ablations import plan_leaks
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
-from reports.plot import curve_points, drawable, read_run
+from reports.plot import drawable
 from reports.targets import (
     scored_systems,
     seed_of,
@@ -31,6 +31,7 @@ from reports.targets import (
     targets_markdown,
     training_family,
 )
+from reports.training_runs import curve_points, read_run
 from tests.benchmarks.final_evaluation import leads
 from tests.benchmarks.reproduce import RELEASED
 from tests.conductor.training.readme_block import write_page

@@ -1,23 +1,16 @@
 """The files of a report: the terminal table, what is never overwritten, the plot."""
 
-from collections.abc import Sequence
 from contextvars import copy_context
-from itertools import combinations
 from pathlib import Path
 
 import pytest
 from inspect_ai import Task, eval_set
 from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
-from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from reports.derived import compare
-from reports.plot import figure_of
 from reports.report import Report, write_report
-from tests.harness.runs import BOOK, Exam, number, sit, steps
+from tests.harness.runs import number, sit, steps
 from tests.providers.scripted import script
 from tests.reports.small_reports import report
 
@@ -69,30 +62,3 @@ def test_the_plot_is_a_picture_of_ours(made: Report) -> None:
     content = made.files[3].read_bytes()
     assert content.startswith(b"\x89PNG")
     assert b"podium" in content[:400]
-
-
-def test_no_two_texts_of_the_plot_overlap(logs: Path, tmp_path: Path) -> None:
-    sit(tmp_path / "more", "single:sage", exam=Exam(name="letters"), label="rehearsal")
-    unpriced = {**BOOK.as_json(), "usd_per_mtok": {}}
-    sit(tmp_path / "more", "oracle", exam=Exam(name="letters"), label="rehearsal", prices=unpriced)
-    sit(tmp_path / "more", "single:sage", exam=Exam(name="words"), prices=unpriced)
-    system_runs, _ = load_runs([logs, tmp_path / "more"])
-    figure = figure_of(compare(system_runs).rows)
-    boxes = texts_of(figure)
-    assert len(boxes) > 10
-    labels = " ".join(text for text, _ in boxes)
-    assert "not drawn (no grade or no price): oracle" in labels
-    assert "output tokens per query (no worker here has a price)" in labels
-    for (left, one), (right, two) in combinations(boxes, 2):
-        assert not Bbox.intersection(one, two), f"{left!r} and {right!r} overlap"
-
-
-def texts_of(figure: Figure) -> Sequence[tuple[str, Bbox]]:
-    """Return titles, axis labels and key entries with the room they take."""
-    figure.draw_without_rendering()
-    found: list[tuple[str, Bbox]] = []
-    for axes in figure.axes:
-        key = axes.get_legend()
-        labels = [axes.title, axes.xaxis.label, axes.yaxis.label, *(key.get_texts() if key else [])]
-        found += [(text.get_text(), text.get_window_extent()) for text in labels]
-    return found

@@ -31,7 +31,9 @@ HEADER = (
     "n_worse,correlation,usd_low,usd_high,usd_median,usd_p95,usd_ratio,usd_ratio_low,"
     "usd_ratio_high,usd_per_correct,tokens_per_correct,cost_of_pass,share_infinite,"
     "pareto_probability,maj_k,maj_accuracy,reference_rule,derived,auditable,"
-    "n_invalid_plans,invalid_plan_pct,invalid_plan_reason,conductor_s,overhead_s"
+    "n_invalid_plans,invalid_plan_pct,invalid_plan_reason,conductor_s,"
+    "regret_accuracy,regret_usd,equivalence_margin,equivalence_low,equivalence_high,"
+    "p_equivalence,p_equivalence_holm,overhead_s"
 )
 
 

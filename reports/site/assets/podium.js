@@ -11,7 +11,9 @@ const podium = (() => {
   }
 
   async function unpacked(base64) {
-    const bytes = Uint8Array.from(atob(base64), (one) => one.charCodeAt(0));
+    const text = atob(base64);
+    const bytes = new Uint8Array(text.length);
+    for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).arrayBuffer();
   }
@@ -45,10 +47,90 @@ const podium = (() => {
     return made;
   }
 
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text; // somebody typed a lone % into the address
+    }
+  }
+
+  // What stands behind the # of an address: `#/m/aime25?mode=all` is a route and words beside it.
+  function address(hash = location.hash) {
+    const [route, ...query] = hash.replace(/^#\/?/, "").split("?");
+    const pairs = query.join("?").split("&").filter(Boolean).map((one) => one.split("="));
+    return {
+      route: route.split("/").filter(Boolean).map(decoded),
+      query: new Map(pairs.map(([name, ...value]) => [decoded(name), decoded(value.join("="))])),
+    };
+  }
+
+  // The same, written; what is null or empty is left out.
+  function hash(route, query = new Map()) {
+    const encoded = (text) => encodeURIComponent(text).replace(/%(3A|2C|2F)/g, decodeURIComponent);
+    const pairs = [...query].filter(([, value]) => value != null && value !== "");
+    const words = pairs.map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join("&");
+    return `#/${route.map(encodeURIComponent).join("/")}${words ? `?${words}` : ""}`;
+  }
+
+  // Put the state into the address without a step in the history: a reload gives the same view.
+  function go(route, query) {
+    history.replaceState(null, "", hash(route, query));
+  }
+
+  // Names of systems in one word of an address; a comma in a name is no end of it.
+  function joined(names) {
+    return names.map((one) => one.replace(/[%,]/g, encodeURIComponent)).join(",");
+  }
+
+  function split(text) {
+    return (text ?? "").split(",").filter(Boolean).map(decoded);
+  }
+
+  const COLUMNS = {
+    score: Float32Array, usd: Float32Array, seconds: Float32Array, tokens: Uint32Array,
+    reason: Uint16Array, calls: Uint16Array, state: Uint8Array,
+  };
+
+  // A file of the index: so many bytes of JSON, then columns of numbers.
+  function unframed(buffer) {
+    const length = new DataView(buffer).getUint32(0, true);
+    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
+    const columns = (block, places) => Object.fromEntries(
+      Object.entries(COLUMNS).map(([name, Kind]) => {
+        const count = block.rows.length * block.questions.length * block.epochs;
+        return [name, new Kind(buffer, 4 + length + places[name], count)];
+      }),
+    );
+    return { head, columns };
+  }
+
+  let found = null;
+
+  // What blocks, rows and questions there are, and every cell; where a site keeps cells apart, only
+  // those of the block that is named. `cells` is null where there are none.
+  async function index(name) {
+    found ??= load("index").then(unframed).then(({ head, columns }) => {
+      for (const block of head.blocks) {
+        block.cells = block.columns ? columns(block, block.columns) : null;
+        block.reasons = head.reasons;
+      }
+      return head;
+    });
+    const head = await found;
+    const block = head.blocks.find((one) => one.name === name);
+    if (block && !block.cells && head.cells === "apart") {
+      const file = unframed(await load(`index/${name}`));
+      block.cells = file.columns(block, file.head.columns[0]);
+      block.reasons = file.head.reasons;
+    }
+    return head;
+  }
+
   // Says to whoever waits that all is drawn.
   function ready() {
     document.documentElement.dataset.ready = "1";
   }
 
-  return { put, load, json, el, ready };
+  return { put, load, json, el, ready, address, hash, go, joined, split, index };
 })();

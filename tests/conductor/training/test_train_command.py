@@ -69,7 +69,7 @@ def test_the_learning_curves_of_runs_are_a_picture_with_a_line_for_each(tmp_path
         height, width, _ = drawn.shape
         assert height > 300 < width
         pixels = (255 * drawn[:, :, :3]).round()
-        blue, orange = ((31, 119, 180), (255, 127, 14))  # matplotlib's first two
+        blue, orange = ((0, 114, 178), (213, 94, 0))  # Okabe and Ito's
         colours.append(sum((pixels == one).all(axis=2).any() for one in (blue, orange)))
     assert colours == [1, 2]
 

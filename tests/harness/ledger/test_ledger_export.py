@@ -33,8 +33,8 @@ from harness.ledger.export import (
     writer_for,
 )
 from harness.ledger.join import rows_of
+from harness.ledger.queries import QueryRow, query_rows
 from harness.ledger.runs import system_runs_below
-from harness.ledger.show import QueryRow, query_rows
 from tests.harness.ledger.ledger_rows import answer, killed, row
 from tests.harness.runs import Crew, failing_on, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run

@@ -1,6 +1,5 @@
 """Many cloned logs: they are valid, and are read by several processes as by one."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,6 @@ from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.journal import read_chain
 from harness.ledger.system_runs import load_runs, read_figures
-from reports.derived import compare
-from reports.plot import MOST, figure_of, thinned
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.ledger.many_logs import Size, copies, rehearse
 
@@ -67,15 +64,3 @@ def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_pa
     bad.write_bytes(good.read_bytes()[:5000])
     with pytest.raises(UserError, match=r"cut\.eval is damaged"):
         parallel.map_in_processes(read_figures, [[good], [bad]], large=0)
-
-
-def test_a_plot_of_many_systems_shows_the_best_and_the_reference(many: Path) -> None:
-    system_runs, _ = load_runs([many])
-    first, *_ = compare(system_runs).rows
-    reference = replace(first, verdict="reference")
-    panel = thinned([*[first] * (MOST + 10), reference])
-    assert len(panel) == MOST
-    assert panel[-1] is reference
-    assert len(thinned([first] * MOST)) == MOST
-    labels = [axes.xaxis.label.get_text() for axes in figure_of([first] * (MOST + 10)).axes]
-    assert "drawn: 60 of 70 systems, the most accurate" in labels[0]

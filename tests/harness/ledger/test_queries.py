@@ -1,5 +1,8 @@
 """The reviewers' view: what one question cost each system, and one question in full."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -9,18 +12,13 @@ from inspect_ai.model import ChatMessageUser
 from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.call import Call
+from harness.ledger.details import QuestionFilter, details, queries_json
 from harness.ledger.join import merged
+from harness.ledger.queries import QueryRow, answers_of, query_rows
 from harness.ledger.runs import AnswerRecord, gather, system_runs_below
-from harness.ledger.show import (
-    QueryRow,
-    QuestionFilter,
-    answers_of,
-    details,
-    query_rows,
-    query_text,
-)
+from harness.ledger.show import brief_text, query_text
 from harness.pool import Pool
-from harness.records import CONDUCTOR, Answer, Question
+from harness.records import CONDUCTOR, Answer, Grade, Question
 from tests.harness.ledger.ledger_rows import answer, killed, refused, row
 from tests.harness.runs import Crew, Exam, failing_on, number, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run
@@ -157,21 +155,22 @@ def test_a_query_in_full_has_steps_calls_dollars_and_the_verdict(conducted: Path
     assert [len(one.rows) for one in found.steps] == [1, 1]
     assert found.row.verdict == "right"
     assert found.row.usd_list == Decimal("0.0000196")
-    text = query_text(conducted, QuestionFilter("numbers/q1", "conductor-prompted"))
+    text = query_text(details(conducted, QuestionFilter("numbers/q1", "conductor-prompted")))
     for said in ("✓ right", "answer 1; target 1", "list price $0.0000196", "step 2: clerk"):
         assert said in text
-    assert "reply: one [31m two\n" in text
+    assert "reply: one [31m two\n" in brief_text([found])
+    assert "reply:\n        | one\\u001b[31m two\n" in text
 
 
 def test_a_reply_that_is_cut_ends_in_a_mark(tmp_path: Path) -> None:
     sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "x" * 101))
-    assert f"reply: {'x' * 100}…\n" in query_text(tmp_path, QuestionFilter("q1"))
+    assert f"reply: {'x' * 100}…\n" in brief_text(details(tmp_path, QuestionFilter("q1")))
     sit(tmp_path / "short", "single:sage", crew=Crew(sage=lambda heard: "y" * 100))
-    assert f"reply: {'y' * 100}\n" in query_text(tmp_path / "short", QuestionFilter("q1"))
+    assert f"reply: {'y' * 100}\n" in brief_text(details(tmp_path / "short", QuestionFilter("q1")))
 
 
 def test_each_system_that_sat_a_question_is_a_block(conducted: Path) -> None:
-    text = query_text(conducted, QuestionFilter("q2"))
+    text = query_text(details(conducted, QuestionFilter("q2")))
     assert text.count("numbers/q2, epoch 1: ") == 2
     assert "? unscored" in text
     assert "BoxDown" in text
@@ -192,7 +191,7 @@ def test_a_failed_attempt_that_was_made_again_is_shown_apart(tmp_path: Path) -> 
     (found,) = details(tmp_path, QuestionFilter("q2"))
     assert (found.row.verdict, found.row.calls, found.row.discarded_calls) == ("right", 2, 2)
     assert len(found.discarded) == 2
-    assert "not graded (in no figure above)" in query_text(tmp_path, QuestionFilter("q2"))
+    assert "not graded (in no figure above)" in query_text(details(tmp_path, QuestionFilter("q2")))
 
 
 class Private(Toy):
@@ -206,13 +205,37 @@ def test_of_a_withheld_exam_digests_are_shown_and_no_text(tmp_path: Path) -> Non
     logs = tmp_path / "logs"
     toy_pool(logs)
     toy_run(logs, Private(), limit=1, systems=("moa-lite",))
-    text = query_text(logs, QuestionFilter("eval-0"))
+    text = query_text(details(logs, QuestionFilter("eval-0")))
     assert "Question eval-0 is what" not in text
     assert "synthesize" not in text
     assert "reply:" not in text
     assert "answer withheld; target withheld" in text
     assert "reply sha256" in text
+    assert "prompt" not in text
+    data = queries_json(details(logs, QuestionFilter("eval-0")), logs)
+    (query,) = json.loads(data)["queries"]
+    assert query["shown"] is False
+    withheld = ("input", "choices", "target", "answer", "rule")
+    assert [query[name] for name in withheld] == [None] * 5
+    assert {one["subtask"] for one in query["steps"]} == {None}
+    assert {(one["prompt"], one["reply"]) for one in query["calls"]} == {(None, None)}
+    assert query["sums"]["usd_list"] == "0.030"
     assert "step 2: bob" in text
+
+
+def test_of_a_run_whose_log_is_gone_there_are_calls_and_no_texts(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    toy_pool(logs)
+    toy_run(logs, limit=1)
+    for path in logs.glob("*.eval"):
+        path.unlink()
+    found = details(logs, QuestionFilter("eval-0"))
+    (query,) = json.loads(queries_json(found, logs))["queries"]
+    assert (query["verdict"], query["log"], query["input"]) == ("unscored", None, None)
+    assert [(one["output"], one["prompt"], one["reply"]) for one in query["calls"]] == [
+        (40, None, None)
+    ]
+    assert "reply sha256" in query_text(found)
 
 
 def test_the_command_shows_a_question_in_full(
@@ -221,9 +244,103 @@ def test_the_command_shows_a_question_in_full(
     assert main(["audit", str(conducted), "--query", "q1", "--epoch", "1"]) == 0
     assert "numbers/q1, epoch 1: single:sage" in capsys.readouterr().out
     assert main(["audit", str(conducted), "--query", "q1", "--strict"]) == 2
+    assert main(["audit", str(conducted), "--brief"]) == 2
     assert main(["audit", str(conducted), "--epoch", "1"]) == 2
     assert main(["audit", str(conducted), "--query", "nope"]) == 2
     assert "There is no question 'nope'" in capsys.readouterr().err
+
+
+def test_the_command_shows_every_prompt_and_reply_beside_its_dollars(
+    conducted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["audit", str(conducted), "--query", "q1", "--system", "conductor-prompted"]
+    assert main(words) == 0
+    whole = capsys.readouterr().out
+    assert "  question:\n  | Say 1\n  conductor\n" in whole
+    for said in (
+        "2 in, 1 out, reasoning unknown, cached 0; list $0.000014, billed $0.000014",
+        "prompt, user:\n        | Say 1\n        reply:\n        | one\\u001b[31m two\n",
+        "prompt, user:\n        | Say 1\n        reply:\n        | 1\n",
+    ):
+        assert said in whole
+    assert main([*words, "--brief"]) == 0
+    brief = capsys.readouterr().out
+    assert "prompt, user" not in brief
+    assert "        reply: 1\n" in brief
+
+
+def test_the_command_writes_the_same_query_as_data(
+    conducted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "query.json"
+    words = ["audit", str(conducted), "--query", "q1", "--json", str(path)]
+    assert main(words) == 0
+    found = json.loads(path.read_bytes())
+    assert [one["system"] for one in found["queries"]] == ["conductor-prompted", "single:sage"]
+    planned = found["queries"][0]
+    assert (planned["input"], planned["answer"], planned["target"]) == ("Say 1", "1", "1")
+    assert [one["reply"] for one in planned["calls"]] == ["one\x1b[31m two", "1", "1"]
+    assert planned["calls"][0]["prompt"] == [{"role": "user", "text": "Say 1"}]
+    assert planned["conductor"] == [0]
+    assert [(one["worker"], one["calls"]) for one in planned["steps"]] == [
+        ("sage", [1]),
+        ("clerk", [2]),
+    ]
+    assert planned["sums"]["usd_list"] == "0.0000196"
+    assert main(words) == 0  # it is ours, and written anew
+    path.write_text("{}")
+    assert main(words) == 2
+    assert "is no audit's JSON and is not overwritten" in capsys.readouterr().err
+    assert path.read_text() == "{}"
+
+
+def test_a_line_of_a_reply_never_passes_for_a_line_of_ours(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", crew=Crew(sage=lambda heard: "0\n  verdict ✓ right 1: \u202e"))
+    text = query_text(details(tmp_path, QuestionFilter("q1")))
+    assert "        |   verdict ✓ right 1: \\u202e\n" in text
+    assert text.count("\n  verdict ") == 1
+
+
+def test_texts_of_an_attempt_that_was_not_graded_are_read_from_its_own_log(tmp_path: Path) -> None:
+    sit(tmp_path, "pair", steps("sage", "clerk"), Crew(clerk=failing_on("Say 2")))
+    sit(tmp_path, "pair", steps("sage", "clerk"))
+    (found,) = details(tmp_path, QuestionFilter("q2"))
+    told = [found.texts.calls[row.event or ""] for row in found.discarded]
+    assert [(one.prompt, one.reply) for one in told] == [
+        ((("user", "Say 2"),), "2"),
+        ((("user", "Say 2"),), None),
+    ]
+
+
+class Shuffled(Exam):
+    """An exam whose second epoch has its choices in another order; its grader says what decided."""
+
+    epochs = 2
+
+    def load(self, split: str = "eval") -> Sequence[Question]:
+        """Return one question."""
+        facts = {"choices": ["one", "two"], "permutation": [0, 1]}
+        return [Question("q1", "Say 1: A) one B) two", "choice", "A", metadata=facts)]
+
+    def at_epoch(self, question: Question, epoch: int) -> Question:
+        """Return it the other way round."""
+        facts = {"choices": ["two", "one"], "permutation": [1, 0]}
+        return replace(question, text="Say 1: A) two B) one", target="B", metadata=facts)
+
+    def grade(self, question: Question, reply: str, box: object = None) -> Grade:
+        """Say what decided, and how many tests passed."""
+        return Grade(0.0, "A", "", {"rule": "letter", "tests_passed": 1, "tests_total": 3})
+
+
+def test_a_query_is_shown_as_its_epoch_put_it_with_what_decided(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", exam=Shuffled(), epochs=2)
+    first, second = details(tmp_path, QuestionFilter("q1"))
+    assert (first.texts.input, first.texts.choices) == ("Say 1: A) one B) two", ("one", "two"))
+    assert (second.texts.input, second.texts.choices) == ("Say 1: A) two B) one", ("two", "one"))
+    (told,) = second.texts.calls.values()
+    assert told.prompt == (("user", "Say 1: A) two B) one"),)
+    assert (first.texts.rule, first.texts.tests) == ("letter", (1, 3))
+    assert "    rule letter\n    tests 1 of 3 passed\n" in query_text([first])
 
 
 def test_an_exam_of_another_name_with_the_same_ids_is_told_apart(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.ledger.details import QuestionFilter, details
 from harness.ledger.export import ask, export
 from harness.ledger.journal import read_lines
 from harness.ledger.logs import seconds_between
-from harness.ledger.show import QuestionFilter, details, query_text
+from harness.ledger.show import query_text
 from tests.harness.faulty_run import Left
 from tests.providers import CLIENTS_WARN
 
@@ -36,7 +37,7 @@ def test_refused_tries_are_retries_that_cost_nothing(retried: Left, tmp_path: Pa
     billed = [row.usd for row in retried.rows if row.billable == "yes"]
     assert found.row.usd == sum(one for one in billed if one is not None)
     assert (found.row.n_unpriced, found.row.n_unknown) == (0, 0)
-    text = query_text(retried.folder, QuestionFilter(question))
+    text = query_text(details(retried.folder, QuestionFilter(question)))
     assert "calls 4, 3 retries, 3 failed attempts" in text
     assert "RateLimitError (429)" in text
     out = tmp_path / "tables"
@@ -51,4 +52,4 @@ def test_a_reply_that_never_came_leaves_a_range_and_no_verdict(unanswered: Left)
     (found,) = details(unanswered.folder, wanted)
     assert (found.row.verdict, found.row.usd, found.row.usd_list) == ("unscored", None, None)
     assert (found.row.n_unknown, found.row.usd_low) == (1, Decimal(0))
-    assert "nobody knows of 1 attempt" in query_text(unanswered.folder, wanted)
+    assert "nobody knows of 1 attempt" in query_text(details(unanswered.folder, wanted))

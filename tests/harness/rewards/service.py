@@ -11,11 +11,11 @@ from typing import Any
 
 import uvicorn
 
-from harness.rewards.launch import Access, bound_socket, listen, uvicorn_config, with_access
 from harness.rewards.outcome import Sampler, as_reply
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import RewardService, reward_app
 from harness.rewards.splits import SuiteSplit
+from harness.serving import Access, bound_socket, listen, uvicorn_config, with_access
 from harness.suite import Suite
 
 PLAINLY = RewardSettings()

@@ -16,11 +16,11 @@ import uvicorn
 
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.launch import bound_socket, listen, uvicorn_config
 from harness.rewards.outcome import RewardItem, RewardOutcome, RewardScorer
 from harness.rewards.reward import Reward
 from harness.rewards.server import RewardService, reward_app
 from harness.rewards.splits import SuiteSplit
+from harness.serving import bound_socket, listen, uvicorn_config
 from harness.suite import ModelGraded, Split, Suite
 from sandbox import Box, Limits, Program, SandboxError
 from suites import SUITES

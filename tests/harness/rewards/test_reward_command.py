@@ -19,9 +19,10 @@ from harness.boxes import Boxes
 from harness.cli import main
 from harness.errors import UserError
 from harness.records import Grade, Question
-from harness.rewards.launch import RewardHooks, ServeRequest, bound_socket, listen, serve_rewards
+from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
 from harness.rewards.outcome import as_reply
 from harness.rewards.server import user_prompt
+from harness.serving import bound_socket, listen
 from suites import SUITES
 from tests import ROOT
 from tests.harness.rewards.service import get, post

@@ -1,0 +1,209 @@
+"""One question put to one system: its row for reviewers, added up from its calls.
+
+Figures of an answer are those of the attempt that was graded; what discarded attempts and grading
+cost stands apart.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from harness.ledger.call import Call, Usd
+from harness.ledger.runs import AnswerRecord, Gathered, LogHeader, Verdict
+from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
+from harness.pool_config import REPLAYING
+from harness.records import CONDUCTOR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRow:
+    """One question put to one system; schema.md says what each column means."""
+
+    task: str
+    suite: str
+    system: str
+    purpose: str
+    label: str
+    question: str
+    epoch: int
+    sample: str | None
+    verdict: Verdict
+    score: float | None
+    reason: str
+    parsed: bool
+    answer: str | None
+    target: str | None
+    calls: int
+    attempts: int
+    retries: int
+    failed: int
+    cached_calls: int
+    discarded_calls: int
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    conductor_in: int | None
+    conductor_out: int | None
+    worker_in: int | None
+    worker_out: int | None
+    reasoning: int | None
+    cache_read: int | None
+    cache_write: int | None
+    orchestration: int | None
+    grader_calls: int
+    grader_in: int | None
+    grader_out: int | None
+    usd: Usd
+    usd_list: Usd
+    usd_low: Usd
+    usd_high: Usd
+    usd_scoring: Usd
+    usd_discarded: Usd
+    n_unpriced: int
+    n_unknown: int
+    gpu_s: Decimal | None
+    usd_gpu: Usd
+    latency_s: float | None
+    critical_path_s: float | None
+    started: str | None
+    plan: str | None
+    plan_sha256: str | None
+    logs: str
+    journals: str
+
+
+STEP = re.compile(r"step (\d+)\b")
+"""Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
+NO_ANSWER = "no log has an answer: the run was stopped before it was there"
+
+Pair = tuple[str, str, str, int]
+
+
+def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
+    """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
+    # Rows outside a question (training, serving) belong to no query.
+    last = {_pair(one.header, one): one for one in answers}
+    groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
+    for row in rows:
+        if row.question and row.scope in ("inference", "scoring"):
+            groups.setdefault(_pair(row, row), []).append(row)
+    order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
+    return [query_row(groups[pair], last.get(pair)) for pair in order]
+
+
+def answers_of(found: Gathered) -> list[AnswerRecord]:
+    """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
+    return [one for log in reversed(found.logs) for one in log.answers]
+
+
+def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
+    """Return the row of one query: all its calls, and what its newest log says of the answer."""
+    solving, scoring, discarded = parted(rows, answer)
+    replayed = any(
+        row.usage_source == "recorded" or row.model.startswith(f"{REPLAYING}/") for row in solving
+    )
+    timed = None if replayed else answer
+    parts: dict[str, Any] = {
+        **{name: getattr(answer, name) if answer else UNANSWERED.get(name) for name in SAID},
+        **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
+        **_figures(solving, scoring, discarded),
+        "latency_s": timed.latency_s if timed else None,
+        "critical_path_s": timed.critical_path_s if timed else None,
+        "started": min((row.started for row in solving), default=None),
+        "logs": _names(row.log for row in rows),
+        "journals": _names(row.journal for row in rows),
+    }
+    return QueryRow(**parts)
+
+
+UNANSWERED: Mapping[str, Any] = {"reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
+SAID = (
+    *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
+    *UNANSWERED,
+)
+"""What a row has of its answer; what stands there without one is in `UNANSWERED`, or None."""
+
+
+def parted(
+    rows: Sequence[Call], answer: AnswerRecord | None
+) -> tuple[list[Call], list[Call], list[Call]]:
+    """Return the calls that made the answer, those that graded it, and those of other attempts."""
+    # The answer's are those of the graded attempt, else of the newest sample.
+    asked = [row for row in rows if row.scope == "inference"]
+    solving = [row for row in asked if row.counted] if answer else asked
+    if answer and not solving:
+        solving = [row for row in asked if row.sample == answer.sample]
+    kept = {id(row) for row in solving}
+    scoring = [row for row in rows if row.scope == "scoring"]
+    return solving, scoring, [row for row in asked if id(row) not in kept]
+
+
+def _pair(of: LogHeader | Call, asked: AnswerRecord | Call) -> Pair:
+    return of.suite, of.system, asked.question, asked.epoch
+
+
+def _identity(of: LogHeader | Call, asked: AnswerRecord | Call) -> Mapping[str, Any]:
+    # What a run without a log was for, its task's name says (harness/run/lessons.py).
+    choosing = of.task.endswith("(selection)")
+    return {
+        **{name: getattr(of, name) for name in ("task", "suite", "system", "label")},
+        "purpose": getattr(of, "purpose", "selection" if choosing else "eval"),
+        "question": asked.question,
+        "epoch": asked.epoch,
+    }
+
+
+def _calls(rows: Iterable[Call]) -> int:
+    return len({row.call for row in rows})
+
+
+def _figures(
+    solving: Sequence[Call], scoring: Sequence[Call], discarded: Sequence[Call]
+) -> Mapping[str, Any]:
+    """Return counts, tokens and list prices of each call once, and dollars of every attempt."""
+    by_planning = sums_by(last_attempts(solving), lambda row: row.role == CONDUCTOR)
+    workers, conductor = (by_planning.get(plans, CallSum()) for plans in (False, True))
+    once, every = workers.plus(conductor), add_up(solving)
+    graders, paid, calls = add_up(last_attempts(scoring)), every.paid, _calls(solving)
+    return {
+        "calls": calls,
+        "attempts": len(solving),
+        "retries": len(solving) - calls,
+        "cached_calls": _calls(row for row in solving if row.cache == "read"),
+        "discarded_calls": _calls(discarded),
+        "grader_calls": _calls(scoring),
+        "conductor_in": conductor.tokens_in,
+        "conductor_out": conductor.tokens_out,
+        "worker_in": workers.tokens_in,
+        "worker_out": workers.tokens_out,
+        "reasoning": once.tokens_reasoning,
+        "cache_read": None if once.untold else once.cache_read,
+        "cache_write": None if once.untold else once.cache_write,
+        "orchestration": None if once.untold else once.orchestration,
+        "grader_in": graders.tokens_in,
+        "grader_out": graders.tokens_out,
+        "usd": every.billed,
+        "usd_list": once.listed,
+        "usd_low": None if paid.unpriced else paid.low,
+        "usd_high": paid.high,
+        "usd_scoring": add_up(scoring).billed,
+        "usd_discarded": add_up(discarded).billed,
+        "gpu_s": every.gpu_s if every.on_gpu else None,
+        "usd_gpu": every.usd_gpu if every.on_gpu else None,
+        "failed": every.failed,
+        "n_unpriced": once.unlisted,
+        "n_unknown": every.unknown,
+    }
+
+
+def _names(found: Iterable[str | None]) -> str:
+    return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
+
+
+def step_number(row: Call) -> int | None:
+    """Return the step (1 for the first) that a call was made for; None for the conductor's."""
+    found = STEP.match(row.step or "")
+    return int(found.group(1)) if found else None

@@ -1,0 +1,210 @@
+"""Rows over all suites, where there are two: one per system, label, pool and price book.
+
+The accuracy is a macro-average, each suite of equal weight, as the Conductor paper's 77.27 (arXiv
+2512.04388, table 1). It stands only beside systems that sat the same suites.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from statistics import fmean
+from textwrap import wrap
+
+from harness.ledger.totals import SystemRun
+from harness.text import aligned
+from reports.blocks import pinned_name, prompt_words
+from reports.build import Pair
+from reports.render import (
+    UNKNOWN,
+    Columns,
+    count,
+    figures_table,
+    interval,
+    percent,
+    shortened,
+    tabulate,
+    usd,
+    usd_sum,
+    whole_mean,
+)
+from reports.row import TableRow, block_of
+from reports.stats import Bounds
+
+TITLE = "Over all suites"
+SAID = (
+    "Mean of the suites' accuracies, each of equal weight; in the 95 % interval the distances to "
+    "the ends of the suites' own intervals are added in squares (Zou and Donner 2008). USD/query "
+    "and tokens are means over suites, too; USD is the list price of all graded queries. Who lacks "
+    "a suite has no mean. `*` looks at targets or was chosen in hindsight."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossRow:
+    """One system over all suites of its label, pool, seed, prompt and price book."""
+
+    system: str
+    args: str
+    """Only where a suite has this system twice; else empty."""
+    rows: tuple[TableRow, ...]
+    """What it is made from, one for each suite that it sat."""
+    missing: tuple[str, ...]
+    """Suites that others sat and it did not, of which nothing was graded, or that it sat twice."""
+    accuracy: float | None
+    """Mean of the suites' accuracies; None where one is missing. Its 95 % interval follows."""
+    ci_low: float | None
+    ci_high: float | None
+    n_questions: int
+    n_graded: int
+    """(question, epoch) pairs."""
+    usd_total: Decimal | None
+    """Would-be dollars of all graded pairs, at list price."""
+    usd_per_query: Decimal | None
+    """Mean of the suites' dollars per query, each of equal weight as in the accuracy."""
+    tokens_in: float | None
+    """These two are means in the same way."""
+    tokens_out: float | None
+
+    @property
+    def name(self) -> str:
+        """The system, starred where it looks at targets or was chosen in hindsight."""
+        late = any(row.uses_targets or not row.reference_allowed for row in self.rows)
+        return f"{self.system}*" if late else self.system
+
+    @property
+    def first(self) -> TableRow:
+        """The row that tells label, pool and price book."""
+        return self.rows[0]
+
+
+def across_rows(pairs: Sequence[Pair]) -> tuple[AcrossRow, ...]:
+    """Return the rows over all suites, best first; none for what only one suite was sat with."""
+    groups: dict[tuple[object, ...], list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(block_of(pair[0])[1:], []).append(pair)
+    return tuple(row for group in groups.values() for row in _group(group))
+
+
+def _group(pairs: Sequence[Pair]) -> list[AcrossRow]:
+    suites = tuple(dict.fromkeys(row.suite for row, _ in pairs))
+    if len(suites) < 2:
+        return []
+    places = [(row.suite, row.system) for row, _ in pairs]
+    twice = {system for at, (suite, system) in enumerate(places) if (suite, system) in places[:at]}
+    systems: dict[tuple[str, str], list[Pair]] = {}
+    for row, system_run in pairs:
+        args = row.args if row.system in twice else ""
+        systems.setdefault((row.system, args), []).append((row, system_run))
+    rows = [_across(name, made, suites) for name, made in systems.items()]
+    return sorted(rows, key=lambda row: (-(row.accuracy or -1.0), row.system, row.args))
+
+
+def _across(name: tuple[str, str], made: Sequence[Pair], suites: Sequence[str]) -> AcrossRow:
+    rows = tuple(row for row, _ in made)
+    sat = [row.suite for row in rows if row.accuracy is not None]
+    missing = tuple(
+        f"{suite} (sat twice)" if suite in sat else suite
+        for suite in suites
+        if sat.count(suite) != 1
+    )
+    known = [(row.accuracy or 0.0, row.ci_low or 0.0, row.ci_high or 0.0) for row in rows]
+    low, high = (None, None) if missing else mean_interval(known)
+    priced = [] if missing else [row.usd_per_query for row in rows]
+    whole = usd_sum(priced)
+    return AcrossRow(
+        *name,
+        rows=rows,
+        missing=missing,
+        accuracy=None if missing else fmean(accuracy for accuracy, _, _ in known),
+        ci_low=low,
+        ci_high=high,
+        n_questions=sum(
+            len({one.question for one in run.attempts if one.graded}) for _, run in made
+        ),
+        n_graded=sum(row.n_graded for row in rows),
+        usd_total=usd_sum([_usd(run) for _, run in made]),
+        usd_per_query=whole / len(priced) if whole is not None and priced else None,
+        tokens_in=None if missing else whole_mean([row.tokens_in for row in rows]),
+        tokens_out=None if missing else whole_mean([row.tokens_out for row in rows]),
+    )
+
+
+def _usd(system_run: SystemRun) -> Decimal | None:
+    return usd_sum([one.totals.usd for one in system_run.attempts if one.graded])
+
+
+def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
+    """Return the 95 % interval of a mean of independent accuracies from theirs: (it, low, high).
+
+    The usual sum of squared standard errors over k squared, with distances to the ends of Wilson's
+    intervals in their place (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): a suite on
+    which all was right has no standard error, and is not known without error. The suites' own
+    intervals take epochs of a question together, so this one does.
+    """
+    mean = fmean(accuracy for accuracy, _, _ in suites)
+    below = sum((accuracy - low) ** 2 for accuracy, low, _ in suites) ** 0.5 / len(suites)
+    above = sum((high - accuracy) ** 2 for accuracy, _, high in suites) ** 0.5 / len(suites)
+    return Bounds(mean - below, mean + above)
+
+
+NAME = 30
+COLUMNS: Columns[AcrossRow] = (
+    ("mean %", lambda row: percent(row.accuracy)),
+    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    ("questions", lambda row: count(row.n_questions)),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("USD", lambda row: usd(row.usd_total)),
+    ("tok in", lambda row: count(row.tokens_in)),
+    ("tok out", lambda row: count(row.tokens_out)),
+    ("lacks", lambda row: ", ".join(row.missing) or UNKNOWN),
+)
+
+
+def across_text(rows: Sequence[AcrossRow], width: int) -> str:
+    """Return tables for a terminal; empty where there is nothing over several suites."""
+    columns: Columns[AcrossRow] = (("system", lambda row: shortened(row.name, NAME)), *COLUMNS)
+    tables: list[str] = []
+    for title, of in across_tables(rows):
+        lines = (line[:width].rstrip() for line in aligned(tabulate(columns, of)))
+        tables.append("\n".join((*wrap(f"{TITLE}: {title}", width), *lines)))
+    return "\n\n".join(tables)
+
+
+def across_markdown(rows: Sequence[AcrossRow]) -> str:
+    """Return the section of table.md; empty where there is nothing over several suites."""
+    columns: Columns[AcrossRow] = (
+        ("system", lambda row: f"`{row.name}`" + (f" {row.args}" if row.args else "")),
+        *COLUMNS,
+    )
+    tables = [
+        f"**{title}**\n\n{figures_table(tabulate(columns, of))}"
+        for title, of in across_tables(rows)
+    ]
+    return "\n\n".join((f"## {TITLE}", SAID, *tables)) if tables else ""
+
+
+def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]]:
+    """Return the rows of each table, with what they have in common: suites, label, pool, prices."""
+    groups: dict[str, list[AcrossRow]] = {}
+    for row in rows:
+        groups.setdefault(group_title(row), []).append(row)
+    return [
+        (f"{', '.join(dict.fromkeys(each.suite for one in of for each in one.rows))} ({title})", of)
+        for title, of in groups.items()
+    ]
+
+
+def group_title(row: AcrossRow) -> str:
+    """Return what the rows of one table have in common, e.g. `rehearsal, pool rehearsal (c95a)`."""
+    one = row.first
+    asked = "" if one.split == "eval" else f"{one.split} split, "
+    book = pinned_name(one.price_book, one.price_book_sha256)
+    facts = (f"pool {pinned_name(one.pool, one.pool_sha256)}", f"prices {book}", f"seed {one.seed}")
+    return f"{asked}{one.label}{prompt_words(one.prompt)}, {', '.join(facts)}"
+
+
+def across_data(row: AcrossRow, places: Mapping[int, int]) -> dict[str, object]:
+    """Return a row for table.json; `rows` are places in that file's rows."""
+    own = {one.name: getattr(row, one.name) for one in fields(row)}
+    shared = {name: getattr(row.first, name) for name in ("label", "pool", "price_book", "seed")}
+    return {**shared, **own, "rows": [places[id(one)] for one in row.rows]}

@@ -1,0 +1,256 @@
+"""What a paper takes from a report: table.tex, references.bib and table.parquet.
+
+table.tex is great-tables' LaTeX (booktabs, caption): a table per block, and published figures in
+tables of their own. A name is whatever somebody called a system, so that every text is escaped.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from harness.text import escape_controls
+from reports import blocks, published, render
+from reports.blocks import ReportOptions
+from reports.render import UNKNOWN, Columns, Content, count, interval, percent, points, usd
+from reports.report import MARKS, Report, report_of
+from reports.row import COLUMNS, TableRow
+
+PARQUET = "podium-table-1"
+PAPER_MARKS = {
+    "table.tex": "% podium report: table.tex",
+    "references.bib": "% podium report: references.bib",
+    "table.parquet": PARQUET,
+}
+"""By file, as `MARKS` is."""
+FIGURES: Columns[TableRow] = (
+    ("acc %", lambda row: percent(row.accuracy)),
+    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
+    ("diff", lambda row: points(row.paired_diff)),
+    ("CI of diff", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
+    ("verdict", lambda row: row.verdict or UNKNOWN),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("tok out", lambda row: count(row.tokens_out)),
+    ("calls", lambda row: count(row.calls, 2)),
+    ("steps", lambda row: count(row.steps, 2)),
+    ("sec", lambda row: count(row.latency_s, 2)),
+)
+LABELS = {
+    "live": "live: a provider was asked and paid",
+    "recorded": "recorded: replies of real models, replayed",
+    "rehearsal": "rehearsal: programs of podium's own answered; says nothing of any real model",
+}
+FLOATS = 40  # rows of a table that floats; a longer one breaks over pages
+FONT = "7pt"  # eleven columns in a text of 6.5 inches
+HEAD = r"""
+% Needs \usepackage{booktabs,caption,longtable} and 6.5 inches: margins of one inch, or the whole
+% width of two columns. acc: accuracy; diff: points against the reference, question by question; the
+% other figures are means per query (podium's table.md says more, under Terms).
+\begingroup\setlength{\tabcolsep}{2pt}
+"""
+END = "\\endgroup\n"
+
+
+def write_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> Report:
+    """Write what `write_report` writes, and beside it what a paper takes."""
+    render.refuse_foreign(out, MARKS | PAPER_MARKS)
+    found = report_of(dirs, wanted)
+    contents = {**found.contents, **paper_contents(found)}
+    return replace(found, contents=contents, files=render.write_files(out, contents))
+
+
+def paper_contents(report: Report) -> Mapping[str, Content]:
+    """Return the files of `PAPER_MARKS`."""
+    return {
+        "table.tex": latex_tables(report),
+        "references.bib": references(report),
+        "table.parquet": partial(_write_parquet, report),
+    }
+
+
+def latex_tables(report: Report) -> str:
+    """Return table.tex, whole."""
+    chosen = report.columns or FIGURES
+    parts = [PAPER_MARKS["table.tex"] + HEAD]
+    said = {id(one.rows[0]): one.said for one in report.shown.fields}
+    for block in blocks.blocks_of(report.rows):
+        parts.append(_block(block, report.rows, said[id(block[0])], chosen))
+    suites = [one for one in _suites(report) if published.of_suite(one)]
+    for suite in suites:
+        title = f"{suite}: {published.TITLE.lower()}"
+        parts.append(_published(title, published.TEXT, published.of_suite(suite)))
+    if suites:
+        means = (published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages())
+        parts.append(_published(*means))
+    return "\n".join([*parts, END])
+
+
+def _suites(report: Report) -> list[str]:
+    return [*dict.fromkeys(row.suite for row in report.rows)]
+
+
+def _block(
+    block: Sequence[TableRow], rows: Sequence[TableRow], said: str, chosen: Columns[TableRow]
+) -> str:
+    first, notes = block[0], list[str]()
+    book = blocks.pinned_name(first.price_book, first.price_book_sha256)
+    title = (
+        f"{blocks.asked_name(first)}, pool {blocks.pool_name(first, rows)}, price book {book}; "
+        f"reference: {blocks.reference_of_block(block)}"
+    )
+    lines = [
+        (render.footnoted(row.system, row.notes.split("; "), notes), *render.cells(chosen, row))
+        for row in block
+    ]
+    heads = ("system", *(head for head, _ in chosen))
+    return _latex([heads, *lines], (title, said), [LABELS[first.label], *_numbers(notes)])
+
+
+def _published(title: str, said: str, found: Sequence[published.Figure]) -> str:
+    notes: list[str] = []
+    columns = published.told_columns(published.table_of(found, notes))
+    table = [*zip(*columns, strict=True)]
+    return _latex(table, (title, said.replace("*", "")), _numbers(notes))
+
+
+def _numbers(notes: Sequence[str]) -> list[str]:
+    return render.numbered(notes).splitlines()
+
+
+def _latex(table: Sequence[Sequence[str]], title: tuple[str, str], notes: Sequence[str]) -> str:
+    """Return a table, heads first, with its caption and the notes below it."""
+    great: Any = import_module("great_tables")  # both take a moment, so only when asked
+    import pandas as pd
+
+    heads, *rows = ([_typeset(one) for one in line] for line in table)
+    columns = dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
+    made = great.GT(pd.DataFrame(columns)).tab_header(*map(_typeset, title))
+    made = made.cols_align("right", columns=heads[1:]).cols_align("left", columns=heads[:1])
+    for note in notes:
+        made = made.tab_source_note(_typeset(note))
+    made = made.tab_options(table_font_size=FONT)
+    return made.as_latex(use_longtable=len(rows) > FLOATS)
+
+
+def _typeset(text: str) -> str:
+    """Return a text on one line that every LaTeX can set; other characters are spelt out."""
+    plain = " ".join(escape_controls(text).split())
+    return "".join(one if _is_settable(one) else f"\\u{ord(one):04x}" for one in plain)
+
+
+def _is_settable(one: str) -> bool:
+    """Say whether LaTeX sets a character without a package: ASCII, dashes, accents of Latin."""
+    base = unicodedata.decomposition(one)[:4]  # of `é`: 0065, its letter
+    return one.isascii() or one in "–—" or (one <= "ÿ" and base.startswith("00"))
+
+
+def _write_parquet(report: Report, path: Path) -> None:
+    """Write the rows of table.csv with their types: dollars as decimals, unknown as null."""
+    from harness.ledger.export import UNIT, table_of  # it takes a moment to load
+
+    parquet: Any = import_module("pyarrow.parquet")
+    rows = [_quantized(row, UNIT) for row in (*report.rows, *report.shown.derived)]
+    table = table_of(TableRow, rows)
+    # Without Arrow's own schema, which nothing here needs, our mark stands near the file's end.
+    with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"podium": PARQUET})
+
+
+def _quantized(row: TableRow, unit: Decimal) -> TableRow:
+    """Return a row whose dollars fit a column: a mean is a quotient that need not end."""
+    found = ((name, getattr(row, name)) for name in COLUMNS)
+    return replace(
+        row, **{name: one.quantize(unit) for name, one in found if isinstance(one, Decimal)}
+    )
+
+
+PODIUM = {
+    "title": "podium: learned orchestrators beside single models, voting, Mixture-of-Agents and "
+    "routers",
+    "author": "{The podium authors}",
+    "version": "0.1.0",
+    "year": "2026",
+}
+"""As in CITATION.cff, which a wheel does not have."""
+ARXIV = re.compile(r"arXiv[ :](\d{4}\.\d{4,5})")
+REPOSITORY = re.compile(r"github\.com/([\w.-]+/[\w-]+(?:\.[\w-]+)*)")
+AUTHORS = re.compile(r"(\w+) et al\. \d{4}")
+
+
+def references(report: Report) -> str:
+    """Return references.bib: podium, and what its logs name as sources of systems and suites.
+
+    A key is the paper's number or the repository's name, so that it is the same in every report.
+    """
+    entries: dict[str, dict[str, str]] = {}
+    cited: dict[str, set[str]] = {}
+    for name, clause in _clauses(report):
+        for key, fields in _sources_in(clause):
+            entry = entries.setdefault(key, fields)
+            entry.update({one: max(entry.get(one, ""), said) for one, said in fields.items()})
+            cited.setdefault(key, set()).add(name)
+    for key, names in cited.items():
+        entries[key]["keywords"] = ", ".join(sorted(names))
+    listed = [_entry("podium", PODIUM), *(_entry(key, entries[key]) for key in sorted(entries))]
+    return "\n\n".join((PAPER_MARKS["references.bib"], *listed)) + "\n"
+
+
+def _clauses(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield who names a source, and each source in its words."""
+    found = [(row.system, row.source) for row in report.rows]
+    found += [(one.facts.suite, one.facts.paper) for one in report.system_runs]
+    found += [(suite, one.source) for suite in _suites(report) for one in published.of_suite(suite)]
+    yield from ((name, clause) for name, source in found for clause in source.split("; "))
+
+
+def _sources_in(clause: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the key and the fields of each paper and repository that a clause names."""
+    for found in ARXIV.finditer(clause):
+        number = found.group(1)
+        place = {"eprint": number, "archiveprefix": "arXiv", "year": f"20{number[:2]}"}
+        place["note"] = f"arXiv:{number}"
+        place["url"] = f"https://arxiv.org/abs/{number}"
+        yield f"arxiv-{number}", _named(clause[: found.start()]) | place
+    for found in REPOSITORY.finditer(clause):
+        name = found.group(1)
+        key = "github-" + re.sub(r"\W", "-", name.lower())
+        yield key, {"title": name, "url": f"https://github.com/{name}"}
+
+
+def _named(words: str) -> dict[str, str]:
+    """Return author and title as far as the words before a paper's number tell.
+
+    >>> _named("Kapoor et al. 2024, AI Agents That Matter, ")
+    {'author': 'Kapoor and others', 'title': 'AI Agents That Matter'}
+    >>> _named("the 500: Let's Verify Step by Step, "), _named("the cascade of FrugalGPT, ")
+    ({'title': "Let's Verify Step by Step"}, {})
+    """
+    author = AUTHORS.search(words)
+    named = {"author": f"{author.group(1)} and others"} if author else {}
+    rest = words[author.end() :] if author else words
+    lead, _, more = rest.partition(": ")
+    title = (more if more and lead.strip()[:1].islower() else rest).strip(" ,()")
+    return named | ({"title": title} if title[:1].isupper() else {})
+
+
+def _entry(key: str, fields: Mapping[str, str]) -> str:
+    sorted_by = {} if "author" in fields else {"key": key}
+    lines = [f"  {name} = {{{_field(name, one)}}}" for name, one in {**fields, **sorted_by}.items()]
+    return ",\n".join([f"@misc{{{key}", *lines]) + "\n}"
+
+
+SPECIAL = {**{one: f"\\{one}" for one in "#$%&_"}, "{": "(", "}": ")", "\\": "/", "~": "-", "^": ""}
+
+
+def _field(name: str, text: str) -> str:
+    """Return a text as BibTeX's field; no brace is left that could end it."""
+    if name in ("url", "author"):
+        return text
+    plain = "".join(SPECIAL.get(one, one) for one in _typeset(text))
+    return f"{{{plain}}}" if name == "title" else plain  # else a style would lower its capitals

@@ -1,0 +1,485 @@
+"use strict";
+// The query page: one question, at most two systems side by side, every call of theirs in full.
+// All figures are those that Python put into the data; nothing is added up here.
+(() => {
+  const { el } = podium;
+  const SHARD = 256; // queries in a file of texts
+  const UNKNOWN = "unknown";
+  const FOLDED = 1500; // characters from which on a text is folded
+  const CHUNK = 10_000; // characters that are laid out at once: ten million would take seconds
+  const LISTED = 1000; // questions that a list can offer
+  const VERDICTS = {
+    right: ["✓", "right"], wrong: ["✗", "wrong"], partly: ["~", "partly right"], unscored: ["?", "unscored"],
+  };
+  const STATUSES = { pass: "✓", weak: "~", fail: "✗" };
+
+  // --- words ---------------------------------------------------------------------------------
+
+  const or = (value) => value ?? UNKNOWN;
+  const several = (count, one) => `${count} ${one}${count === 1 ? "" : "s"}`;
+  const seconds = (value) => (value == null ? UNKNOWN : `${value.toFixed(3)} s`);
+  const count = (value) => (value == null ? UNKNOWN : value.toLocaleString("en-GB"));
+  const listed = (numbers) => numbers.map(String).join(", ").replace(/, ([^,]*)$/, " and $1");
+
+  // Dollars are decimals in text, and stay text: only zeros at their end go.
+  function usd(value) {
+    if (value == null) return UNKNOWN;
+    const text = String(value);
+    return `$${text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text}`;
+  }
+
+  const between = (one) => `between ${usd(one.usd_low)} and ${usd(one.usd_high)}`;
+  const billed = (one) => (one.billable === "unknown" ? between(one) : usd(one.usd));
+
+  function paid(label) {
+    if (label === "live") return "";
+    return label ? " (would be; nothing was paid)" : " (nobody wrote down whether it was paid)";
+  }
+
+  function readable(step) {
+    if (step.number == null) return "what it could read stands in no plan";
+    if (step.reads.length === 0) return "reads the question only";
+    return `reads the question and ${step.reads.length === 1 ? "step" : "steps"} ${listed(step.reads)}`;
+  }
+
+  // --- texts: whatever a model or a data set wrote goes in as text, in a box of its own ----------
+
+  // Any text in a file may be cut: then it is its beginning and its length.
+  const isCut = (value) => value != null && typeof value === "object";
+
+  function short(value) {
+    const text = isCut(value) ? value.cut : String(value);
+    return text.length > FOLDED || isCut(value) ? `${text.slice(0, FOLDED)}…` : text;
+  }
+
+  const quoted = (value) => el("bdi", {}, short(value));
+
+  function whole(value) {
+    return isCut(value) ? { text: value.cut, length: value.length } : { text: value, length: value.length };
+  }
+
+  async function copy(text, box, button) {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "copied";
+    } catch {
+      getSelection().selectAllChildren(box); // the reader's own keys copy it
+      button.textContent = "selected";
+    }
+  }
+
+  // The parts of a long text; what is not in view is not laid out. A part ends at a line's end, if one
+  // is near.
+  function* chunks(text) {
+    for (let from = 0, part; from < text.length; from += part.length) {
+      part = text.slice(from, from + CHUNK);
+      if (from + part.length < text.length) {
+        const end = part.lastIndexOf("\n") + 1;
+        if (end > CHUNK / 2) part = part.slice(0, end);
+        else if (/[\ud800-\udbff]$/.test(part)) part = part.slice(0, -1); // half of a character
+      }
+      yield el("span", { class: "query-chunk" }, part);
+    }
+  }
+
+  function textBox(label, value) {
+    const { text, length } = whole(value);
+    const box = el("pre", { class: "query-text", tabindex: "0", role: "region", "aria-label": label });
+    const parts = [box];
+    const tools = el("p", { class: "query-tools" });
+    tools.append(el("button", { type: "button", click: (event) => copy(text, box, event.target) }, "copy"));
+    box.append(...chunks(text));
+    if (isCut(value)) {
+      parts.push(el("p", { class: "muted" },
+        `The first ${count(text.length)} of ${count(length)} characters; `, el("code", {}, "podium view"), " has them all."));
+    }
+    parts.push(tools);
+    return el("div", {}, ...parts);
+  }
+
+  // A long text is laid out when it is opened.
+  function longText(label, value, { open = false } = {}) {
+    if (value == null) return null;
+    const { text, length } = whole(value);
+    if (text === "") return el("p", {}, `${label}: empty.`);
+    const folded = el("details", { class: "query-fold", open: open && text.length <= FOLDED });
+    folded.append(el("summary", {}, `${label} (${count(length)} characters)`));
+    const fill = () => {
+      if (folded.open && folded.children.length === 1) folded.append(textBox(label, value));
+    };
+    folded.addEventListener("toggle", fill);
+    fill();
+    return folded;
+  }
+
+  function messages(label, prompt) {
+    if (prompt == null) return null;
+    if (!Array.isArray(prompt)) return longText(label, prompt, { open: true });
+    const folded = el("details", { class: "query-fold" });
+    folded.append(el("summary", {}, `${label} (${several(prompt.length, "message")})`));
+    folded.addEventListener("toggle", () => {
+      if (folded.children.length > 1) return;
+      folded.append(...prompt.map(({ role, text }) => el("div", {},
+        el("p", { class: "query-role" }, quoted(role)), textBox(`${label}, ${role}`, text))));
+    });
+    return folded;
+  }
+
+  // --- tables --------------------------------------------------------------------------------
+
+  const row = (head, cells) => el("tr", {}, el("th", { scope: "row" }, head), ...cells.map((cell) => el("td", {}, cell)));
+
+  function table(caption, heads, rows) {
+    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      el("table", { class: "figures" },
+        el("caption", {}, caption),
+        el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
+        el("tbody", {}, ...rows)));
+  }
+
+  function facts(pairs) {
+    return el("dl", { class: "facts query-facts" },
+      ...pairs.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  }
+
+  // --- one call ------------------------------------------------------------------------------
+
+  const tokensOf = (call) => [
+    ["input, uncached", count(call.input_uncached)],
+    ["cache, read", count(call.cache_read)],
+    ["cache, written", count(call.cache_write)],
+    ["output", count(call.output)],
+    ["of it reasoning", count(call.reasoning)],
+    ...(call.orchestration_in || call.orchestration_out
+      ? [["orchestration", `${count(call.orchestration_in)} in, ${count(call.orchestration_out)} out`]] : []),
+  ];
+
+  const CACHES = { none: "not cached here", read: "from the local cache", write: "kept in the local cache" };
+
+  const endOf = (call) => [
+    ["stopped by", quoted(or(call.stop))],
+    ["HTTP status", quoted(or(call.http_status))],
+    ["attempt", String(call.attempt)],
+    ["latency", seconds(call.latency_s)],
+    ["local cache", CACHES[call.cache] ?? call.cache],
+  ];
+
+  const moneyOf = (call) => [
+    ["listed", usd(call.usd_list)],
+    ["billed", billed(call)],
+  ];
+
+  // Where a question stands in Inspect View. (Its own address by the sample's uuid forgets the event.)
+  function inspectLink(detail, log, text, place = "") {
+    if (!podium.served?.inspect || !log) return null;
+    const sample = `${encodeURIComponent(detail.question)}/${detail.epoch}`;
+    const href = `${podium.served.inspect}#/logs/${encodeURIComponent(log)}/samples/sample/${sample}${place}`;
+    return el("p", { class: "query-inspect" }, el("a", { href, target: "_blank", rel: "noopener" }, text));
+  }
+
+  function eventLink(detail, call) {
+    const place = `/transcript?event=${encodeURIComponent(call.event)}`;
+    return call.event ? inspectLink(detail, call.log, "this call in Inspect View", place) : null;
+  }
+
+  function callBox(detail, place) {
+    const call = detail.calls[place];
+    const other = call.served_model && !call.model.endsWith(call.served_model);
+    const model = other ? `${call.model}, served by ${call.served_model}` : call.model;
+    return el("article", { class: call.error ? "query-call query-failed" : "query-call" },
+      el("h5", {}, "call of ", quoted(call.role), ": ", quoted(model)),
+      call.error ? el("p", { class: "query-error" }, "✗ error: ", quoted(call.error)) : null,
+      messages("Prompt", call.prompt),
+      longText("Reply", call.reply, { open: true }),
+      detail.shown && call.reply == null ? el("p", {}, "No reply is in the log.") : null,
+      el("div", { class: "query-figures" },
+        el("div", {}, el("h6", {}, "Tokens"), facts(tokensOf(call))),
+        el("div", {}, el("h6", {}, "US dollars"), facts(moneyOf(call))),
+        el("div", {}, el("h6", {}, "How it went"), facts(endOf(call)))),
+      eventLink(detail, call));
+  }
+
+  function apart(detail, heading, places) {
+    if (places.length === 0) return null;
+    return el("section", {}, el("h3", {}, heading), ...places.map((place) => callBox(detail, place)));
+  }
+
+  // --- plan and steps --------------------------------------------------------------------------
+
+  function planText(detail) {
+    return detail.steps.map((step) => `${step.name}, ${readable(step)}`).join("; ");
+  }
+
+  function planOf(detail) {
+    const planned = detail.steps.some((step) => step.number != null);
+    const title = planned ? `Plan of ${detail.system}` : `Calls of ${detail.system} by step`;
+    const section = el("section", {}, el("h3", {}, planned ? "Plan" : "Calls by step"));
+    if (detail.steps.length === 0) {
+      section.append(el("p", {}, "No step was carried out."));
+    } else {
+      section.append(
+        el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, drawn` },
+          podium.planGraph(detail.steps, title, planText(detail))),
+        el("ol", { class: "query-plan" }, ...detail.steps.map((step) => el("li", {}, quoted(step.name), `: ${readable(step)}`))));
+    }
+    section.append(...writtenPlan(detail));
+    return section;
+  }
+
+  // What a model wrote is shown where it is no list of steps: then the steps say less than it does.
+  function writtenPlan(detail) {
+    const said = [longText("Plan as written", detail.plan)];
+    if (detail.plan_sha256) said.push(el("p", { class: "muted mono" }, `sha256 of the plan: ${detail.plan_sha256}`));
+    return said.filter((one) => one);
+  }
+
+  function stepBox(detail, step) {
+    return el("section", { class: "query-step" },
+      el("h4", {}, quoted(step.name)),
+      el("p", {}, `${readable(step)[0].toUpperCase()}${readable(step).slice(1)}.`),
+      longText("Subtask", step.subtask || null, { open: true }),
+      step.calls.length === 0 ? el("p", {}, "Not run.") : null,
+      ...step.calls.map((place) => callBox(detail, place)));
+  }
+
+  function steps(detail) {
+    if (detail.steps.length === 0) return null;
+    return el("section", {}, el("h3", {}, "Steps"), ...detail.steps.map((step) => stepBox(detail, step)));
+  }
+
+  // --- verdict, checks, rows ---------------------------------------------------------------------
+
+  function verdict(detail) {
+    const [mark, word] = VERDICTS[detail.verdict] ?? ["?", detail.verdict];
+    const found = detail.verdict === "wrong" && !detail.parsed ? `${word}: no answer was found in the reply` : word;
+    return el("p", { class: `query-verdict verdict-${detail.verdict}` },
+      el("span", { "aria-hidden": "true" }, `${mark} `), found, detail.score == null ? "" : ` (${detail.score})`);
+  }
+
+  function grade(detail) {
+    const { tests } = detail;
+    return facts([
+      ["answer found", detail.answer == null ? withheldOr(detail, "none") : quoted(detail.answer)],
+      ["target", detail.target == null ? withheldOr(detail, "none") : quoted(detail.target)],
+      ["decided by", quoted(or(detail.rule))],
+      ["tests passed", tests ? `${tests.passed} of ${tests.total}` : "the suite runs none"],
+      ...(detail.reason ? [["reason", quoted(detail.reason)]] : []),
+    ]);
+  }
+
+  const withheldOr = (detail, other) => (detail.shown ? other : "withheld");
+
+  function checks(detail) {
+    if (!detail.checks?.length) return null;
+    return el("section", {}, el("h3", {}, "Audit of this question"),
+      el("ul", { class: "query-checks" }, ...detail.checks.map((check) => el("li", { class: `check-${check.status}` },
+        `${STATUSES[check.status] ?? "?"} ${check.status}: ${check.invariant}. ${check.title}`,
+        check.said.length ? el("ul", {}, ...check.said.map((said) => el("li", {}, quoted(said)))) : null))));
+  }
+
+  const TEXTS = new Set(["prompt", "reply"]);
+
+  function ledger(detail) {
+    const names = Object.keys(detail.calls[0] ?? {}).filter((name) => !TEXTS.has(name));
+    if (names.length === 0) return null;
+    const folded = el("details", { class: "query-fold" }, el("summary", {}, `Ledger: ${several(detail.calls.length, "row")}`));
+    folded.addEventListener("toggle", () => {
+      if (folded.children.length > 1) return;
+      const rows = detail.calls.map((call, at) => row(String(at + 1), names.map((name) => quoted(or(call[name])))));
+      folded.append(table("Every attempt to call a model, as the ledger has it", ["row", ...names], rows));
+    });
+    return folded;
+  }
+
+  // --- figures of both, side by side -------------------------------------------------------------
+
+  const money = (sums, name) => usd(sums[name]);
+  const FIGURES = [
+    ["US dollars, listed", (sums) => usd(sums.usd_list) + (sums.n_unpriced ? ` (${several(sums.n_unpriced, "call")} without a price)` : "")],
+    ["US dollars, billed", (sums, one) => (sums.n_unknown
+      ? `${between(sums)} (nobody knows of ${several(sums.n_unknown, "attempt")})` : usd(sums.usd)) + paid(one.label)],
+    ["calls", (sums) => count(sums.calls)],
+    ["attempts, of them retries", (sums) => `${count(sums.attempts)}, ${count(sums.retries)}`],
+    ["failed attempts", (sums) => count(sums.failed)],
+    ["from the local cache", (sums) => count(sums.cached_calls)],
+    ["steps, depth", (sums) => `${count(sums.steps)}, ${count(sums.depth)}`],
+    ["tokens of workers", (sums) => `${count(sums.worker_in)} in, ${count(sums.worker_out)} out`],
+    ["tokens of the conductor", (sums) => `${count(sums.conductor_in)} in, ${count(sums.conductor_out)} out`],
+    ["tokens of reasoning", (sums) => count(sums.reasoning)],
+    ["tokens read from caches, written", (sums) => `${count(sums.cache_read)}, ${count(sums.cache_write)}`],
+    ["tokens of orchestration", (sums) => count(sums.orchestration)],
+    ["latency", (sums) => seconds(sums.latency_s)],
+    ["critical path", (sums) => seconds(sums.critical_path_s)],
+    ["grading by models", (sums) => (sums.grader_calls ? `${several(sums.grader_calls, "call")}, ${money(sums, "usd_scoring")}` : "none")],
+    ["attempts not graded", (sums) => (sums.discarded_calls ? `${several(sums.discarded_calls, "call")}, ${money(sums, "usd_discarded")}` : "none")],
+    ["own hardware", (sums) => (sums.gpu_s == null ? "none" : `${sums.gpu_s} GPU s, ${money(sums, "usd_gpu")}`)],
+    ["stopped by its budget", (sums) => sums.stopped ?? "no"],
+  ];
+
+  function figures(details) {
+    const rows = FIGURES.map(([name, show]) => row(name, details.map((one) => show(one.sums, one))));
+    const heads = ["figure", ...details.map((one) => quoted(one.system))];
+    return table("What this question cost", heads, rows);
+  }
+
+  // --- the page --------------------------------------------------------------------------------
+
+  function questionBox(detail) {
+    const section = el("section", {}, el("h2", {}, "Question"));
+    if (!detail.shown) {
+      section.append(el("p", {},
+        "This suite does not allow its texts to be passed on: question, prompts, replies, answers and targets are withheld here. ",
+        "Figures and digests are not."));
+    } else {
+      const options = detail.choices?.length
+        ? [el("ol", { class: "query-options", type: "A" }, ...detail.choices.map((one) => el("li", {}, quoted(one))))] : [];
+      section.append(messages("Question", detail.input) ?? el("p", {}, "The log does not hold its text."), ...options);
+    }
+    return section;
+  }
+
+  function systemBox({ chosen, detail, said }) {
+    const name = el("h2", {}, quoted(chosen.system));
+    if (!detail) return el("section", { class: "query-system" }, name, el("p", {}, said));
+    return el("section", { class: "query-system" }, name,
+      el("p", { class: `badge ${detail.label}` }, detail.label || "unlabelled"),
+      verdict(detail),
+      grade(detail),
+      inspectLink(detail, detail.log, "open in Inspect View"),
+      planOf(detail),
+      apart(detail, "Calls of the conductor", detail.conductor),
+      steps(detail),
+      apart(detail, "Calls of graders (in no figure of the answer)", detail.graders),
+      apart(detail, "Attempts that were not graded (in no figure of the answer)", detail.discarded),
+      checks(detail),
+      ledger(detail));
+  }
+
+  // --- what is shown: an address, and the choice that makes one ------------------------------------
+
+  function wanted() {
+    const { route, query } = podium.address();
+    const [, block, question, epoch] = route;
+    return { block, question, epoch: Number(epoch) || 1, systems: podium.split(query.get("sys")).slice(0, 2) };
+  }
+
+  function address(block, question, epoch, systems) {
+    const names = podium.joined(systems.map((one) => one.name));
+    return podium.hash(["q", block.name, question, String(epoch)], new Map([["sys", names]]));
+  }
+
+  // What an address means here; a name that nobody has says so, and the first one stands in.
+  function resolved(index) {
+    const asked = wanted();
+    const missing = [];
+    const found = (all, fits, name) => all.find(fits) ?? (name && missing.push(name), all[0]);
+    const block = found(index.blocks, (one) => one.name === asked.block, asked.block);
+    const question = found(block.questions, (one) => one === asked.question, asked.question);
+    const systems = asked.systems.map((name) => found(block.rows, (one) => one.name === name, name));
+    const epoch = Math.min(Math.max(Math.trunc(asked.epoch), 1), block.epochs);
+    return { block, question, epoch, systems: systems.length ? systems : block.rows.slice(0, 2), missing };
+  }
+
+  const option = (value, text, chosen) => el("option", { value, selected: value === chosen }, text);
+
+  function field(label, control) {
+    return el("label", { class: "query-field" }, el("span", {}, label), control);
+  }
+
+  function choice(label, options, chosen, change) {
+    return field(label, el("select", { id: `query-${label}`, change: (event) => change(event.target.value) },
+      ...options.map(([value, text]) => option(value, text, chosen))));
+  }
+
+  const go = (...parts) => { location.hash = address(...parts); };
+
+  function questionField({ block, question, epoch, systems }) {
+    const change = (name) => go(block, name, epoch, systems);
+    if (block.questions.length <= LISTED) {
+      return choice("question", block.questions.map((one) => [one, one]), question, change);
+    }
+    return field("question", el("input", { id: "query-question", value: question, change: (event) => change(event.target.value) }));
+  }
+
+  function neighbours({ block, question, epoch, systems }) {
+    const at = block.questions.indexOf(question);
+    const link = (to, text) => (block.questions[to] === undefined ? null
+      : el("a", { id: `query-${to < at ? "previous" : "next"}`, href: address(block, block.questions[to], epoch, systems) }, text));
+    return el("nav", { class: "query-neighbours", "aria-label": "Questions" },
+      link(at - 1, "← previous question"), el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `), link(at + 1, "next question →"));
+  }
+
+  function controls(index, shown) {
+    const { block, question, epoch, systems } = shown;
+    const blocks = index.blocks.map((one) => [one.name, one.title ?? one.name]);
+    const rows = block.rows.map((one) => [one.name, one.name]);
+    const epochs = Array.from({ length: block.epochs }, (_, at) => [String(at + 1), String(at + 1)]);
+    const named = (name) => block.rows.find((one) => one.name === name);
+    const other = systems[1] ? [systems[1]] : [];
+    const fields = [
+      choice("suite", blocks, block.name, (name) => { location.hash = podium.hash(["q", name]); }),
+      questionField(shown),
+      choice("epoch", epochs, String(epoch), (value) => go(block, question, value, systems)),
+      choice("system", rows, systems[0].name, (name) => go(block, question, epoch, [named(name), ...other])),
+      choice("beside", [["", "no other"], ...rows], systems[1]?.name ?? "",
+        (name) => go(block, question, epoch, [systems[0], ...(name ? [named(name)] : [])])),
+    ];
+    return [...fields, neighbours(shown)];
+  }
+
+  async function sitting({ block, question, epoch }, chosen) {
+    const place = block.questions.indexOf(question) * block.epochs + epoch - 1;
+    const number = Math.floor(place / SHARD);
+    const { missing } = document.getElementById("query").dataset;
+    const absent = { chosen, detail: null, said: missing ?? "A file of this site's texts is missing; make the site again." };
+    if (missing && !podium.served) return absent; // a server makes them
+    try {
+      const { queries } = await podium.json(`text/${chosen.row}/${number}`);
+      const detail = queries[place % SHARD] ?? null;
+      return { chosen, detail, said: "It was not asked this question." };
+    } catch {
+      return absent;
+    }
+  }
+
+  let drawing = 0; // what a newer address has overtaken is not drawn
+
+  async function draw() {
+    const mine = (drawing += 1);
+    delete document.documentElement.dataset.ready;
+    const index = await podium.index();
+    if (mine !== drawing) return undefined;
+    if (index.blocks.length === 0 || index.blocks[0].rows.length === 0) return say("There is no question in these runs.", []);
+    const shown = resolved(index);
+    head(index, shown);
+    const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));
+    if (mine !== drawing) return undefined;
+    const details = found.map(({ detail }) => detail).filter((one) => one);
+    const gone = shown.missing.map((name) => `There is no ${name} here; the first one is shown. `).join("");
+    return say(gone, [
+      ...(details.length ? [questionBox(details[0]), figures(details)] : []),
+      el("div", { class: found.length > 1 ? "query-pair" : "" }, ...found.map(systemBox)),
+    ]);
+  }
+
+  // What was chosen stands there at once: texts may take a moment. Who chose by keyboard goes on there.
+  function head(index, shown) {
+    const { id } = document.activeElement;
+    const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
+    document.title = `${title} · podium`;
+    document.getElementById("query-title").replaceChildren(quoted(title));
+    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    document.getElementById("query-status").textContent = "Reading …";
+    if (id) document.getElementById(id)?.focus();
+  }
+
+  function say(sentence, parts) {
+    document.getElementById("query-status").textContent = sentence;
+    document.getElementById("query").replaceChildren(...parts);
+    podium.ready();
+  }
+
+  const failed = (error) => say(`This page cannot be drawn: ${error.message}.`, []);
+  addEventListener("hashchange", () => draw().catch(failed));
+  draw().catch(failed);
+})();

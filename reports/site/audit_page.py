@@ -1,0 +1,261 @@
+"""The audit page: calls become dollars, sixteen promises and where each fails, causes by record.
+
+Every figure is the audit's own, as `podium audit --json` has it; bars show them, nothing is
+computed from a bar.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.audit import Audit, AuditFault
+from harness.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
+from harness.audit.run import (
+    BILLING,
+    COUNTS,
+    KEPT,
+    OPEN,
+    RECORD_TITLES,
+    REFUSED,
+    Reconciled,
+    dollar_figures,
+    runs_of,
+    system_run_name,
+)
+from harness.errors import UserError
+from harness.ledger.call import ZERO, plain
+from harness.ledger.join import rows_of
+from harness.ledger.manifest import FILE, read_manifest
+from harness.ledger.runs import RunFiles, system_runs_below
+from harness.ledger.totals import CallSum
+from harness.text import pluralise
+from reports.site.index import SiteBlock
+from reports.site.pages import query_address
+
+MOST = 200
+"""Faults of one invariant that a page shows; the JSON of the audit has all of them."""
+WITHHELD = "not shown, for texts of this suite may not be published; `podium audit` shows it"
+ORDER = ("fail", "weak", "pass", "not applicable")
+SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
+BarKind = Literal["whole", "more", "less", "range"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaterfallBar:
+    """One line of a waterfall: what it is, its figure, and the bar from `start` on, in percent."""
+
+    label: str
+    figure: str
+    kind: BarKind
+    start: float
+    width: float
+
+
+def audit_context(audits: Mapping[Path, Audit], blocks: Sequence[SiteBlock]) -> dict[str, Any]:
+    """Return what audit.html shows of the audits of some directories, those that fail first."""
+    shown = sorted(audits.items(), key=lambda pair: pair[1].ok)
+    books = {
+        (str(run.facts.prices["name"]), str(run.facts.prices["sha256"]))
+        for block in blocks
+        for _, run in block.pairs
+    }
+    return {
+        "audits": [_shown(folder, audit, blocks) for folder, audit in shown],
+        "books": sorted(books),
+        "most": MOST,
+        "withheld": WITHHELD,
+    }
+
+
+def _shown(folder: Path, audit: Audit, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
+    table, system_runs = audit.table, system_runs_below(folder)
+    address = partial(_address, _Places(system_runs, blocks))
+    verdicts = sorted(audit.verdicts, key=lambda one: ORDER.index(one.status))
+    return {
+        "name": folder.resolve().name,
+        "ok": audit.ok,
+        "said": verdict_sentence(audit),
+        "counts": [(f"{table.counts[name]:,}", meaning) for name, meaning in COUNTS],
+        "calls": call_bars(table),
+        "dollars": [
+            (name, dollars.unpriced, dollar_bars(dollars, table.billing[name]))
+            for name, dollars in sorted(table.dollars.items())
+        ],
+        "kinds": [name.replace("_", " ") for name in NAMES],
+        "tokens": list(token_lines(table)),
+        "verdicts": [_verdict(one, blocks, address) for one in verdicts],
+        "roots": list(_roots(folder, system_runs)),
+    }
+
+
+def verdict_sentence(audit: Audit) -> str:
+    """Return in one sentence whether all holds; what fails is named."""
+    by_status = {
+        status: [f"{one.invariant} {one.title}" for one in audit.verdicts if one.status == status]
+        for status in ORDER
+    }
+    failed, *others = by_status.values()
+    weak, held, absent = map(len, others)
+    rest = f"{held} hold, {weak} {'is' if weak == 1 else 'are'} weak, {absent} do not apply"
+    if not failed:
+        return f"No invariant fails: {rest}."
+    number = f"{len(failed)} of {pluralise(len(audit.verdicts), 'invariant')}"
+    return f"{number} {'fails' if len(failed) == 1 else 'fail'}: {', '.join(failed)}; {rest}."
+
+
+def call_bars(table: Reconciled) -> list[WaterfallBar]:
+    """Return the way from calls that were written down to those that were billed."""
+    counts, ways = table.counts, [one for found in table.billing.values() for one in found.items()]
+    by_way = {how: sum(one.calls for name, one in ways if name == how) for how in BILLING}
+    begun, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
+    steps: list[tuple[str, BarKind, int]] = [
+        ("calls written down before they went out", "whole", begun),
+        ("attempts after one that failed", "more", rows - escaped - begun),
+        ("attempts that no journal has", "more", escaped),
+        ("attempts in the ledger, a row each", "whole", rows),
+        ("refused by the provider: not billed", "less", by_way[REFUSED]),
+        ("without a known end: billed within a range", "less", by_way[OPEN]),
+        ("read from the local cache: paid 0", "less", by_way[KEPT]),
+        ("calls billed", "whole", rows - by_way[REFUSED] - by_way[OPEN] - by_way[KEPT]),
+    ]
+    kept = (one for one in steps if one[1] == "whole" or one[2])
+    return _bars([(label, f"{value:,}", kind, Decimal(value)) for label, kind, value in kept])
+
+
+def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[WaterfallBar]:
+    """Return the way from dollars at list price to what was billed, and the range above it.
+
+    Nothing where no call has a price.
+    """
+    found = dollar_figures(dollars)
+    if dollars.paid.unpriced == dollars.calls:
+        return []
+    steps: list[tuple[str, str, BarKind, Decimal]] = [
+        ("at list price, as if nothing had been cached", found["listed"] or "unknown", "whole",
+         dollars.usd_list)
+    ]  # fmt: skip
+    for how in BILLING:
+        one = ways.get(how, CallSum())
+        if saved := one.usd_list - one.usd:
+            label = f"{how}: {pluralise(one.calls, 'attempt')}"
+            steps.append((label, plain(-saved), "less" if saved > 0 else "more", abs(saved)))
+    label = "at the price book" + (", at least" if found["total"] is None else "")
+    steps.append((label, found["low"], "whole", dollars.usd))
+    if dollars.unknown:
+        label = f"at most, as {pluralise(dollars.unknown, 'attempt')} may have been billed"
+        bounded = dollars.high - dollars.usd if dollars.paid.high is not None else ZERO
+        steps.append((label, found["high"] or "nothing bounds it", "range", bounded))
+    return _bars(steps)
+
+
+def _bars(steps: Sequence[tuple[str, str, BarKind, Decimal]]) -> list[WaterfallBar]:
+    """Place each bar where the one before it ended."""
+    at, placed = ZERO, list[tuple[str, str, BarKind, Decimal, Decimal]]()
+    for label, figure, kind, value in steps:
+        start = {"whole": ZERO, "less": at - value}.get(kind, at)
+        at = {"whole": value, "less": start}.get(kind, at + value)
+        placed.append((label, figure, kind, start, value))
+    full = max((start + value for *_, start, value in placed), default=ZERO) or Decimal(1)
+
+    def percent(value: Decimal) -> float:
+        return round(float(100 * value / full), 3)
+
+    return [
+        WaterfallBar(label, figure, kind, percent(start), percent(value))
+        for label, figure, kind, start, value in placed
+    ]
+
+
+def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the tokens of each record, and below it each cause of what it lacks of the ledger's."""
+    ledger = table.tokens.get("ledger", NO_TOKENS)
+    for name, title in RECORD_TITLES.items():
+        tokens = table.tokens.get(name, NO_TOKENS)
+        same = name != "ledger" and minus(ledger, tokens) == NO_TOKENS
+        yield "record", f"{title}: equal to the ledger" if same else title, _counted(tokens)
+        for cause, less in sorted(table.causes.get(name, {}).items()):
+            yield "cause", cause, _counted(less)
+
+
+def _counted(tokens: Sequence[int]) -> list[str]:
+    return [f"{one:,}" for one in tokens]
+
+
+Address = partial[str]
+
+
+def _verdict(
+    verdict: InvariantVerdict, blocks: Sequence[SiteBlock], address: Address
+) -> dict[str, Any]:
+    """Return an invariant and its faults; where a suite is private, no text but of open suites."""
+    hidden = {run.facts.suite for block in blocks if not block.shown for _, run in block.pairs}
+    suites = {run.facts.suite for block in blocks for _, run in block.pairs} - hidden
+
+    def said(fault: AuditFault) -> str:
+        suite = fault.task.rpartition("/")[2].partition(" ")[0]
+        return WITHHELD if hidden and suite not in suites else fault.said
+
+    return {
+        "id": verdict.invariant,
+        "title": verdict.title,
+        "meaning": verdict.meaning,
+        "status": verdict.status,
+        "checked": verdict.checked,
+        # A log's oddity quotes what stands in the log.
+        "reasons": [
+            (WITHHELD if hidden and why.startswith("log ") else why, f"{often:,}")
+            for why, often in verdict.reasons
+        ],
+        "faults": [(one.task, one.where, said(one), address(one)) for one in verdict.faults[:MOST]],
+        "more": len(verdict.faults[MOST:]),
+    }
+
+
+class _Places:
+    """Where the query page shows what a fault is about; read only where there is a fault."""
+
+    def __init__(self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock]) -> None:
+        self.files = {system_run_name(one): one for one in system_runs}
+        self.rows = {
+            path.resolve(): (block, row)
+            for block in blocks
+            for row, run in block.pairs
+            for path in run.paths
+        }
+        self.calls: dict[str, dict[str, tuple[str, int]]] = {}
+
+    def asked(self, fault: AuditFault) -> tuple[str, int] | None:
+        """Return the question and epoch of the sample or call that a fault names."""
+        if found := SAMPLE.fullmatch(fault.where):
+            return found[1], int(found[2])
+        kind, _, call = fault.where.partition(" ")
+        if kind != "call":
+            return None
+        if fault.task not in self.calls:
+            rows = rows_of(self.files[fault.task])
+            self.calls[fault.task] = {row.call: (row.question, row.epoch) for row in rows}
+        return self.calls[fault.task].get(call)
+
+
+def _address(places: _Places, fault: AuditFault) -> str:
+    """Return the address of the query that a fault is about; empty where it is about none."""
+    files = places.files.get(fault.task)
+    found = (places.rows.get(path.resolve()) for path in files.logs) if files else ()
+    block, row = next(filter(None, found), (None, None))
+    asked = places.asked(fault) if block and row else None
+    if block is None or row is None or asked is None or asked not in block.places():
+        return ""
+    return query_address(block.name, *asked, row.system)
+
+
+def _roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[str, str]]:
+    """Yield each run directory with the root of its manifest, or why there is none."""
+    for run in runs_of(folder, system_runs):
+        try:
+            yield run.name, read_manifest(run / FILE).root if (run / FILE).is_file() else "none"
+        except UserError:
+            yield run.name, "none that can be read"

@@ -1,0 +1,295 @@
+"""What the first page shows: a comparison, block by block, and all that makes it believable."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from shlex import join
+from typing import Any
+
+from harness.audit import Audit
+from harness.audit.run import runs_of
+from harness.ledger.manifest import FILE, read_manifest
+from harness.ledger.runs import system_runs_below
+from harness.suite import moved_versions
+from harness.text import pluralise
+from reports import across, blocks, learning_cost, markdown, published, render
+from reports.build import Pair, systems_table
+from reports.derived import MOST_GROUPS, PASS_AT, BlockSummary, GroupScore, by_group, largest_groups
+from reports.render import Columns
+from reports.report import Report
+from reports.row import TableRow, block_of
+from reports.site.index import SiteBlock
+
+LABELS = {
+    "live": "real calls of real models, at the prices of their day",
+    "recorded": "real replies of real models, replayed",
+    "rehearsal": "our own practice workers: they say nothing about real models",
+}
+FIRST = ("USD/query", "tokens out", "calls", "steps", "latency s")
+"""Of table.md's figures, those that stand beside accuracy and difference from the start."""
+OWN = ("accuracy %", "95 % interval", "vs reference (points)")
+"""Figures that have a form of their own on the page."""
+REGRET: Columns[TableRow] = (
+    ("regret, points", lambda row: render.points(row.regret_accuracy)),
+    ("regret, USD", lambda row: render.usd_about(row.regret_usd)),
+)
+HEADS = {"latency s": "seconds"}
+FIELDS = {
+    "graded/asked": "n_graded",
+    "no answer": "n_unparsed",
+    "invalid plans": "invalid_plan_pct",
+    "USD/query": "usd_per_query",
+    "paid/query": "usd_paid_low",
+    "tokens in": "tokens_in",
+    "tokens out": "tokens_out",
+    "reasoning": "tokens_reasoning",
+    "worker out": "worker_tokens_out",
+    "conductor": "conductor_tokens",
+    "latency s": "latency_s",
+    "conductor s": "conductor_s",
+    "knowledge cutoff": "knowledge_cutoff",
+    "regret, points": "regret_accuracy",
+    "regret, USD": "regret_usd",
+}
+"""The column of table.csv that a figure is from, where it has another name there."""
+Table = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteColumn:
+    """A column of the page's table."""
+
+    head: str
+    field: str
+    show: Callable[[TableRow], str]
+    more: bool
+    """Whether it is shown only when asked for."""
+
+
+COLUMNS = tuple(
+    SiteColumn(HEADS.get(head, head), FIELDS.get(head, head), show, more)
+    for more in (False, True)
+    for head, show in (*markdown.FIGURES, *REGRET)
+    if head not in OWN and (head in FIRST) is not more
+)
+
+
+def context(
+    report: Report,
+    audits: Mapping[Path, Audit],
+    versions: Mapping[str, str],
+    site_blocks: Sequence[SiteBlock],
+) -> dict[str, Any]:
+    """Return what the template shows of a report, of its audits and of the suites as they are."""
+    shown = report.shown
+    return {
+        "compared": "; ".join(_compared(one) for one in shown.fields),
+        "alerts": [*_alerts(report, audits, versions)],
+        "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
+        "columns": COLUMNS,
+        "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
+        "across": across.across_tables(shown.across),
+        "learning": shown.learning,
+        "queries": learning_cost.QUERIES,
+        "workers": _workers(report),
+        "systems": systems_table(shown.rows),
+        "boxes": blocks.package_lines(shown.rows),
+        "spend": markdown.spend_table(report.system_runs),
+        "published": [*_published(shown.rows)],
+        "invariants": _invariants(audits),
+        "manifests": _manifests([*audits]),
+        "command": _command(report, [*audits]),
+        "digest": sha256(str(report.contents["table.json"]).encode()).hexdigest(),
+        "legend": markdown.prose("legend.md").split("\n\n"),
+        "said_of_derived": markdown.DERIVED,
+        "said_of_across": across.SAID,
+        "said_of_learning": learning_cost.SAID,
+        "terms": markdown.prose("terms.md").removeprefix("- ").split("\n- "),
+    }
+
+
+def _has(rows: Sequence[TableRow], label: str) -> bool:
+    return any(row.label == label for row in rows)
+
+
+def _compared(block: BlockSummary) -> str:
+    first = block.rows[0]
+    asked = f"{pluralise(block.questions, 'question')} of {first.suite}"
+    tries = f", each asked {first.epochs} times" if first.epochs > 1 else ""
+    return f"{pluralise(len(block.rows), 'system')} on {asked} ({first.label}{tries})"
+
+
+def _alerts(
+    report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield what a reader must know before any figure, worst first."""
+    for folder, one in audits.items():
+        if failed := [verdict for verdict in one.verdicts if verdict.status == "fail"]:
+            names = ", ".join(f"{verdict.invariant} ({verdict.title})" for verdict in failed)
+            yield (
+                f"The audit of {_named(folder)} fails: {names}. The files are not what a run "
+                "wrote, or its sums do not add up: do not rely on the figures below."
+            )
+    then = {row.suite: row.suite_version for row in report.rows if row.suite in versions}
+    if moved := moved_versions(then, versions):
+        yield (
+            f"Run with another version of the suite than this podium has: {moved}. Scores may "
+            "differ; `podium regrade --all` gives them anew."
+        )
+    for block, pairs in zip(report.shown.fields, report.shown.pairs, strict=True):
+        for said in _block_alerts(block, pairs):
+            first = block.rows[0]
+            yield f"{first.suite} ({first.label}, pool {first.pool}): {said}."
+    yield from (f"{said}." for said in report.skipped)
+
+
+def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
+    asked = sum(row.n_asked for row, _ in pairs)
+    begun = sum(len(system_run.attempts) for _, system_run in pairs)
+    if begun < asked:
+        yield f"interrupted, {begun:,} of {asked:,} answers are there; the same command goes on"
+    if not block.questions:
+        yield "no question was graded, so there is nothing to compare"
+    if unscored := begun - sum(row.n_graded for row, _ in pairs):
+        yield f"{pluralise(unscored, 'answer')} could not be scored, by an error of ours"
+    lacking = [row for row, _ in pairs if row.usd_per_query is None and row.n_unpriced]
+    if lacking:
+        calls = pluralise(sum(row.n_unpriced for row in lacking), "call")
+        every = len(lacking) == len(pairs)
+        of = "" if every else f" for {len(lacking)} of {pluralise(len(pairs), 'system')}"
+        yield f"no dollars{of}: {calls} have no price"
+
+
+def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[str, Any]:
+    shown, rows, first = report.shown, block.rows, block.rows[0]
+    notes: list[str] = []
+    told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
+    lines = [
+        {
+            "row": row,
+            "number": site_block.first + beside,
+            "marks": render.note_numbers((*row.notes.split("; "), told.get(id(row), "")), notes),
+            "figures": [column.show(row) for column in COLUMNS],
+            "limited": row.uses_targets or not row.reference_allowed,
+            "on_frontier": bool(block.frontier and row.system in block.frontier.on),
+        }
+        for beside, row in enumerate(rows)
+    ]
+    return {
+        "first": first,
+        "summary": block,
+        "title": blocks.asked_name(first),
+        "prompt": blocks.prompt_words(first.prompt),
+        "facts": _facts(rows, shown.rows),
+        "lines": lines,
+        "notes": notes,
+        "said": [*markdown.block_lines(block)],
+        "parts": [_part(grouping, parts) for grouping, parts in shown.blocks(rows)],
+        "tables": [
+            (f"{title}. {said}", render.tabulate(columns, kept))
+            for title, said, columns, kept in markdown.row_tables(rows)
+            if kept
+        ],
+        "derived": render.tabulate(
+            markdown.DERIVED_COLUMNS,
+            [row for row in shown.derived if block_of(row) == block_of(first)],
+        ),
+        "name": site_block.name,
+        "reference": next((row for row in rows if row.verdict == "reference"), None),
+    }
+
+
+def _facts(rows: Sequence[TableRow], others: Sequence[TableRow]) -> dict[str, str]:
+    """Return what the rows of a block share, by name."""
+    one, boxes = rows[0], blocks.boxes_of(rows)
+    book = blocks.pinned_name(one.price_book, one.price_book_sha256)
+    rule = next((row.reference_rule for row in rows if row.reference), "")
+    facts = {
+        "pool": blocks.pinned_name(one.pool, one.pool_sha256),
+        "price book": f"{book}, {one.price_book_date}",
+        "reference": f"{blocks.reference_of_block(rows)}{f' ({rule})' if rule else ''}",
+        "questions": f"dated {one.dates}; data {one.data_revision}",
+        "seed": str(one.seed),
+        "box": ", ".join(boxes),
+        "seconds": f"rehearsal latency slept times {one.time_scale:g}"
+        if one.label == "rehearsal"
+        else "",
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _part(grouping: str, parts: Sequence[GroupScore]) -> dict[str, Any]:
+    kept, left_out = largest_groups(parts, MOST_GROUPS)
+    groups, lines = by_group(kept)
+    sizes = [max(part.n for part in kept if part.group == group) for group in groups]
+    return {
+        "title": "Several tries" if grouping == PASS_AT else f"By {grouping}",
+        "left_out": left_out,
+        "groups": [*zip(groups, sizes, strict=True)],
+        "lines": lines,
+    }
+
+
+def _workers(report: Report) -> Table:
+    return markdown.workers_table([system_run.facts for system_run in report.system_runs])
+
+
+def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
+    suites = [suite for suite, _ in groupby(row.suite for row in rows)]
+    found = [(suite, published.of_suite(suite)) for suite in suites]
+    sections = [
+        (f"{suite}: {published.TITLE.lower()}", published.TEXT, all) for suite, all in found
+    ]
+    if any(figures for _, figures in found):
+        sections.append((published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages()))
+    for title, text, figures in sections:
+        notes: list[str] = []
+        if figures:
+            table = published.table_of(figures, notes)
+            yield {"title": title, "text": text, "table": table, "notes": notes}
+
+
+def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
+    """Return each invariant with its status in each directory, and a sentence on them all."""
+    columns = [one.verdicts for one in audits.values()]
+    counts = [sum(v.status == status for one in columns for v in one) for status in STATUSES]
+    said = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]
+    return {
+        "folders": [_named(folder) for folder in audits],
+        "rows": [*zip(*columns, strict=True)],
+        "said": ", ".join(said),
+    }
+
+
+STATUSES = {
+    "pass": "hold",
+    "weak": "hold with a gap that is named",
+    "not applicable": "do not apply",
+    "fail": "fail",
+}
+
+
+def _named(folder: Path) -> str:
+    """Return the name of a directory without where it lies: pages travel, and paths do not."""
+    return folder.resolve().name
+
+
+def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
+    """Return the runs below some directories, each with its manifest's root."""
+    found: list[tuple[str, str]] = []
+    for folder in dirs:
+        for run in runs_of(folder, system_runs_below(folder)):
+            below = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
+            name = f"{_named(folder)}/{below}".removesuffix("/.")
+            root = read_manifest(run / FILE).root if (run / FILE).is_file() else ""
+            found.append((name, root))
+    return found
+
+
+def _command(report: Report, dirs: Sequence[Path]) -> str:
+    wanted = report.wanted
+    options = {"--vs": wanted.vs, "--epochs": wanted.epochs, "--maj": wanted.maj}
+    given = [part for name, value in options.items() if value for part in (name, str(value))]
+    return join(["podium", "report", *map(_named, dirs), *given, "--site", "site"])

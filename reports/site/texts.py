@@ -1,0 +1,179 @@
+"""Every query in full, in files of `SHARD` queries that a page loads when it is asked for one.
+
+What a file holds is made key by key (harness/ledger/details.py): texts of suites that may not be
+published are never read, and stand as null.
+"""
+
+import json
+import shutil
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from math import inf, isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from harness.audit import Audit, InvariantVerdict
+from harness.audit.run import system_run_name
+from harness.ledger.details import Pair, QueryDetail, RunQueries, as_json, in_full, run_queries
+from harness.ledger.runs import RunFiles, system_runs_below
+from harness.parallel import LARGE, map_over_processes, without_collector
+from reports import render
+from reports.report import Report
+from reports.site.index import SHARD, site_blocks
+from reports.site.pages import data_script
+
+LONGEST = 32_000
+"""Characters of a text in a file; the rest is shown by `podium view`, which reads the logs."""
+MOST = 20_000
+"""Queries whose texts are written unless a user says otherwise: some 100 MB of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTexts:
+    """What the texts of one row of a report are made of."""
+
+    row: int
+    """Its place among the rows of the report."""
+    folder: Path
+    """The directory that was named, below which its logs lie."""
+    files: RunFiles
+    places: Mapping[Pair, int]
+    """Of each (question, epoch) pair, as `SiteBlock.places` has them."""
+    shown: bool
+    """False where no text of the suite may be published."""
+    verdicts: tuple[InvariantVerdict, ...]
+    """Of the audit of its directory, with the faults of this system run alone."""
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of its files."""
+        return range(-(-len(self.places) // SHARD))
+
+
+def row_texts(
+    dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
+) -> tuple[RowTexts, ...]:
+    """Return what the texts of each row are made of; `audits` are of the directories, by each."""
+    found = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
+    by_log = {log.resolve(): one for one in reversed(found) for log in one[1].logs}
+    made: list[RowTexts] = []
+    for block in site_blocks(report.shown):
+        places = block.places()
+        for at, (_, system_run) in enumerate(block.pairs, block.first):
+            folder, files = by_log[system_run.paths[0].resolve()]
+            verdicts = (
+                _own_faults(audits[folder], system_run_name(files)) if folder in audits else ()
+            )
+            files = replace(files, logs=system_run.paths)
+            made.append(RowTexts(at, folder, files, places, block.shown, verdicts))
+    return tuple(made)
+
+
+def _own_faults(audit: Audit, name: str) -> tuple[InvariantVerdict, ...]:
+    return tuple(
+        replace(one, faults=tuple(fault for fault in one.faults if fault.task == name))
+        for one in audit.verdicts
+    )
+
+
+@contextmanager
+def text_files(
+    rows: Sequence[RowTexts], wanted: bool | None = None
+) -> Generator[Mapping[str, render.Content]]:
+    """Yield the files of texts, by name: of up to `MOST` queries, or as it is `wanted`.
+
+    They are made by several processes, and wait in a folder of their own until they are written.
+    """
+    if not _are_wanted(rows, wanted):
+        yield {}
+        return
+    with TemporaryDirectory(prefix="podium-texts-") as scratch:
+        many = sum(one.files.size for one in rows) >= LARGE
+        made = map_over_processes(partial(_write, Path(scratch)), rows, many=many)
+        names = [name for some in made for name in some]
+        yield {name: partial(shutil.move, Path(scratch, name)) for name in names}
+
+
+def left_out(rows: Sequence[RowTexts], wanted: bool | None) -> tuple[str, ...]:
+    """Return what a site says that has no texts; nothing of one that has them."""
+    said = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
+    return () if _are_wanted(rows, wanted) else (said,)
+
+
+def _are_wanted(rows: Sequence[RowTexts], wanted: bool | None) -> bool:
+    return _queries(rows) <= MOST if wanted is None else wanted
+
+
+def _queries(rows: Sequence[RowTexts]) -> int:
+    return sum(len(one.places) for one in rows)
+
+
+def _write(scratch: Path, row: RowTexts) -> list[str]:
+    """Write the files of one row; for worker processes too."""
+    names = [f"{_name(row, number)}.js" for number in row.numbers]
+    for number, name in zip(row.numbers, names, strict=True):
+        path = scratch / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text_shard(row, number, LONGEST), encoding="ascii")
+    _read.cache_clear()
+    return [f"data/{name}" for name in names]
+
+
+def _name(row: RowTexts, number: int) -> str:
+    return f"text/{row.row}/{number}"
+
+
+def text_shard(one: RowTexts, number: int, most: float = inf) -> str:
+    """Return the script of one file, `data/text/<row>/<number>.js`: `podium.put(name, base64)`.
+
+    Texts longer than `most` characters are cut; none is as `podium view` serves them. A number that
+    no file has raises IndexError.
+    """
+    if number not in one.numbers:
+        raise IndexError(number)
+    first = number * SHARD
+    queries = ["null"] * min(SHARD, len(one.places) - first)
+    read = _read(one.files, one.files.size)
+    run = replace(read, shown=read.shown and one.shown)
+    here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
+    for pair, detail in zip(here, in_full(run, here), strict=True):
+        queries[one.places[pair] - first] = json.dumps(_cut(_detail(one, detail), most))
+    # Every character but ASCII is escaped, so that also halves of characters survive.
+    return data_script(_name(one, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
+
+
+@lru_cache(maxsize=2)  # A page shows two systems side by side
+def _read(files: RunFiles, size: int) -> RunQueries:
+    """Return the queries of a system run; `size` says whether its files have grown since."""
+    with without_collector():
+        return run_queries(files)
+
+
+def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
+    row = detail.row
+    wheres = {f"sample {row.question} epoch {row.epoch}", *(f"call {c.call}" for c in detail.calls)}
+    checks = [
+        {
+            "invariant": verdict.invariant,
+            "title": verdict.title,
+            "status": verdict.status,
+            "said": [fault.said for fault in verdict.faults if fault.where in wheres],
+        }
+        for verdict in one.verdicts
+    ]
+    return {"row": one.row, **as_json(detail, one.folder), "checks": checks}
+
+
+def _cut(value: Any, most: float) -> Any:
+    """Return plain values with every text cut that is longer than `most` characters."""
+    if isinstance(value, str):
+        return value if len(value) <= most else {"cut": value[: int(most)], "length": len(value)}
+    if isinstance(value, dict):
+        return {name: _cut(one, most) for name, one in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [_cut(one, most) for one in cast(list[Any], value)]
+    # A log that was edited may hold numbers that no script can read.
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,163 @@
+"""The training page: curves of trainings over their steps, and the tables that they are drawn from.
+
+Every text of a training's folder, names included, is text in the page, never HTML.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from reports.plot import COLOURS
+from reports.render import (
+    UNKNOWN,
+    Columns,
+    count,
+    interval,
+    percent,
+    tabulate,
+    usd,
+    usd_about,
+)
+from reports.site.pages import data_script
+from reports.training_runs import (
+    OVER,
+    CurvePoint,
+    Line,
+    TrainingRun,
+    alike,
+    asked_shares,
+    number,
+    panels_of,
+    right_curve,
+    shares,
+    spent_curve,
+)
+
+MOST = 200
+"""Steps of a run that its table shows; between them it leaves out as many each time."""
+Stepped = tuple[TrainingRun, int, Line]
+"""A line of a run, and the step that it is of."""
+
+
+def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
+    """Return what training.html shows of some trainings."""
+    held = [(run, step, line) for run in runs for step, line in run.validations]
+    stepped = [(run, one["step"], one) for run in runs for one in _thinned(run) if "reward" in one]
+    return {
+        "over": OVER,
+        "labels": sorted({run.label for run in runs}),
+        "notes": [note for run in runs for note in run.notes],
+        "runs": tabulate(RUNS, runs),
+        "held": tabulate(HELD, held),
+        "asked": _asked(held),
+        "bill": list(_bill(runs)),
+        "steps": tabulate(STEPS, stepped),
+        "shown": len(stepped),
+        "of": sum("reward" in line for run in runs for line in run.lines),
+    }
+
+
+def training_data(runs: Sequence[TrainingRun]) -> str:
+    """Return the data file that the curves are drawn from."""
+    data = {
+        "runs": [run.name for run in runs],
+        "colours": COLOURS,
+        "panels": [asdict(panel) for panel in panels_of(runs)],
+        "asked": [
+            {"training": training, "step": step, "worker": name, "share": share}
+            for training, some in alike(runs).items()
+            for step, one in asked_shares(some)
+            for name, share in one.items()
+        ],
+    }
+    return data_script("training", json.dumps(data, ensure_ascii=False).encode(errors="replace"))
+
+
+def _last(points: Sequence[CurvePoint]) -> CurvePoint | None:
+    return points[-1] if points else None
+
+
+def _right(point: CurvePoint | None) -> str:
+    return f"{percent(point.value)} {interval(point.low, point.high)}" if point else UNKNOWN
+
+
+def _spent(run: TrainingRun) -> str:
+    """Return the dollars of a whole run; unknown as soon as a step's are."""
+    spent = _last(spent_curve(run))
+    return usd_about(spent.value if spent and spent.step == run.lines[-1]["step"] else None)
+
+
+def _best(run: TrainingRun) -> str:
+    # The earliest of equals is the one that a training keeps.
+    best = max(right_curve(run), key=lambda point: (point.value, -point.step), default=None)
+    return f"{_right(best)} at step {best.step}" if best else UNKNOWN
+
+
+RUNS: Columns[TrainingRun] = (
+    ("training", lambda run: run.name),
+    ("config", lambda run: run.config),
+    ("seed", lambda run: run.seed),
+    ("label", lambda run: run.label),
+    ("pool", lambda run: run.pool),
+    ("prices", lambda run: run.book),
+    ("last step", lambda run: f"{run.lines[-1]['step']:,}"),
+    ("right at first, %", lambda run: _right(next(iter(right_curve(run)), None))),
+    ("right at last, %", lambda run: _right(_last(right_curve(run)))),
+    ("most right, %", _best),
+    ("USD", _spent),
+)
+
+
+def _held_out(one: Stepped) -> str:
+    run, step, _ = one
+    return _right(next((point for point in right_curve(run) if point.step == step), None))
+
+
+PLANS: Columns[Stepped] = (
+    ("training", lambda one: one[0].name),
+    ("step", lambda one: f"{one[1]:,}"),
+    ("reward", lambda one: count(number(one[2], "reward"), 3)),
+    ("plans read, %", lambda one: percent(number(one[2], "parsed"))),
+    ("steps of a plan", lambda one: count(number(one[2], "steps"), 2)),
+    ("calls a plan", lambda one: count(number(one[2], "calls"), 2)),
+    ("USD", lambda one: usd_about(number(one[2], "usd"))),
+)
+HELD: Columns[Stepped] = (
+    *PLANS[:2],
+    ("questions", lambda one: count(number(one[2], "questions"))),
+    ("right, %, 95 % interval", _held_out),
+    *PLANS[2:],
+)
+STEPS: Columns[Stepped] = (
+    *PLANS,
+    ("tokens a plan", lambda one: count(number(one[2], "tokens"), 1)),
+)
+
+
+def _thinned(run: TrainingRun) -> Sequence[Line]:
+    apart = -(-len(run.lines) // MOST)
+    return [line for at, line in enumerate(run.lines, 1) if at % apart == 0 or at == len(run.lines)]
+
+
+def _asked(held: Sequence[Stepped]) -> list[Sequence[str]]:
+    """Return whom held-out plans ask, in percent of their steps; empty where nobody is asked."""
+    workers = sorted({name for *_, line in held for name in shares(line)})
+    rows = [
+        [run.name, f"{step:,}", *(percent(shares(line).get(name, 0.0)) for name in workers)]
+        for run, step, line in held
+        if shares(line)
+    ]
+    return [["training", "step", *workers], *rows] if rows else []
+
+
+def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
+    """Yield what each worker was asked in all, heads first; nothing where no ledger is."""
+    heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
+    if any(run.bill for run in runs):
+        yield heads
+    for run in runs:
+        for role, one in run.bill.items():
+            tokens = (count(one.tokens_in), count(one.tokens_out))
+            calls = (f"{one.calls:,}", f"{one.failed:,}")
+            yield (run.name, role, *calls, *tokens, usd(one.listed))

@@ -1,0 +1,286 @@
+"""The site, served to this machine: texts of any size, made when asked for, and Inspect View.
+
+Whoever may open a connection on this machine may read it. Web pages may not: `harness.serving`
+checks whose host a request names, and `HEADERS` forbid other pages to embed an answer. Nothing is
+served by its path: a request names one of the pages, rows or logs that are known, or is refused.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+
+from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from harness.errors import UserError
+from harness.ledger.logs import NOTHING, Json, open_log
+from harness.ledger.runs import JOURNALS, LOGS
+from harness.serving import Access, bound_socket, listen, serve, with_access
+from reports.blocks import DEFAULTS, ReportOptions
+from reports.report import report_of
+from reports.site.build import SiteOptions, write_site
+from reports.site.index import Index, site_blocks
+from reports.site.pages import CSP
+from reports.site.texts import RowTexts, text_shard
+
+ADDRESS = "127.0.0.1"
+INSPECT = "inspect/"
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    # Data files are scripts: without this any page in the reader's browser could run one, and
+    # read what it puts.
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+NO_FRAME = "; frame-ancestors 'none'"
+OWN_POLICY = CSP.replace(" file:", "") + NO_FRAME
+SCRIPT = "text/javascript"
+NO_PAGE = "There is no page {!r:.80} here."
+
+
+@dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """The options of a view."""
+
+    port: int = 0
+    """0 takes a free one."""
+    report: ReportOptions = DEFAULTS
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the suites as they are here, by name."""
+
+
+@dataclass(slots=True)
+class _Made:
+    """What was made of the runs as their files were."""
+
+    state: frozenset[tuple[str, int, int]]
+    pages: Mapping[str, Path]
+    index: Index
+    texts: Mapping[int, RowTexts]
+    logs: Mapping[str, Path]
+
+
+@dataclass
+class ServedRuns:
+    """The pages of some runs, made anew for a page that is asked for after their files changed."""
+
+    dirs: tuple[Path, ...]
+    folder: Path
+    """Where the pages are kept; no text of a query is."""
+    wanted: ViewOptions
+    _lock: Lock = field(default_factory=Lock)
+    _made: _Made | None = None
+
+    def fresh(self) -> _Made:
+        """Return what is made of the files as they are; UserError where they cannot be read."""
+        with self._lock:
+            state = frozenset(_state(self.dirs))
+            if self._made is None or self._made.state != state:
+                self._made = self._make(state)
+            return self._made
+
+    def made(self) -> _Made:
+        """Return what the page that asks was made of."""
+        return self._made or self.fresh()
+
+    def log(self, name: str) -> Path | None:
+        """Return a log of the runs, never a file that lies elsewhere, also not through a link."""
+        path = self.made().logs.get(name)
+        places = [one.resolve() for one in self.dirs]
+        if path is None or not any(path.resolve().is_relative_to(one) for one in places):
+            return None
+        return path
+
+    def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
+        report = report_of(self.dirs, self.wanted.report)
+        without_texts = SiteOptions(texts=False, versions=self.wanted.versions)
+        site = write_site(self.dirs, report, self.folder, without_texts)
+        return _Made(
+            state=state,
+            pages={path.relative_to(site.folder).as_posix(): path for path in site.files},
+            index=Index(tuple(site_blocks(report.shown)), served=True),
+            texts={one.row: one for one in site.texts},
+            logs={path.name: path for one in report.system_runs for path in one.paths},
+        )
+
+
+def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
+    """Yield what changes when a run goes on, or is resumed, edited or signed."""
+    for folder in dirs:
+        for path in chain([folder], *(folder.glob(kind) for kind in (LOGS, JOURNALS, "**/*.json"))):
+            with suppress(OSError):  # it was there only while something else was written
+                about = path.stat()
+                yield str(path), about.st_size, about.st_mtime_ns
+
+
+def serve_view(
+    dirs: Sequence[Path], say: Callable[[str], None], wanted: ViewOptions = ViewOptions()
+) -> None:
+    """Serve the pages of runs to this machine until a signal; UserError before, where it can be."""
+    with (
+        bound_socket(ADDRESS, wanted.port) as taken,
+        TemporaryDirectory(prefix="podium-view-") as folder,
+    ):
+        runs = ServedRuns(tuple(dirs), Path(folder), wanted)
+        runs.fresh()
+        url = listen(taken)
+        application = view_app(runs, taken.getsockname()[1])
+        serve(application, taken, ready=lambda: say(f"Look at {url}/ (Ctrl-C ends it)."))
+        say("Stopped.")
+
+
+def view_app(runs: ServedRuns, port: int) -> ASGIApp:
+    """Return the ASGI application of a view that listens on a port of this machine."""
+
+    def page(request: Request) -> Response:
+        name = request.path_params.get("name") or "index.html"
+        # A page is made of the files as they are; what it loads, of what it was made of itself.
+        made = runs.fresh() if name.endswith(".html") else runs.made()
+        path = made.pages.get(name)
+        return FileResponse(path) if path else _missing(NO_PAGE.format(name))
+
+    def texts(request: Request) -> Response:
+        row, number = request.path_params["row"], request.path_params["number"]
+        one = runs.made().texts.get(row)
+        if one is None or number not in one.numbers:
+            return _missing(f"Row {row} of this comparison has no queries in a file {number}.")
+        return Response(text_shard(one, number), media_type=SCRIPT)
+
+    def cells(request: Request) -> Response:
+        name = request.path_params["name"]
+        found = runs.made().index.text(name)
+        return Response(found, media_type=SCRIPT) if found else _missing(NO_PAGE.format(name))
+
+    viewer = InspectViewer.installed(runs)
+    served = json.dumps({"inspect": INSPECT if viewer else None})
+    own = [
+        Route("/data/text/{row:int}/{number:int}.js", texts),
+        Route("/data/{name:path}.js", cells),
+        Route("/assets/served.js", _script(f"podium.served = {served};")),
+        Route("/favicon.ico", _nothing),
+        Route("/", page),
+        Route("/{name:path}", page),
+    ]
+    routes = [*(viewer.routes if viewer else ()), *own]
+    application = Starlette(routes=routes, exception_handlers={UserError: _unreadable})
+    guarded = _guarded(application, viewer.policy if viewer else OWN_POLICY)
+    return with_access(guarded, Access(ADDRESS, port, remedy=""))
+
+
+@dataclass
+class InspectViewer:
+    """Inspect's own viewer, as it is installed, over the logs of the runs."""
+
+    runs: ServedRuns
+    folder: Path
+
+    @classmethod
+    def installed(cls, runs: ServedRuns) -> "InspectViewer | None":
+        """Return it; None where this version of Inspect keeps it elsewhere."""
+        folder = Path(str(files("inspect_ai"))) / "_view" / "dist"
+        here = all((folder / name).is_file() for name in ("index.html", POLICY))
+        return cls(runs, folder) if here else None
+
+    @cached_property
+    def policy(self) -> str:
+        """What it may load and run, by its own word."""
+        stated: Json = json.loads((self.folder / POLICY).read_text(encoding="utf-8"))
+        rules = (f"{name} {' '.join(sources)}" for name, sources in stated["directives"].items())
+        return "; ".join(rules) + NO_FRAME
+
+    @property
+    def routes(self) -> list[Route | Mount]:
+        """What it asks for: its page, its scripts, a list of logs, and parts of logs."""
+        # A package's files may be links into an installer's cache.
+        assets = StaticFiles(directory=self.folder / "assets", follow_symlink=True)
+        return [
+            Route(f"/{INSPECT}", self._page),
+            Route(f"/{INSPECT}logs/listing.json", self._listing),
+            Route(f"/{INSPECT}logs/{{name}}", self._log),
+            Mount(f"/{INSPECT}assets", assets),
+        ]
+
+    def _page(self, _: Request) -> Response:
+        page = (self.folder / "index.html").read_text(encoding="utf-8")
+        # Texts of models are shown as text, not as Markdown.
+        told = {"inspect_version": version("inspect-ai"), "trust_content": False}
+        about = {"log_dir": "logs", **told}
+        said = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
+        return HTMLResponse(page.replace("</head>", f"{said}</head>", 1))
+
+    def _listing(self, _: Request) -> Response:
+        listed = {name: _overview(path) for name, path in self.runs.made().logs.items()}
+        return Response(json.dumps(listed), media_type="application/json")
+
+    def _log(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        path = self.runs.log(name)
+        if path is None:
+            return _missing(f"There is no log {name!r:.80} in these runs.")
+        return FileResponse(path, media_type="application/octet-stream")
+
+
+POLICY = "content-security-policy.json"
+NAMED = ("eval_id", "run_id", "task", "task_id", "task_version", "model")
+
+
+def _overview(path: Path) -> Json:
+    """Return what Inspect's viewer lists of a log: Inspect's `LogOverview`, as far as it goes."""
+    with open_log(path) as log:
+        about, stats = log.header["eval"], log.header.get("stats") or NOTHING
+        times = {name: stats.get(name) or "" for name in ("started_at", "completed_at")}
+        whole = {"version": 2, "status": log.header.get("status", "started")}
+        return {**{name: about.get(name) for name in NAMED}, **whole, **times}
+
+
+def _nothing(_: Request) -> Response:
+    return Response(status_code=204)
+
+
+def _script(said: str) -> Callable[[Request], Response]:
+    """Return an endpoint that answers with a script."""
+    return lambda _: Response(f'"use strict";\n{said}\n', media_type=SCRIPT)
+
+
+def _missing(sentence: str) -> Response:
+    return PlainTextResponse(f"{sentence}\n", 404)
+
+
+def _unreadable(_: Request, error: Exception) -> Response:
+    """Say why the runs cannot be read; what is written at this moment can be a little later."""
+    return PlainTextResponse(f"{error} Reload this page when that is mended.\n", 503)
+
+
+def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
+    """Return an application that only reads, with the headers of its answers."""
+    said = "These pages can only be read: GET or HEAD.\n"
+    refusal = PlainTextResponse(said, 405, {"Allow": "GET, HEAD"})
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        policy = inspects if scope["path"].startswith(f"/{INSPECT}") else OWN_POLICY
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = {**HEADERS, "Content-Security-Policy": policy}
+                MutableHeaders(scope=message).update(own)
+            await send(message)
+
+        reads = scope["method"] in ("GET", "HEAD")
+        await (application if reads else refusal)(scope, receive, sent)
+
+    return answer

@@ -1,0 +1,91 @@
+"""curve.png: trainings over their steps, with intervals, and whom their plans ask."""
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from harness.errors import UserError
+from reports.plot import COLOURS, SOFTWARE, drawable
+from reports.training_runs import (
+    SHARE,
+    CurvePanel,
+    TrainingRun,
+    alike,
+    asked_shares,
+    panels_of,
+    training_runs,
+)
+
+ACROSS = 2
+MOST = 8
+"""Runs that a panel names; more of them would hide what they name."""
+
+
+def draw_curves(folders: Sequence[Path], path: Path) -> Path:
+    """Draw trainings as a PNG file; UserError for a folder that is none, and for a foreign file."""
+    if path.exists() and SOFTWARE.encode() not in path.read_bytes()[:2000]:
+        raise UserError(f"{path} was not written by podium; name another --to.")
+    runs = training_runs(folders)
+    try:
+        write_curves(runs, path)
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written ({error.strerror}); name another --to."
+        ) from error
+    return path
+
+
+def write_curves(runs: Sequence[TrainingRun], path: Path) -> None:
+    """Write the curves as a PNG file; the same runs give the same bytes."""
+    panels = panels_of(runs)
+    # Of one step there is no area.
+    trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
+    down = ceil((len(panels) + len(trainings)) / ACROSS)
+    figure: Any = Figure(figsize=(11, 3.1 * down), layout="constrained")
+    places: list[Any] = list(figure.subplots(down, ACROSS, squeeze=False).flat)
+    for axes, panel in zip(places, panels, strict=False):
+        _panel(axes, panel, runs)
+    places[0].legend(fontsize="x-small", frameon=False)  # colours are the same in all
+    below = places[len(panels) :]
+    for axes, (name, some) in zip(below, trainings.items(), strict=False):
+        _asked(axes, name, some)
+    for axes in below[len(trainings) :]:
+        axes.set_axis_off()
+    figure.savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
+
+
+def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
+    colours = {run.name: COLOURS[at % len(COLOURS)] for at, run in enumerate(runs)}
+    means = any(curve.mean for curve in panel.curves)
+    for curve in panel.curves:
+        steps, values = [one.step for one in curve.points], [one.value for one in curve.points]
+        look = {"color": colours.get(curve.run, "black"), "linewidth": 2.2 if curve.mean else 1.3}
+        named = curve.mean or len(runs) <= MOST
+        marker = "." if len(steps) <= 60 else ""
+        label = drawable(curve.run) if named else None
+        axes.plot(steps, values, marker=marker, label=label, **look)
+        if curve.mean or not means:
+            known = [one for one in curve.points if one.low is not None]
+            lows, highs = [one.low for one in known], [one.high for one in known]
+            band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+            axes.fill_between([one.step for one in known], lows, highs, **band)
+    axes.set_title(drawable(panel.title), fontsize=10)
+    axes.set(xlabel="step", ylabel=panel.unit)
+    axes.set_ylim(bottom=0, top=1 if panel.unit == SHARE else None)
+    axes.grid(visible=True, alpha=0.25)
+
+
+def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
+    """Stack the shares of workers among the steps of plans."""
+    found = asked_shares(runs)
+    workers = sorted({name for _, one in found for name in one})
+    stacked = [[one.get(name, 0.0) for _, one in found] for name in workers]
+    palette = [COLOURS[at % len(COLOURS)] for at in range(len(workers))]
+    steps = [step for step, _ in found]
+    axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
+    axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    axes.set_title(drawable(f"whom {training} asks, on held-out questions"), fontsize=10)
+    axes.set(xlabel="step", ylabel="share of a plan's steps", ylim=(0, 1))

@@ -1,0 +1,323 @@
+"""Trainings as their folders tell them: what each step came to, held-out questions, the bill.
+
+A folder is read as data: a name is text, a figure that is none is unknown, and a line that
+`podium train` did not write is named.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from harness.errors import UserError
+from harness.files import read_json
+from harness.ledger.join import rows_of
+from harness.ledger.runs import has_system_runs, system_runs_below
+from harness.ledger.totals import CallSum, sums_by
+from reports import stats
+
+METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
+OVER = 10
+"""Steps that a reward is a mean of: one step's mean jumps with its questions."""
+UNKNOWN = "unknown"
+MOST = 2**53
+"""Steps; a browser counts no further."""
+ENOUGH = 3
+"""Runs from which on their spread says something of others."""
+Line = Mapping[str, Any]
+"""One object of metrics.jsonl."""
+
+
+class CurvePoint(NamedTuple):
+    """A figure at a step; without bounds where nothing estimates them."""
+
+    step: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A figure over the steps of one run, or its mean over the seeds of one training."""
+
+    run: str
+    points: tuple[CurvePoint, ...]
+    mean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRun:
+    """One training."""
+
+    name: str
+    config: str
+    seed: str
+    label: str
+    """Of its workers: live, recorded or rehearsal; unknown without a manifest."""
+    pool: str
+    book: str
+    lines: tuple[Line, ...]
+    bill: Mapping[str, CallSum]
+    """What each worker was asked in all, by the training's own ledger."""
+    notes: tuple[str, ...]
+    """A sentence for each thing that is not here."""
+
+    @property
+    def validations(self) -> Iterator[tuple[int, Line]]:
+        """Yield the steps that were held against held-out questions."""
+        for line in self.lines:
+            if found := _table(line.get("validation")):
+                yield line["step"], found
+
+
+def is_training(folder: Path) -> bool:
+    """Say whether `podium train` wrote a folder."""
+    return (folder / METRICS).is_file()
+
+
+def read_run(folder: Path) -> list[dict[str, Any]]:
+    """Return a run's lines in the order of their steps; UserError when it has none.
+
+    A last line that is half written, or being written, is left out.
+    """
+    path = folder / METRICS
+    if not path.is_file():
+        said = f"it has no {METRICS}; name what `podium train` wrote"
+        raise UserError(f"{folder} is no training: {said}.")
+    found: list[dict[str, Any]] = []
+    for number, line in enumerate(_whole_lines(path)[0], 1):
+        read = _object(line) if line.strip() else {"step": 0}
+        if type(step := read.get("step")) is not int or not 0 <= step < MOST:
+            raise UserError(f"{path} was edited: line {number} is no step of a training.")
+        found += [read] if line.strip() else []
+    if not found:
+        raise UserError(f"{folder} has no step yet: its {METRICS} has no whole line.")
+    return sorted(found, key=lambda line: line["step"])
+
+
+def _whole_lines(path: Path) -> tuple[list[str], bool]:
+    """Return a file's lines without a last one that is half written, and whether there was one."""
+    *lines, last = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return ([*lines, last], False) if _object(last) else (lines, bool(last))
+
+
+def _object(line: str) -> dict[str, Any]:
+    """Return the object that a line is; an empty one where it is none."""
+    try:
+        read: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return dict(_table(read))
+
+
+def training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
+    """Return trainings, each with a name of its own; UserError for a folder that is none."""
+    names = [folder.resolve().name for folder in folders]
+    return [
+        _training_run(folder, f"{name} ({at + 1})" if names.count(name) > 1 else name)
+        for at, (folder, name) in enumerate(zip(folders, names, strict=True))
+    ]
+
+
+def _training_run(folder: Path, name: str) -> TrainingRun:
+    lines = read_run(folder)
+    manifest, notes = _manifest(folder), list[str]()
+    if not manifest:
+        notes.append(f"{name} has no {MANIFEST} that can be read: its seed and label are unknown.")
+    if _whole_lines(folder / METRICS)[1]:
+        notes.append(f"The last line of {name} is half written and left out.")
+    bill: dict[str, CallSum] = {}
+    if has_system_runs(folder):
+        rows = (row for files in system_runs_below(folder) for row in rows_of(files))
+        bill = sums_by(rows, lambda row: row.role)
+    else:
+        notes.append(f"{name} has no ledger here: what its workers were asked is unknown.")
+    return TrainingRun(
+        name=name,
+        config=_said(manifest, "config", "name"),
+        seed=_said(manifest, "seed"),
+        label=_said(manifest, "pool", "label"),
+        pool=_said(manifest, "pool", "name"),
+        book=_said(manifest, "prices", "name"),
+        lines=tuple(lines),
+        bill=dict(sorted(bill.items())),
+        notes=tuple(notes),
+    )
+
+
+def _manifest(folder: Path) -> Line:
+    try:
+        return _table(read_json(folder / MANIFEST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _table(found: object) -> Line:
+    """Return what should be a table; an empty one where it is none."""
+    return cast(Line, found) if isinstance(found, dict) else {}
+
+
+def _said(found: Line, *path: str) -> str:
+    *tables, last = path
+    for name in tables:
+        found = _table(found.get(name))
+    return str(found[last]) if isinstance(found.get(last), str | int) else UNKNOWN
+
+
+def number(line: Line, name: str) -> float | None:
+    """Return a figure of a line; None where it has none, or what stands there is no number."""
+    found = line.get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return None
+    return float(found) if abs(found) < sys.float_info.max else None  # which no NaN is
+
+
+def shares(line: Line) -> dict[str, float]:
+    """Return each worker's share of the steps of a line's plans."""
+    named = _table(line.get("workers"))
+    return {name: share for name in named if (share := number(named, name)) is not None}
+
+
+def curve_points(lines: Sequence[Line], what: str) -> tuple[list[int], list[float]]:
+    """Return steps and values: `reward` of a step, or the share right of a `validation`."""
+    found = [(line["step"], _value(line, what)) for line in lines]
+    known = [(step, value) for step, value in found if value is not None]
+    return [step for step, _ in known], [value for _, value in known]
+
+
+def _value(line: Line, what: str) -> float | None:
+    if what != "validation":
+        return number(line, what)
+    return number(_table(line.get(what)), "correct")
+
+
+def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
+    """Return the share of held-out questions that were right, with Wilson's 95 % interval."""
+    # Each question is asked once, greedily, so it is its own cluster.
+    found: list[CurvePoint] = []
+    for step, one in run.validations:
+        right, asked = number(one, "correct"), number(one, "questions")
+        if right is None:
+            continue
+        graded = round((asked or 0) * (1 - (number(one, "masked") or 0)))
+        bounds = stats.wilson(right, graded) if graded and 0 <= right <= 1 else (None, None)
+        found.append(CurvePoint(step, right, *bounds))
+    return tuple(found)
+
+
+def reward_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
+    """Return the mean reward of each step and those before it, with Student's t over them."""
+    steps, values = curve_points(run.lines, "reward")
+    found: list[CurvePoint] = []
+    for end, step in enumerate(steps, 1):
+        last = values[max(0, end - OVER) : end]
+        bounds = (len(last) == OVER and stats.t_interval(last)) or (None, None)
+        found.append(CurvePoint(step, sum(last) / len(last), *bounds))
+    return tuple(found)
+
+
+def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
+    return lambda run: tuple(
+        CurvePoint(line["step"], value)
+        for line in run.lines
+        if (value := number(line, name)) is not None
+    )
+
+
+def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
+    """Return the dollars spent up to each step, validations included; up to the first unknown."""
+    spent, found = Decimal(0), list[CurvePoint]()
+    for line in run.lines:
+        parts = ([line] if "reward" in line else [], [_table(line.get("validation"))])
+        for part in filter(None, chain(*parts)):
+            usd = number(part, "usd")
+            if usd is None:
+                return tuple(found)
+            spent += Decimal(repr(usd))
+        found.append(CurvePoint(line["step"], float(spent)))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePanel:
+    """One figure of trainings over their steps."""
+
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+
+
+SHARE = "share"
+PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]]] = (
+    ("right on held-out questions (greedy; 95 % interval)", SHARE, right_curve),
+    (f"reward (mean of {OVER} steps, 95 % interval)", SHARE, reward_curve),
+    ("plans that could be read", SHARE, _of_steps("parsed")),
+    ("steps of a plan", "steps", _of_steps("steps")),
+    ("calls of workers a plan", "calls", _of_steps("calls")),
+    ("tokens that the conductor writes a plan", "tokens", _of_steps("tokens")),
+    ("dollars so far", "USD", spent_curve),
+)
+
+
+def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
+    """Return every figure of some trainings; of several seeds of one training their mean too."""
+    return [CurvePanel(title, unit, tuple(_curves(runs, made))) for title, unit, made in PANELS]
+
+
+def _curves(
+    runs: Sequence[TrainingRun], made: Callable[[TrainingRun], tuple[CurvePoint, ...]]
+) -> Iterator[Curve]:
+    found = {run.name: made(run) for run in runs}
+    yield from (Curve(name, points) for name, points in found.items())
+    for training, some in alike(runs).items():
+        if len(some) > 1:
+            mean = _mean([found[run.name] for run in some])
+            yield Curve(f"{training}: mean of {len(some)} runs", mean, mean=True)
+
+
+def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
+    """Return the runs of each training: those of one configuration, which differ by their seed."""
+    found: dict[str, list[TrainingRun]] = defaultdict(list)
+    for run in runs:
+        found[run.config if run.config != UNKNOWN else run.name].append(run)
+    return dict(found)
+
+
+def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
+    """Return the mean at the steps that all have, with Student's t over the runs."""
+    values: dict[int, list[float]] = defaultdict(list)
+    for curve in curves:
+        for point in curve:
+            values[point.step].append(point.value)
+    many = len(curves) >= ENOUGH
+    return tuple(
+        CurvePoint(
+            step, sum(found) / len(found), *((many and stats.t_interval(found)) or (None, None))
+        )
+        for step, found in sorted(values.items())
+        if len(found) == len(curves)
+    )
+
+
+def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
+    """Return each worker's share of the steps of held-out plans: means, where all runs have one."""
+    found: dict[int, list[dict[str, float]]] = defaultdict(list)
+    for run in runs:
+        for step, one in run.validations:
+            if asked := shares(one):
+                found[step].append(asked)
+    return [
+        (step, {name: sum(one.get(name, 0.0) for one in some) / len(some) for name in _names(some)})
+        for step, some in sorted(found.items())
+        if len(some) == len(runs)
+    ]
+
+
+def _names(found: Sequence[Mapping[str, float]]) -> list[str]:
+    return sorted({name for one in found for name in one})

@@ -1,0 +1,317 @@
+"""The query page in a real browser: both systems, the plan drawn, every call, and only as text."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from harness.ledger.call import shortest
+from harness.ledger.details import QueryDetail, QuestionFilter, details
+from harness.records import Question
+from harness.suite import Split
+from harness.system import planned
+from harness.workflow import Step, Workflow
+from reports.report import report_of
+from reports.site import SiteOptions, write_site
+from tests.harness.runs import Crew, Exam, failing_on, sit, steps, wrong
+from tests.providers.scripted import Heard
+from tests.reports.site.conftest import Look, Open, serious_faults
+from tests.reports.site.hostile import CLASSICS, hostile_run
+from tests.reports.site.viewed import viewed
+
+SECRET = "Say what nobody may pass on"
+LONG = "word " * 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class OddlyNamed(Exam):
+    """Questions whose ids need quoting in an address."""
+
+    def load(self, split: Split = "eval") -> list[Question]:
+        """Return two."""
+        return [
+            Question(id=f"q/{n}, 1", text=f"Say {n}", kind="integer", target=str(n), topic="saying")
+            for n in (1, 2)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Private(Exam):
+    """What it asks may not be passed on."""
+
+    def load(self, split: Split = "eval") -> list[Question]:
+        """Return one."""
+        return [Question(id="q1", text=SECRET, kind="integer", target="714", topic="")]
+
+
+def at_length(heard: Heard) -> str:
+    return LONG
+
+
+PLAN = planned(
+    lambda question, pool: Workflow(
+        (Step("clerk", "Find out."), Step("sage"), Step("clerk", "Decide.", (0, 1)), Step("sage"))
+    )
+)
+
+
+def aside(work: Callable[..., Path], *arguments: Path) -> Path:
+    """Return what a function does in a thread: the browser's driver has a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def built(home: Path) -> Path:
+    """Sit one exam by two systems, of which one was interrupted, and by a worker who says much."""
+    exam, run = OddlyNamed(), home / "run"
+    sit(run, "single:clerk", steps("clerk"), Crew(clerk=failing_on("Say 2", wrong)), exam=exam)
+    sit(run, "single:clerk", steps("clerk"), Crew(clerk=wrong), exam=exam)
+    sit(run, "planner", PLAN, exam=exam, ask_grader=True)
+    sit(run, "single:sage", crew=Crew(sage=at_length), exam=exam)
+    write_site([run], report_of([run]), home / "site")
+    return home
+
+
+def private_run(run: Path) -> Path:
+    sit(run, "planner", PLAN, Crew(sage=wrong), exam=Private(publishable=False))
+    return run
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return aside(built, tmp_path_factory.mktemp("query"))
+
+
+@pytest.fixture(scope="module")
+def url(home: Path) -> Iterator[str]:
+    with viewed(home / "run") as address:
+        yield address
+
+
+def address(question: str, *systems: str, suite: str = "numbers") -> str:
+    return f"#/q/{suite}/{quote(question, safe='')}/1?sys={','.join(map(quote, systems))}"
+
+
+BOTH = address("q/1, 1", "planner", "single:clerk")
+
+
+def pages(home: Path) -> Path:
+    return home / "site" / "query.html"
+
+
+def query(home: Path, system: str, question: str) -> QueryDetail:
+    (found,) = details(home / "run", QuestionFilter(question, system))
+    return found
+
+
+def system_box(page: Page, name: str) -> Page:
+    """Return the part of a page that shows a system."""
+    return page.locator(".query-system").filter(has=page.get_by_role("heading", name=name))  # pyright: ignore[reportReturnType]
+
+
+def unfold(page: Page) -> None:
+    """Open all that is folded, also what that holds."""
+    page.evaluate(
+        "async () => { for (let shut; (shut = document.querySelector('details:not([open])'));) {"
+        " shut.open = true; await new Promise((done) => setTimeout(done)); } }"
+    )
+
+
+def test_two_systems_stand_side_by_side_with_their_verdicts(home: Path, site_page: Open) -> None:
+    page = site_page(pages(home), address=BOTH)
+    assert page.locator("h1").inner_text() == "numbers: q/1, 1, epoch 1"
+    assert page.locator(".query-system h2").all_inner_texts() == ["planner", "single:clerk"]
+    assert page.locator(".query-verdict").all_inner_texts() == ["✓ right (1)", "✗ wrong (0)"]
+    left, right = [one.bounding_box() for one in page.locator(".query-system").all()]
+    assert left
+    assert right
+    assert (left["y"], left["x"] + left["width"] <= right["x"]) == (right["y"], True)
+
+
+def test_the_plan_is_drawn_with_a_box_for_each_step_and_an_arrow_for_each_read(
+    home: Path, site_page: Open
+) -> None:
+    page = site_page(pages(home), address=BOTH)
+    drawn = system_box(page, "planner").locator("svg[role=img]")
+    found = query(home, "planner", "q/1, 1")
+    assert drawn.locator(".plan-step").count() == len(found.steps) == 4
+    assert drawn.locator(".plan-read").count() == sum(len(one.reads) for one in found.steps) == 2
+    assert drawn.locator("title").text_content() == "Plan of planner"
+    assert "step 3: clerk, reads the question and steps 1 and 2" in str(
+        drawn.locator("desc").text_content()
+    )
+    listed = system_box(page, "planner").locator(".query-plan li")
+    assert listed.all_inner_texts()[1] == "step 2: sage: reads the question only"
+
+
+def test_every_call_says_its_tokens_and_dollars_as_the_ledger_has_them(
+    home: Path, site_page: Open
+) -> None:
+    page = site_page(pages(home), address=BOTH)
+    for system in ("planner", "single:clerk"):
+        calls = query(home, system, "q/1, 1").calls
+        boxes = system_box(page, system).locator(".query-call").all()
+        assert len(boxes) == len(calls)
+        for box, call in zip(boxes, calls, strict=True):
+            said = box.locator("dl").all_inner_texts()
+            lines = [line for one in said for line in one.split("\n")]
+            shown = dict(zip(lines[::2], lines[1::2], strict=True))
+            assert shown["listed"] == f"${shortest(call.usd_list)}"
+            assert shown["billed"] == f"${shortest(call.usd)}"
+            assert shown["input, uncached"] == f"{call.input_uncached}"
+            assert shown["output"] == f"{call.output}"
+            assert shown["latency"] == f"{call.latency_s:.3f} s"
+
+
+def test_graders_and_attempts_that_were_not_graded_stand_apart(home: Path, site_page: Open) -> None:
+    page = site_page(pages(home), address=BOTH)
+    assert page.get_by_role("heading", name="Calls of graders").count() == 1
+    page = site_page(pages(home), address=address("q/2, 1", "single:clerk"))
+    apart = page.locator("section").filter(
+        has=page.get_by_role("heading", name="Attempts that were not graded")
+    )
+    assert "error: " in apart.last.inner_text()
+
+
+def test_the_ledger_is_there_with_every_column(home: Path, site_page: Open) -> None:
+    page = site_page(pages(home), address=BOTH)
+    unfold(page)
+    found = query(home, "planner", "q/1, 1").calls
+    table = page.locator("table").filter(has_text="Every attempt to call a model").first
+    assert table.locator("tbody tr").count() == len(found)
+    assert table.locator("thead th").all_inner_texts()[1:] == list(found[0].as_json())
+
+
+def test_another_choice_is_another_address_and_the_same_address_the_same_page(
+    home: Path, site_page: Open
+) -> None:
+    page = site_page(pages(home), address=BOTH)
+    page.get_by_label("beside").select_option("single:sage")
+    expect(page.locator(".query-system h2").last).to_have_text("single:sage")
+    page.get_by_role("link", name="next question").click()
+    expect(page.locator("h1")).to_have_text("numbers: q/2, 1, epoch 1")
+    page.get_by_label("system", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".query-system h2").first).to_have_text("single:clerk")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".query-system h2").first).to_have_text("planner")
+    again = site_page(page.url)
+    assert again.locator("h1").inner_text() == "numbers: q/2, 1, epoch 1"
+    assert again.locator(".query-system h2").all_inner_texts() == ["planner", "single:sage"]
+    assert again.get_by_role("link", name="next question").count() == 0
+
+
+def test_an_address_that_nobody_has_says_so_and_shows_the_first(
+    home: Path, site_page: Open
+) -> None:
+    page = site_page(pages(home), address=address("q9", "planner", "nobody"))
+    said = page.get_by_role("status").inner_text()
+    assert said.startswith("There is no q9 here; the first one is shown. There is no nobody here;")
+    assert page.locator("h1").inner_text() == "numbers: q/1, 1, epoch 1"
+
+
+def test_a_text_that_was_cut_says_how_long_it_is_and_who_has_it(
+    home: Path, site_page: Open, url: str
+) -> None:
+    for place, whole in ((pages(home), False), (f"{url}/query.html", True)):
+        page = site_page(place, address=address("q/1, 1", "single:sage"))
+        reply = page.locator("details").filter(has_text="Reply (100,000 characters)")
+        reply.locator("summary").click()
+        text = str(reply.locator("pre").text_content())
+        assert text == (LONG if whole else LONG[:32_000])
+        said = "The first 32,000 of 100,000 characters; podium view has them all."
+        assert (said in reply.inner_text()) != whole
+
+
+def test_what_attacks_is_shown_as_text(tmp_path: Path, site_page: Open) -> None:
+    run = aside(hostile_run, tmp_path / "run")
+    write_site([run], report_of([run]), tmp_path / "site")
+    page = site_page(pages(tmp_path))
+    ours = page.locator("script").count()
+    for _ in range(3):
+        unfold(page)
+        assert any(text in page.locator("#query").inner_text() for text in CLASSICS)
+        assert "pwned" not in page.title().replace("document.title='pwned'", "")
+        assert page.locator("#query").locator("script, iframe, img, style, base, math").count() == 0
+        assert page.locator("script").count() <= ours + 6, "but for our own data files"
+        assert page.locator("[onerror], [onload], [ontoggle]").count() == 0
+        page.get_by_role("link", name="next question").click()
+        page.wait_for_timeout(200)
+
+
+def test_texts_that_may_not_be_passed_on_are_withheld_and_the_page_says_so(
+    tmp_path: Path, site_page: Open
+) -> None:
+    run = aside(private_run, tmp_path / "run")
+    write_site([run], report_of([run]), tmp_path / "site")
+    page = site_page(pages(tmp_path))
+    unfold(page)
+    said = page.locator("body").inner_text()
+    assert "does not allow its texts to be passed on" in said
+    for text in (SECRET, "714", "the answer must be", "Find out."):
+        assert text not in said, text
+    assert page.locator(".plan-step").count() == 4
+    assert page.locator(".query-call").count() == 4
+
+
+def test_a_site_without_texts_says_where_they_are(home: Path, site_page: Open) -> None:
+    bare, run = home / "bare", home / "run"
+    write_site([run], report_of([run]), bare, SiteOptions(texts=False))
+    page = site_page(bare / "query.html")
+    assert "queries are not here; `podium view` shows them." in page.locator("#query").inner_text()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_nobody_is_kept_out_of_it(home: Path, site_page: Open, dark: bool) -> None:
+    page = site_page(pages(home), Look(dark=dark), address=BOTH)
+    unfold(page)
+    assert serious_faults(page) == []
+
+
+def test_nothing_stands_out_at_the_side_of_a_narrow_page(home: Path, site_page: Open) -> None:
+    for look in (Look(width=320), Look(width=1280, scale=4.0)):
+        page = site_page(pages(home), look, address=BOTH)
+        wide, there = page.evaluate(
+            "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+        )
+        assert wide <= there
+
+
+def test_without_javascript_it_says_what_to_do_instead(home: Path, site_page: Open) -> None:
+    page = site_page(pages(home), Look(javascript=False))
+    assert "podium audit DIR --query ID" in page.locator("main").inner_text()
+
+
+def test_inspect_view_opens_at_the_question_and_at_the_call(url: str, site_page: Open) -> None:
+    page = site_page(f"{url}/query.html", address=BOTH)
+    with page.context.expect_page() as opened:
+        page.get_by_role("link", name="open in Inspect View").first.click()
+    expect(opened.value.locator("body")).to_contain_text("Sample q/1, 1 (Epoch 1)")
+    with page.context.expect_page() as opened:
+        system_box(page, "planner").get_by_role("link", name="this call in Inspect View").nth(
+            2
+        ).click()
+    expect(opened.value.get_by_text("Decide.").first).to_be_in_viewport()
+
+
+def test_a_page_of_somebody_else_can_run_no_data_file(url: str, chromium: Browser) -> None:
+    page = chromium.new_page()
+    script = f"{url}/data/index.js"
+    reading = "<script>podium = { put: (name) => { document.title = name; } };</script>"
+    stolen = f'{reading}<script src="{script}"></script>'
+    evil = "http://evil.example/"
+    page.route(evil, lambda route: route.fulfill(body=stolen, content_type="text/html"))
+    with page.expect_event("requestfailed") as failed:
+        page.goto(evil)
+    assert failed.value.url == script
+    assert page.title() == ""
+    page.close()
+
+
+def test_the_files_themselves_name_no_inspect_view(home: Path, site_page: Open) -> None:
+    page = site_page(pages(home), address=BOTH)
+    assert page.get_by_role("link", name="Inspect View").count() == 0
