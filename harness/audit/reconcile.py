@@ -6,7 +6,7 @@ together agree, by rounding within the amounts' last places. Everything else is 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -432,23 +432,32 @@ COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "s
 
 def reconciliation_text(found: Reconciliation) -> str:
     """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
-    lines = [
-        f"Invoice {found.file} ({found.format}), compared by {found.by}, {found.account}.",
-        "Cells: ledger / invoice; one figure where they are equal; - is not said.",
-        "",
-        columns(COLUMNS, [_cells(row) for row in found.rows]),
-        "",
-    ]
-    for title, said in (
+    head, *rows = reconciliation_table(found)
+    agree = "The ledger and the invoice agree."
+    last = agree if found.ok else f"{len(found.faults)} faults."
+    said = reconciliation_notes(found)
+    return "\n".join([HEADING.format(found), CELLS, "", columns(head, rows), "", *said, last, ""])
+
+
+HEADING = "Invoice {0.file} ({0.format}), compared by {0.by}, {0.account}."
+CELLS = "Cells: ledger / invoice; one figure where they are equal; - is not said."
+
+
+def reconciliation_table(found: Reconciliation) -> list[tuple[str, ...]]:
+    """Return every bucket and model, heads first; each cell is ledger / invoice."""
+    return [COLUMNS, *map(_cells, found.rows)]
+
+
+def reconciliation_notes(found: Reconciliation) -> list[str]:
+    """Return what else there is to say, faults last."""
+    parts: tuple[tuple[str, Sequence[str]], ...] = (
         ("model", [f"{ours} = {theirs or 'all'} ({why})" for ours, theirs, why in found.mapping]),
         ("foreign, left out", found.foreign),
         ("credit, listed only", found.credits),
         ("note", found.notes),
         ("FAULT", [f"{one.kind}: {one.where}: {one.said}" for one in found.faults]),
-    ):
-        lines += (f"{title}: {line}" for line in said)
-    agree = "The ledger and the invoice agree."
-    return "\n".join([*lines, agree if found.ok else f"{len(found.faults)} faults.", ""])
+    )
+    return [f"{title}: {line}" for title, said in parts for line in said]
 
 
 def _cells(row: ReconciledBucket) -> tuple[str, ...]:

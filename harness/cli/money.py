@@ -14,6 +14,7 @@ from harness.text import pluralise, say, say_listing
 
 if TYPE_CHECKING:
     from harness.audit import InvariantCheck
+    from harness.audit.reconcile import Reconciliation
     from harness.prices.snapshot import PriceSource
 
 
@@ -147,6 +148,7 @@ def _today() -> date:
 def audit_command(args: argparse.Namespace) -> int:
     """Audit a run or show one question of it; return 1 when an invariant fails."""
     from harness.audit import as_json, as_text, audit, given_anew
+    from harness.audit.reconcile import reconciliation_text
     from harness.cli.grade import regraded
 
     if args.query is not None or args.system or args.epoch is not None:
@@ -158,10 +160,16 @@ def audit_command(args: argparse.Namespace) -> int:
     checked = [one for one, _ in bills]
     found = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
     say(as_text(found))
-    for _, text in bills:
-        say(f"\n{text}")
+    for _, bill in bills:
+        say(f"\n{reconciliation_text(bill)}")
     if args.json:
         args.json.write_bytes(as_json(found))
+    if args.site:
+        from reports.site import write_audit_site
+
+        say(
+            f"To look at: {write_audit_site(args.dir, found, [one for _, one in bills], args.site)}"
+        )
     return 0 if found.ok else 1
 
 
@@ -176,6 +184,10 @@ def _refuse(args: argparse.Namespace) -> None:
         raise UserError("--brief goes with --query: name a question's id.")
     refuse_box(args)
     _refuse_json(args.json)
+    if args.site:
+        from reports.site import refuse_foreign_site
+
+        refuse_foreign_site(args.site)
 
 
 def _refuse_json(path: Path | None) -> None:
@@ -205,11 +217,11 @@ def _query(args: argparse.Namespace) -> str:
     return brief_text(found) if args.brief else query_text(found)
 
 
-def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, str]]":
-    """Hold the ledger against each invoice: what I10 says of it, and the comparison as text."""
+def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":
+    """Hold the ledger against each invoice: what I10 says of it, and the comparison."""
     from harness.audit import AuditFault, InvariantCheck
     from harness.audit.invoices import read_invoice
-    from harness.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
+    from harness.audit.reconcile import InvoiceOptions, reconcile
     from harness.ledger.join import rows_of
     from harness.ledger.runs import system_runs_below
 
@@ -227,7 +239,7 @@ def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, str]]":
             AuditFault("I10", result.file, one.where, f"{one.kind}: {one.said}")
             for one in result.faults
         ]
-        yield InvariantCheck(said), reconciliation_text(result)
+        yield InvariantCheck(said), result
 
 
 def ledger_command(args: argparse.Namespace) -> int:

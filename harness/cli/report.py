@@ -31,10 +31,10 @@ def report_command(args: argparse.Namespace) -> int:
     out = args.out or report_folder(dirs[0])
     if args.site:
         refuse_foreign_site(args.site, out)
+        against = difference_of_runs(dirs, args.against) if args.against else None
         report = (write_paper if args.latex else write_report)(
             dirs, out, taken(ReportOptions, args)
         )
-        against = difference_of_runs(dirs, args.against) if args.against else None
         _say_written(report.text, report.files, out)
         say_site(dirs, report, args.site, trainings=trainings, against=against)
     elif args.targets:

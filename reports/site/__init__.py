@@ -8,8 +8,16 @@ from reports.site.build import (
     Site,
     SiteOptions,
     refuse_foreign_site,
+    write_audit_site,
     write_site,
     write_training_site,
 )
 
-__all__ = ["Site", "SiteOptions", "refuse_foreign_site", "write_site", "write_training_site"]
+__all__ = [
+    "Site",
+    "SiteOptions",
+    "refuse_foreign_site",
+    "write_audit_site",
+    "write_site",
+    "write_training_site",
+]

@@ -1,6 +1,6 @@
 """The page of two runs: what is not the same in both, and what that did to each system."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -19,14 +19,16 @@ def against_context(found: RunDifference, blocks: Sequence[SiteBlock]) -> dict[s
         [one.name, one.here, one.against, _concerned(one.systems, found)] for one in found.changes
     ]
     return {
+        "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
         "here": found.here,
         "against": found.against,
-        "summary": tabulate(SUMMARY, found.systems),
+        "grades": tabulate(GRADES, found.systems),
+        "costs": tabulate(COSTS, found.systems),
         "changes": [["what", found.here, found.against, "systems"], *changes],
         "alone": [(found.here, found.only_here), (found.against, found.only_against)],
         "systems": [
             {
-                "name": f"{one.suite} {one.system}",
+                "name": _name(one),
                 "questions": [_question(one, each, blocks) for each in one.changed[:MOST]],
                 "more": len(one.changed[MOST:]),
             }
@@ -60,17 +62,23 @@ def _signed(value: Decimal) -> str:
     return ("+" if value > 0 else "-" if value < 0 else "") + usd(abs(value))
 
 
-def _cost(found: CostChange | None) -> str:
-    if found is None:
+def _bounds(found: CostChange) -> str:
+    if found.interval is None:
         return UNKNOWN
-    bounds = found.interval
-    low, high = map(_signed, map(Decimal, map(repr, bounds))) if bounds else ("", "")
-    return f"{_signed(found.change)} [{low},{high}]" if bounds else _signed(found.change)
+    return "[{},{}]".format(*(_signed(Decimal(repr(one))) for one in found.interval))
 
 
-SUMMARY: Columns[SystemDifference] = (
-    ("system", lambda one: f"{one.suite} {one.system}"),
-    ("questions in both", lambda one: f"{one.difference.n_paired:,}"),
+def _cost(show: Callable[[CostChange], str]) -> Callable[[SystemDifference], str]:
+    return lambda one: show(one.cost) if one.cost else UNKNOWN
+
+
+def _name(found: SystemDifference) -> str:
+    return f"{found.suite} {found.system}"
+
+
+GRADES: Columns[SystemDifference] = (
+    ("system", _name),
+    ("questions", lambda one: f"{one.difference.n_paired:,}"),
     ("difference, points", lambda one: points(one.difference.paired_diff)),
     (
         "95 % interval",
@@ -80,7 +88,12 @@ SUMMARY: Columns[SystemDifference] = (
     ("won", lambda one: f"{one.difference.n_better:,}"),
     ("lost", lambda one: f"{one.difference.n_worse:,}"),
     ("alike", lambda one: f"{one.tied:,}"),
-    ("USD/query before", lambda one: usd(one.cost.against) if one.cost else UNKNOWN),
-    ("USD/query now", lambda one: usd(one.cost.here) if one.cost else UNKNOWN),
-    ("change", lambda one: _cost(one.cost)),
+)
+COSTS: Columns[SystemDifference] = (
+    ("system", _name),
+    ("questions", _cost(lambda one: f"{one.n:,}")),
+    ("before", _cost(lambda one: usd(one.against))),
+    ("now", _cost(lambda one: usd(one.here))),
+    ("change", _cost(lambda one: _signed(one.change))),
+    ("95 % interval", _cost(_bounds)),
 )

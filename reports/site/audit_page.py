@@ -14,6 +14,13 @@ from typing import Any, Literal
 
 from harness.audit import Audit, AuditFault
 from harness.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
+from harness.audit.reconcile import (
+    CELLS,
+    HEADING,
+    Reconciliation,
+    reconciliation_notes,
+    reconciliation_table,
+)
 from harness.audit.run import (
     BILLING,
     COUNTS,
@@ -33,6 +40,7 @@ from harness.ledger.manifest import FILE, read_manifest
 from harness.ledger.runs import RunFiles, system_runs_below
 from harness.ledger.totals import CallSum
 from harness.text import pluralise
+from reports.render import usd_sum
 from reports.site.index import SiteBlock
 from reports.site.pages import query_address
 
@@ -42,6 +50,8 @@ WITHHELD = "not shown, for texts of this suite may not be published; `podium aud
 ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
 BarKind = Literal["whole", "more", "less", "range"]
+Steps = list[tuple[str, str, BarKind, Decimal]]
+"""Of a waterfall: label, figure as it is shown, kind and how much it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +65,17 @@ class WaterfallBar:
     width: float
 
 
-def audit_context(audits: Mapping[Path, Audit], blocks: Sequence[SiteBlock]) -> dict[str, Any]:
-    """Return what audit.html shows of the audits of some directories, those that fail first."""
+def audit_context(
+    audits: Mapping[Path, Audit],
+    blocks: Sequence[SiteBlock],
+    bills: Sequence[Reconciliation] = (),
+    *,
+    linked: bool = True,
+) -> dict[str, Any]:
+    """Return what audit.html shows of the audits of some directories, those that fail first.
+
+    `bills` are the invoices that were held against them; `linked`: the query page is beside it.
+    """
     shown = sorted(audits.items(), key=lambda pair: pair[1].ok)
     books = {
         (str(run.facts.prices["name"]), str(run.facts.prices["sha256"]))
@@ -64,16 +83,17 @@ def audit_context(audits: Mapping[Path, Audit], blocks: Sequence[SiteBlock]) -> 
         for _, run in block.pairs
     }
     return {
-        "audits": [_shown(folder, audit, blocks) for folder, audit in shown],
+        "audits": [_shown(folder, audit, blocks, linked=linked) for folder, audit in shown],
+        "bills": [_bill(one) for one in bills],
         "books": sorted(books),
-        "most": MOST,
-        "withheld": WITHHELD,
     }
 
 
-def _shown(folder: Path, audit: Audit, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
+def _shown(
+    folder: Path, audit: Audit, blocks: Sequence[SiteBlock], *, linked: bool
+) -> dict[str, Any]:
     table, system_runs = audit.table, system_runs_below(folder)
-    address = partial(_address, _Places(system_runs, blocks))
+    address = partial(_address, _Places(system_runs, blocks if linked else ()))
     verdicts = sorted(audit.verdicts, key=lambda one: ORDER.index(one.status))
     return {
         "name": folder.resolve().name,
@@ -134,7 +154,7 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
     found = dollar_figures(dollars)
     if dollars.paid.unpriced == dollars.calls:
         return []
-    steps: list[tuple[str, str, BarKind, Decimal]] = [
+    steps: Steps = [
         ("at list price, as if nothing had been cached", found["listed"] or "unknown", "whole",
          dollars.usd_list)
     ]  # fmt: skip
@@ -152,7 +172,33 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
     return _bars(steps)
 
 
-def _bars(steps: Sequence[tuple[str, str, BarKind, Decimal]]) -> list[WaterfallBar]:
+def _bill(found: Reconciliation) -> dict[str, Any]:
+    """Return an invoice beside the ledger: dollars of all buckets, and each bucket as a line."""
+    return {
+        "said": HEADING.format(found),
+        "cells": CELLS,
+        "ok": found.ok,
+        "bars": _bill_bars(found),
+        "rows": reconciliation_table(found),
+        "notes": reconciliation_notes(found),
+    }
+
+
+def _bill_bars(found: Reconciliation) -> list[WaterfallBar]:
+    """Return the way from the ledger's dollars to the invoice's; nothing where one lacks some."""
+    ours = usd_sum([row.ledger.usd for row in found.rows])
+    theirs = usd_sum([row.invoice.usd for row in found.rows])
+    if ours is None or theirs is None:
+        return []
+    kind: BarKind = "more" if theirs > ours else "less"
+    steps: Steps = [("in the ledger, in the invoice's buckets", plain(ours), "whole", ours)]
+    if ours != theirs:
+        where = "on the invoice alone" if theirs > ours else "in the ledger alone"
+        steps.append((where, plain(theirs - ours), kind, abs(theirs - ours)))
+    return _bars([*steps, ("on the invoice", plain(theirs), "whole", theirs)])
+
+
+def _bars(steps: Steps) -> list[WaterfallBar]:
     """Place each bar where the one before it ended."""
     at, placed = ZERO, list[tuple[str, str, BarKind, Decimal, Decimal]]()
     for label, figure, kind, value in steps:

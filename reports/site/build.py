@@ -8,14 +8,15 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from harness.audit import audit
+from harness.audit import Audit, audit
+from harness.audit.reconcile import Reconciliation
 from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
 from reports.against import RunDifference
 from reports.paper import paper_contents
-from reports.report import Report
+from reports.report import Report, report_of
 from reports.site import comparison
 from reports.site.against_page import against_context
 from reports.site.audit_page import audit_context
@@ -109,6 +110,18 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")
     return Site(out, _put(out, {**_assets(), **contents, **_training_files(runs)}))
+
+
+def write_audit_site(folder: Path, found: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
+    """Write the page of one audit, with the invoices that it was held against; say where it is."""
+    refuse_foreign_site(out)
+    try:
+        blocks = tuple(site_blocks(report_of([folder]).shown))
+    except UserError:  # there is no table of other people's logs, and none of runs not yet begun
+        blocks = ()
+    context = audit_context({folder: found}, blocks, bills, linked=False)
+    contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
+    return Site(out, _put(out, {**_assets(), **contents})).address
 
 
 def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:

@@ -152,9 +152,10 @@ def _read(files: RunFiles, size: int) -> RunQueries:
         return run_queries(files)
 
 
-def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
+def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     row = detail.row
-    wheres = {f"sample {row.question} epoch {row.epoch}", *(f"call {c.call}" for c in detail.calls)}
+    wheres = {f"sample {row.question} epoch {row.epoch}"}
+    wheres |= {name for one in detail.calls for name in (f"call {one.call}", f"event {one.event}")}
     checks = [
         {
             "invariant": verdict.invariant,
@@ -162,9 +163,9 @@ def _detail(one: RowTexts, detail: QueryDetail) -> dict[str, Any]:
             "status": verdict.status,
             "said": [fault.said for fault in verdict.faults if fault.where in wheres],
         }
-        for verdict in one.verdicts
+        for verdict in of.verdicts
     ]
-    return {"row": one.row, **as_json(detail, one.folder), "checks": checks}
+    return {"row": of.row, **as_json(detail, of.folder), "checks": checks}
 
 
 def _cut(value: Any, most: float) -> Any:

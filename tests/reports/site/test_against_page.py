@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from reports.against import difference_of_runs
+from reports.render import usd
 from reports.report import report_of
 from reports.site.against_page import against_context
 from reports.site.index import site_blocks
@@ -33,9 +34,13 @@ def test_won_and_lost_questions_lead_to_their_queries(tmp_path: Path) -> None:
     page = page_of(tmp_path / "now", tmp_path / "before")
     tables = tables_in(page)
     ((_, *rows),) = [found for name, found in tables.items() if name.startswith(SUMMARY)]
-    assert [row[:3] + row[5:8] for row in rows] == [
+    assert [row[:3] + row[5:] for row in rows] == [
         ["numbers single:sage", "4", "+25.0", "1", "0", "3"]
     ]
+    ((_, cost),) = [found for name, found in tables.items() if name.startswith("USD a query")]
+    found = difference_of_runs([tmp_path / "now"], tmp_path / "before").systems[0].cost
+    assert found
+    assert cost[1:4] == ["4", usd(found.against), usd(found.here)]
     changed = tables["numbers single:sage: grades in percent, means over epochs"]
     assert changed[1:] == [["q2", "0.0", "100.0", "won"]]
     assert 'href="query.html#/q/numbers/q2/1?sys=single%3Asage"' in page

@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import pytest
 
 from harness.audit import as_json, audit
 from harness.audit.run import COUNTS
+from harness.cli import main
 from harness.ledger.manifest import write_manifest
 from reports.report import report_of
 from reports.site.audit_page import MOST, audit_context
 from reports.site.index import SiteBlock, site_blocks
 from reports.site.pages import SiteFrame, render_page
-from tests.harness.audit.audited_run import Json, edit_journal, of_kind, sat
+from tests.harness.audit.audited_run import Json, edit_journal, of_kind, rows_below, sat
+from tests.harness.audit.invoice_exports import own_csv
 from tests.harness.audit.test_audit_runs import once
 from tests.harness.ledger.test_ledger import cached
 from tests.harness.runs import Exam, sit, steps
@@ -160,3 +164,29 @@ def test_a_run_without_a_price_says_that_no_dollars_are_known(tmp_path: Path) ->
     page = page_of(tmp_path)
     assert "calls have no price, so no dollars are known" in page
     assert not any(name.startswith("US dollars") for name in tables_in(page))
+
+
+def test_an_audits_page_ends_at_the_invoice_that_it_was_held_against(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sat(tmp_path / "run")
+    rows = rows_below(tmp_path / "run")
+    more = replace(rows[0], usd=(rows[0].usd or Decimal(0)) + 1)
+    bill, out = tmp_path / "usage.csv", tmp_path / "page"
+    bill.write_text(own_csv([more, *rows[1:]]))
+    words = ["audit", str(tmp_path / "run"), "--invoice", str(bill), "--site", str(out)]
+    assert main([*words, "--whole-account"]) == 1
+    assert capsys.readouterr().out.strip().endswith("page/audit.html")
+    page = (out / "audit.html").read_text()
+    _, *bars = tables_in(page)["US dollars by the ledger and by the invoice"]
+    ours = sum((row.usd or Decimal(0) for row in rows), Decimal(0))
+    assert [(label, Decimal(figure)) for label, figure, _ in bars] == [
+        ("in the ledger, in the invoice's buckets", ours),
+        ("+ on the invoice alone", Decimal(1)),
+        ("on the invoice", ours + 1),
+    ]
+    assert "They do not agree." in page
+    assert "I10 invoice" in re.findall(r"</b>: ([^<]*)", page)[0]
+    assert "query.html" not in page
+    assert main(["audit", str(tmp_path / "run"), "--site", str(tmp_path / "run")]) == 2
+    assert "was not written by podium; name another" in capsys.readouterr().err
