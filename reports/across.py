@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from statistics import fmean
-from textwrap import wrap
 
 from harness.ledger.totals import SystemRun
-from harness.text import aligned
 from reports.blocks import pinned_name, prompt_words
 from reports.build import Pair
 from reports.render import (
@@ -19,13 +17,16 @@ from reports.render import (
     Columns,
     count,
     figures_table,
+    fitted,
     interval,
+    left_out,
     percent,
     shortened,
     tabulate,
     usd,
     usd_sum,
     whole_mean,
+    wrapped,
 )
 from reports.row import TableRow, block_of
 from reports.stats import Bounds
@@ -160,13 +161,17 @@ COLUMNS: Columns[AcrossRow] = (
 )
 
 
-def across_text(rows: Sequence[AcrossRow], width: int) -> str:
+LEFT_OUT = ("tok in", "tok out", "USD", "questions", "95 % interval", "lacks")
+"""In this order columns give way where a terminal is too narrow; table.md has them all."""
+
+
+def across_text(rows: Sequence[AcrossRow]) -> str:
     """Return tables for a terminal; empty where there is nothing over several suites."""
     columns: Columns[AcrossRow] = (("system", lambda row: shortened(row.name, NAME)), *COLUMNS)
     tables: list[str] = []
     for title, of in across_tables(rows):
-        lines = (line[:width].rstrip() for line in aligned(tabulate(columns, of)))
-        tables.append("\n".join((*wrap(f"{TITLE}: {title}", width), *lines)))
+        lines, gone = fitted(tabulate(columns, of), LEFT_OUT)
+        tables.append("\n".join((*wrapped(f"{TITLE}: {title}"), *lines, *left_out(gone))))
     return "\n\n".join(tables)
 
 

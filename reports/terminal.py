@@ -59,7 +59,7 @@ def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
     below += [line for one in margins if one for line in render.wrapped(equivalence_words(one))]
     below += render.wrapped(STAR) if any(map(_is_limited, shown.rows)) else []
     parts += ["\n".join(below)] if below else []
-    return "\n\n".join(filter(None, (*parts, across_text(shown.across, render.width()))))
+    return "\n\n".join(filter(None, (*parts, across_text(shown.across))))
 
 
 def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
