@@ -215,7 +215,7 @@ TEMPLATE, MIXTURE, ORACLE = "template-router", "moa-lite", "oracle"
 
 
 @dataclass(frozen=True, slots=True)
-class DifferenceToSystem:
+class SeededDifference:
     """A trained system less another one, on the questions that both were graded on."""
 
     other: str
@@ -257,7 +257,7 @@ class TargetResult:
     mean: CrossedMean
     bootstrap: Bounds | None
     suites: Mapping[str, CrossedMean]
-    against: tuple[DifferenceToSystem, ...]
+    against: tuple[SeededDifference, ...]
     reach: tuple[OracleGap, ...]
     targets: tuple[Target, ...]
 
@@ -295,7 +295,7 @@ def _over_suites(
 
 def system_difference(
     suites: Sequence[str], who: ScoredSystem, other: ScoredSystem
-) -> DifferenceToSystem:
+) -> SeededDifference:
     """Return a trained system less another one, of which the members' mean counts."""
     deltas: dict[str, Floats] = {}
     for suite in suites:
@@ -303,7 +303,7 @@ def system_difference(
         both = [one for one in ours if one in theirs]
         deltas[suite] = np.stack([ours[one] - theirs[one].mean() for one in both], axis=1)
     questions = sum(one.shape[1] for one in deltas.values())
-    return DifferenceToSystem(other.name, other.kind, *_over_suites(deltas), questions)
+    return SeededDifference(other.name, other.kind, *_over_suites(deltas), questions)
 
 
 def _oracle_gaps(found: ScoredSystems, who: ScoredSystem) -> tuple[OracleGap, ...]:
@@ -339,7 +339,7 @@ def _oracle_gap(
     return OracleGap(name, best.name, low, high, (mine - low) / (high - low), between)
 
 
-def _superior(whom: str, kind: SystemKind, against: Sequence[DifferenceToSystem]) -> Target:
+def _superior(whom: str, kind: SystemKind, against: Sequence[SeededDifference]) -> Target:
     them = [one for one in against if one.kind == kind]
     name, wanted = f"superior to {whom}", "interval above 0"
     if not them:
@@ -351,7 +351,7 @@ def _superior(whom: str, kind: SystemKind, against: Sequence[DifferenceToSystem]
     return Target(name, wanted, found, not missed, short)
 
 
-def _not_inferior(one: DifferenceToSystem | None) -> Target:
+def _not_inferior(one: SeededDifference | None) -> Target:
     name, wanted = f"not inferior to {TEMPLATE}", f"interval above {points(-MARGIN)}"
     if one is None:
         return Target(name, wanted, "it is not in these logs", None)
@@ -392,7 +392,7 @@ def _undominated(who: ScoredSystem, others: Sequence[ScoredSystem]) -> Target:
     return Target(name, wanted, ", ".join(better) or "none", not better, ", ".join(better))
 
 
-def _least(one: DifferenceToSystem) -> float:
+def _least(one: SeededDifference) -> float:
     """Return the lower end; a difference without spread is its own."""
     return one.found.interval.low if one.found.interval else one.found.mean
 

@@ -113,7 +113,8 @@ def test_an_interval_holds_the_truth_about_as_often_as_it_says(shares: tuple[flo
     rng, hits = np.random.default_rng(11), 0
     for _ in range(2000):
         found = [float(rng.binomial(40, share)) / 40 for share in shares]
-        low, high = mean_interval([(one, *wilson(one, 40)) for one in found])
+        bounds = [(one, wilson(one, 40)) for one in found]
+        low, high = mean_interval([(one, of.low, of.high) for one, of in bounds])
         hits += low <= np.mean(shares) <= high
     assert 0.935 <= hits / 2000 <= 0.985
 

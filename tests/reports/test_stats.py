@@ -175,7 +175,8 @@ def test_drawn_sign_flips_come_near_the_t_test_and_are_never_0() -> None:
 
 def test_discordant_counts_and_correlation() -> None:
     ours, theirs = np.array([1.0, 1, 0, 0, 1]), np.array([1.0, 0, 0, 1, 0])
-    found = difference(*({str(at): [one] for at, one in enumerate(x)} for x in (ours, theirs)))
+    mine, other = ({str(at): [one] for at, one in enumerate(x)} for x in (ours, theirs))
+    found = difference(mine, other)
     assert found
     assert (found.n_better, found.n_worse) == (2, 1)
     assert found.correlation == pytest.approx(np.corrcoef(ours, theirs)[0, 1])
