@@ -13,13 +13,14 @@ from itertools import accumulate
 from typing import cast
 
 from harness.ledger.logs import CallEvent, Json, last_tries, shape_in, solver_seconds
+from harness.pool_config import REPLAYING
 from harness.prices import EMBEDDED
 from harness.records import CONDUCTOR, ORDER, WAVES
 from harness.workflow import workflow_of
 
 STEP = re.compile(r"step (\d+)\b")
 """Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
-REHEARSAL = "rehearsal"
+REHEARSAL, RECORDED = "rehearsal", "recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,10 @@ def _seconds(call: CallEvent, label: str) -> float | None:
         return call.stated_s
     if label == REHEARSAL and call.model.startswith(EMBEDDED):
         return 0.0  # a conductor on this machine's processor: `conductor_s` has it
-    older = call.model.startswith(f"{REHEARSAL}/")  # its worker did not say: it slept, or not
-    return None if older or call.cache == "read" else call.working_s
+    # A worker of an older rehearsal did not say, and slept or not; what is replayed comes at once.
+    if call.cache == "read" or call.model.startswith((f"{REHEARSAL}/", f"{REPLAYING}/")):
+        return None
+    return None if label == RECORDED else call.working_s
 
 
 Steps = Sequence[int | None]
