@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from reports.against import ChangedVerdict, CostChange, RunDifference, SystemDifference
-from reports.render import UNKNOWN, Columns, interval, percent, points, tabulate, usd
+from reports.against import ChangedVerdict, CostChange, RunChange, RunDifference, SystemDifference
+from reports.build import ARGUMENTS
+from reports.render import UNKNOWN, Columns, interval, percent, points, shortened, tabulate, usd
 from reports.site.index import SiteBlock
 from reports.site.pages import query_address
 
@@ -15,9 +16,7 @@ MOST = 200
 
 def against_context(found: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
     """Return what runs.html shows of one run that is held against another."""
-    changes = [
-        [one.name, one.here, one.against, _concerned(one.systems, found)] for one in found.changes
-    ]
+    changes = [[one.name, *_sides(one), _concerned(one.systems, found)] for one in found.changes]
     return {
         "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
         "here": found.here,
@@ -36,6 +35,11 @@ def against_context(found: RunDifference, blocks: Sequence[SiteBlock]) -> dict[s
             if one.changed
         ],
     }
+
+
+def _sides(found: RunChange) -> tuple[str, str]:
+    """Return what either run says, cut where it is long: a list of plans is for files."""
+    return shortened(found.here, ARGUMENTS), shortened(found.against, ARGUMENTS)
 
 
 def _concerned(systems: Sequence[str], found: RunDifference) -> str:

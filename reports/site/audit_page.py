@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,7 +92,7 @@ def _shown(
     folder: Path, audit: Audit, blocks: Sequence[SiteBlock], *, linked: bool
 ) -> dict[str, Any]:
     table, system_runs = audit.table, system_runs_below(folder)
-    address = partial(_address, _Places(system_runs, blocks if linked else ()))
+    faults = _ShownFaults(system_runs, blocks, linked=linked)
     verdicts = sorted(audit.verdicts, key=lambda one: ORDER.index(one.status))
     return {
         "name": folder.resolve().name,
@@ -107,7 +106,7 @@ def _shown(
         ],
         "kinds": [name.replace("_", " ") for name in NAMES],
         "tokens": list(token_lines(table)),
-        "verdicts": [_verdict(one, blocks, address) for one in verdicts],
+        "verdicts": [_verdict(one, faults) for one in verdicts],
         "roots": list(_roots(folder, system_runs)),
     }
 
@@ -120,7 +119,14 @@ def verdict_sentence(audit: Audit) -> str:
     }
     failed, *others = by_status.values()
     weak, held, absent = map(len, others)
-    rest = f"{held} hold, {weak} {'is' if weak == 1 else 'are'} weak, {absent} do not apply"
+    rest = ", ".join(
+        f"{number or 'none'} {one if number < 2 else several}"
+        for number, one, several in (
+            (held, "holds", "hold"),
+            (weak, "is weak", "are weak"),
+            (absent, "does not apply", "do not apply"),
+        )
+    )
     if not failed:
         return f"No invariant fails: {rest}."
     number = f"{len(failed)} of {pluralise(len(audit.verdicts), 'invariant')}"
@@ -231,20 +237,8 @@ def _counted(tokens: Sequence[int]) -> list[str]:
     return [f"{one:,}" for one in tokens]
 
 
-Address = partial[str]
-
-
-def _verdict(
-    verdict: InvariantVerdict, blocks: Sequence[SiteBlock], address: Address
-) -> dict[str, Any]:
-    """Return an invariant and its faults; where a suite is private, no text but of open suites."""
-    hidden = {run.facts.suite for block in blocks if not block.shown for _, run in block.pairs}
-    suites = {run.facts.suite for block in blocks for _, run in block.pairs} - hidden
-
-    def said(fault: AuditFault) -> str:
-        suite = fault.task.rpartition("/")[2].partition(" ")[0]
-        return WITHHELD if hidden and suite not in suites else fault.said
-
+def _verdict(verdict: InvariantVerdict, shown: "_ShownFaults") -> dict[str, Any]:
+    """Return an invariant with its faults."""
     return {
         "id": verdict.invariant,
         "title": verdict.title,
@@ -253,49 +247,61 @@ def _verdict(
         "checked": verdict.checked,
         # A log's oddity quotes what stands in the log.
         "reasons": [
-            (WITHHELD if hidden and why.startswith("log ") else why, f"{often:,}")
+            (WITHHELD if shown.private and why.startswith("log ") else why, f"{often:,}")
             for why, often in verdict.reasons
         ],
-        "faults": [(one.task, one.where, said(one), address(one)) for one in verdict.faults[:MOST]],
+        "faults": [
+            (one.task, one.where, shown.said(one), shown.address(one))
+            for one in verdict.faults[:MOST]
+        ],
         "more": len(verdict.faults[MOST:]),
     }
 
 
-class _Places:
-    """Where the query page shows what a fault is about; read only where there is a fault."""
+class _ShownFaults:
+    """What a page may say of faults, and where the query page shows what they are about."""
 
-    def __init__(self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock]) -> None:
+    def __init__(
+        self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock], *, linked: bool
+    ) -> None:
+        named = [(block, row, run) for block in blocks for row, run in block.pairs]
+        self.private = {run.facts.suite for block, _, run in named if not block.shown}
+        self.open = {run.facts.suite for *_, run in named} - self.private
         self.files = {system_run_name(one): one for one in system_runs}
         self.rows = {
             path.resolve(): (block, row)
-            for block in blocks
-            for row, run in block.pairs
+            for block, row, run in named
+            if linked
             for path in run.paths
         }
+        self.questions = {block.name: {*block.questions} for block in blocks}
         self.calls: dict[str, dict[str, tuple[str, int]]] = {}
 
-    def asked(self, fault: AuditFault) -> tuple[str, int] | None:
+    def said(self, fault: AuditFault) -> str:
+        """Return its text; where a suite is private, only those of suites that are not."""
+        files = self.files.get(fault.task)
+        known = files is not None and files.task.partition(" ")[0] in self.open
+        return WITHHELD if self.private and not known else fault.said
+
+    def address(self, fault: AuditFault) -> str:
+        """Return the address of the query that a fault is about; empty where it is about none."""
+        files = self.files.get(fault.task)
+        found = (self.rows.get(path.resolve()) for path in files.logs) if files else ()
+        block, row = next(filter(None, found), (None, None))
+        if files is None or block is None or row is None:
+            return ""
+        question, epoch = self._asked(fault, files)
+        known = question in self.questions[block.name]
+        return query_address(block.name, question, epoch, row.system) if known else ""
+
+    def _asked(self, fault: AuditFault, files: RunFiles) -> tuple[str, int]:
         """Return the question and epoch of the sample or call that a fault names."""
         if found := SAMPLE.fullmatch(fault.where):
             return found[1], int(found[2])
-        kind, _, call = fault.where.partition(" ")
-        if kind != "call":
-            return None
-        if fault.task not in self.calls:
-            rows = rows_of(self.files[fault.task])
-            self.calls[fault.task] = {row.call: (row.question, row.epoch) for row in rows}
-        return self.calls[fault.task].get(call)
-
-
-def _address(places: _Places, fault: AuditFault) -> str:
-    """Return the address of the query that a fault is about; empty where it is about none."""
-    files = places.files.get(fault.task)
-    found = (places.rows.get(path.resolve()) for path in files.logs) if files else ()
-    block, row = next(filter(None, found), (None, None))
-    asked = places.asked(fault) if block and row else None
-    if block is None or row is None or asked is None or asked not in block.places():
-        return ""
-    return query_address(block.name, *asked, row.system)
+        if fault.task not in self.calls:  # read only where there is a fault
+            asked = {f"call {row.call}": (row.question, row.epoch) for row in rows_of(files)}
+            self.calls[fault.task] = asked
+        return self.calls[fault.task].get(fault.where, ("", 0))
 
 
 def _roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[str, str]]:

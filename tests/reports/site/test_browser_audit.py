@@ -1,4 +1,4 @@
-"""The audit page in a real browser; it has no script."""
+"""The audit page and that of two runs in a real browser; they have no script."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from reports.site.pages import ASSETS
 from tests.harness.audit.audited_run import sat
 from tests.reports.site.conftest import Look, Open, serious_faults
+from tests.reports.site.test_against_page import page_of as runs_page_of
 from tests.reports.site.test_audit_page import page_of, tampered
 
 
@@ -19,6 +20,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "assets").mkdir()
     (home / "assets" / "podium.css").write_text((ASSETS / "podium.css").read_text())
     (home / "audit.html").write_text(page_of(home / "good", tampered(home / "bad")))
+    (home / "runs.html").write_text(runs_page_of(home / "good", home / "bad"))
     return home / "audit.html"
 
 
@@ -47,3 +49,10 @@ def test_a_row_at_fault_leads_to_its_query(audited: Path, site_page: Open) -> No
     links = page.locator("#I4-1 a")
     assert links.count() > 0
     assert (links.first.get_attribute("href") or "").startswith("query.html#/q/numbers/q")
+
+
+def test_two_runs_can_be_read_in_a_narrow_window(audited: Path, site_page: Open) -> None:
+    page = site_page(audited.with_name("runs.html"), Look(width=320, ready=False))
+    assert page.locator("table").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious_faults(page) == []

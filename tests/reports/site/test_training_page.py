@@ -15,6 +15,7 @@ from reports.site.training_page import training_context
 from reports.stats import t_interval, wilson
 from reports.training_runs import OVER, asked_shares, panels_of, training_runs
 from tests.harness.audit.tampered_run import add_call
+from tests.harness.runs import sit
 from tests.reports.site.page_tables import Table, tables_in
 from tests.reports.site.trained import STEPS, line, trained, written
 
@@ -185,3 +186,17 @@ def test_foreign_files_are_never_overwritten(
         assert "was not written by podium" in capsys.readouterr().err
     assert (tmp_path / "mine.png").read_text() == "mine"
     assert [path.name for path in (tmp_path / "page").iterdir()] == ["notes.txt"]
+
+
+def test_a_training_stands_beside_a_comparison_on_pages_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = trained(tmp_path / "run")
+    sit(tmp_path / "logs", "single:sage")
+    words = ["report", str(tmp_path / "logs"), str(run), "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "A training stands beside a comparison on pages only" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main([*words, "--site", str(tmp_path / "site")]) == 0
+    assert "most right" in (tmp_path / "site" / "training.html").read_text()
+    assert 'href="training.html"' in (tmp_path / "site" / "audit.html").read_text()
