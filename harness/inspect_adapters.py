@@ -19,6 +19,7 @@ from inspect_ai.model._providers.none import (  # pyright: ignore[reportMissingT
 )
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
+from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from harness.context import PublicTests, current, extend_context
 from harness.errors import UserError
@@ -205,9 +206,16 @@ def as_task(
         sandbox=sandbox,
         version=suite.version,
         headline_metric=PODIUM,
+        viewer=VIEW,
         metadata={PODIUM: facts},
         **_names(facts),
     )
+
+
+FIRST = ("sampleStatus", "sampleId", "input", "target", "answer", "cost")
+COLUMNS = [TaskSamplesColumn(id=one) for one in FIRST]
+VIEW = ViewerConfig(task_samples_view=TaskSamplesView(name=PODIUM, columns=COLUMNS))
+"""Inspect's viewer hides the column of dollars unless it is asked for; others follow these."""
 
 
 def _names(facts: Mapping[str, Any]) -> dict[str, Any]:

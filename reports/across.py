@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from statistics import fmean
-from textwrap import wrap
 
 from harness.ledger.totals import SystemRun
-from harness.text import aligned
 from reports.blocks import pinned_name, prompt_words
 from reports.build import Pair
 from reports.render import (
@@ -19,13 +17,15 @@ from reports.render import (
     Columns,
     count,
     figures_table,
+    fitted,
     interval,
+    left_out,
     percent,
-    shortened,
     tabulate,
     usd,
     usd_sum,
     whole_mean,
+    wrapped,
 )
 from reports.row import TableRow, block_of
 from reports.stats import Bounds
@@ -33,9 +33,9 @@ from reports.stats import Bounds
 TITLE = "Over all suites"
 SAID = (
     "Mean of the suites' accuracies, each of equal weight; in the 95 % interval the distances to "
-    "the ends of the suites' own intervals are added in squares (Zou and Donner 2008). USD/query "
-    "and tokens are means over suites, too; USD is the list price of all graded queries. Who lacks "
-    "a suite has no mean. `*` looks at targets or was chosen in hindsight."
+    "the ends of the suites' own intervals are added in squares (Zou and Donner 2008). *USD/query* "
+    "and tokens are means over suites, too; *USD in all* is the list price of all graded queries. "
+    "Who lacks a suite has no mean. `*` looks at targets or was chosen in hindsight."
 )
 
 
@@ -147,26 +147,27 @@ def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
     return Bounds(mean - below, mean + above)
 
 
-NAME = 30
+LEFT_OUT = ("tok in", "tok out", "questions", "USD in all")
+"""In this order columns give way where a terminal is too narrow."""
 COLUMNS: Columns[AcrossRow] = (
     ("mean %", lambda row: percent(row.accuracy)),
     ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
     ("questions", lambda row: count(row.n_questions)),
     ("USD/query", lambda row: usd(row.usd_per_query)),
-    ("USD", lambda row: usd(row.usd_total)),
+    ("USD in all", lambda row: usd(row.usd_total)),
     ("tok in", lambda row: count(row.tokens_in)),
     ("tok out", lambda row: count(row.tokens_out)),
     ("lacks", lambda row: ", ".join(row.missing) or UNKNOWN),
 )
 
 
-def across_text(rows: Sequence[AcrossRow], width: int) -> str:
+def across_text(rows: Sequence[AcrossRow]) -> str:
     """Return tables for a terminal; empty where there is nothing over several suites."""
-    columns: Columns[AcrossRow] = (("system", lambda row: shortened(row.name, NAME)), *COLUMNS)
+    columns: Columns[AcrossRow] = (("system", lambda row: row.name), *COLUMNS)
     tables: list[str] = []
     for title, of in across_tables(rows):
-        lines = (line[:width].rstrip() for line in aligned(tabulate(columns, of)))
-        tables.append("\n".join((*wrap(f"{TITLE}: {title}", width), *lines)))
+        lines, gone = fitted(tabulate(columns, of), LEFT_OUT)
+        tables.append("\n".join((*wrapped(f"{TITLE}: {title}"), *lines, *left_out(gone))))
     return "\n\n".join(tables)
 
 

@@ -12,9 +12,12 @@ SHARES = frozenset(
     {
         "accuracy", "ci_low", "ci_high", "se", "se_clustered", "min_detectable", "pass_at_5",
         "pass_at_10", "maj_accuracy", "official_accuracy", "share_infinite", "pareto_probability",
+        "regret_accuracy", "equivalence_margin",
     }
 )  # fmt: skip
-POINTS = frozenset({name for name in COLUMNS if name.startswith("paired_")})
+POINTS = frozenset(
+    {name for name in COLUMNS if name.startswith(("paired_", "equivalence_"))} - SHARES
+)
 LIST = ("list",)
 """What `--columns` is when it asks which there are."""
 

@@ -101,8 +101,11 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
         return None
     if "checkpoint" in facts.args:
         return _training(facts.args, str(facts.prices["sha256"]))
-    tried = _tried(system_run, selections)
+    noted = [match[1].split(", ") for note in facts.notes if (match := TAUGHT.search(note))]
+    tried = _tried(system_run, selections, noted[0] if noted else [facts.suite])
     alone = [one for one in tried if one.facts.system.startswith(SINGLE)]
+    if "learned" in facts.args and not noted:
+        return _Learnt(None, "learnt before this run: no log here tells its dollars")
     if "learned" in facts.args:
         own = [one for one in tried if one.facts.system == facts.system]
         return _summed(own or alone, "worker calls on train questions")
@@ -124,19 +127,19 @@ def _summed(tried: Sequence[SystemRun], what: str) -> _Learnt:
     return _Learnt(calls.listed, said + unpriced)
 
 
-def _tried(system_run: SystemRun, selections: Sequence[SystemRun]) -> list[SystemRun]:
-    """Return what taught a system: runs below its own log directory, on the suites that teach it.
+def _tried(
+    system_run: SystemRun, selections: Sequence[SystemRun], suites: Sequence[str]
+) -> list[SystemRun]:
+    """Return what taught a system: runs on some suites, below its own log directory.
 
     `selection/` holds single workers on train questions, `tuning/SUITE/SYSTEM/ROUND/` its tries.
     """
-    home, facts = system_run.paths[0].parent, system_run.facts
-    noted = [match[1].split(", ") for note in facts.notes if (match := TAUGHT.search(note))]
-    suites = noted[0] if noted else [facts.suite]
+    home = system_run.paths[0].parent
     found: list[SystemRun] = []
     for one in selections:
         path = one.paths[0]
         below = path.relative_to(home).parts if path.is_relative_to(home) else ("", "")
-        taught = below[0] == "selection" or below[:2] == ("tuning", facts.suite)
+        taught = below[0] == "selection" or below[:2] == ("tuning", system_run.facts.suite)
         if taught and one.facts.suite in suites:
             found.append(one)
     return found

@@ -14,7 +14,7 @@ import numpy as np
 
 from harness.errors import UserError
 from harness.learning import RouteComparison, RoutedSystem, RouteKind
-from harness.text import aligned, pluralise
+from harness.text import pluralise
 from reports import render
 from reports.costs import aiq
 from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
@@ -160,8 +160,9 @@ MARK = "<!-- podium route -->"
 COLUMNS = tuple(field.name for field in fields(RouteRow))
 MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
 NUMBER = render.rounded(9)
-WIDTH = 120
 NAME = 44
+LEFT_OUT = ("moved %", "Holm p", "95 % interval", "gap %")
+"""In this order columns give way where a terminal is too narrow; route.md has them all."""
 FIGURES: Columns[RouteRow] = (
     ("acc %", lambda row: percent(row.accuracy)),
     ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
@@ -203,10 +204,10 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
 
 
 def route_text(routing: RouteComparison) -> str:
-    """Return the tables for a terminal, no line longer than 120 characters."""
+    """Return the tables for a terminal, no wider than it is."""
     rows = route_rows(routing)
-    padded = map(aligned, _tables(rows, NAME))
-    tables = [[line[:WIDTH].rstrip() for line in lines] for lines in padded]
+    fitted = (render.fitted(table, LEFT_OUT) for table in _tables(rows, NAME))
+    tables = [[*lines, *render.left_out(gone)] for lines, gone in fitted]
     above = _wrapped([_about(routing), *headline(routing, rows)])
     below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])
     return "\n\n".join("\n".join(part) for part in (above, *tables, below))
@@ -229,7 +230,8 @@ def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[S
 
 
 def _wrapped(sentences: Sequence[str]) -> list[str]:
-    return [line for one in sentences for line in wrap(one, WIDTH, subsequent_indent="  ")]
+    room = min(render.width(), render.WIDTH)
+    return [line for one in sentences for line in wrap(one, room, subsequent_indent="  ")]
 
 
 def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:

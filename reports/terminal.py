@@ -59,7 +59,7 @@ def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
     below += [line for one in margins if one for line in render.wrapped(equivalence_words(one))]
     below += render.wrapped(STAR) if any(map(_is_limited, shown.rows)) else []
     parts += ["\n".join(below)] if below else []
-    return "\n\n".join(filter(None, (*parts, across_text(shown.across, render.width()))))
+    return "\n\n".join(filter(None, (*parts, across_text(shown.across))))
 
 
 def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
@@ -71,12 +71,13 @@ def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRo
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
         lines, gone = render.fitted(render.tabulate(FIGURES, block), LEFT_OUT)
+    lines += render.left_out(gone)
     lines += [*_each(block, ("no ans",) if chosen else gone), *_once(block)]
     for grouping, parts in shown.blocks(block):
         lines += _parts(grouping, parts)
     above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
     heads = [line for one in above for line in render.wrapped(one)]
-    return "\n".join((*heads, *lines, *render.left_out(gone)))
+    return "\n".join((*heads, *lines))
 
 
 def derived_text(shown: Comparison) -> str:

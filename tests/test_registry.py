@@ -19,7 +19,10 @@ pytestmark = pytest.mark.slow
 
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 
-PROVIDERS = ("conductor/embedded", "harness/fugu", "harness/recorded", "harness/rehearsal")
+PROVIDERS = (
+    *("conductor/embedded", "harness/fugu", "harness/podium", "harness/recorded"),
+    "harness/rehearsal",
+)
 
 FOUND = """
 import json, sys

@@ -6,19 +6,21 @@ belong to the day and the machine, not to the system, and stand apart.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import cast
 
 from harness.ledger.logs import CallEvent, Json, last_tries, shape_in, solver_seconds
+from harness.pool_config import REPLAYING
 from harness.prices import EMBEDDED
 from harness.records import CONDUCTOR, ORDER, WAVES
 from harness.workflow import workflow_of
 
 STEP = re.compile(r"step (\d+)\b")
 """Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
-REHEARSAL = "rehearsal"
+REHEARSAL, RECORDED = "rehearsal", "recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,12 @@ def answer_times(sample: Json, calls: Iterable[CallEvent], label: str) -> Answer
     if wall is None:
         return AnswerTimes(None, None)
     solving = [call for call in last_tries(calls) if call.phase == "solve"]
-    shape = shape_in(sample)
-    order = shape.get(ORDER) or shape.get("plan"), shape.get(WAVES)
-    path = longest_chain([(_step_of(one), _seconds(one, label)) for one in solving], *order)
-    timed = longest_chain([(_step_of(one), one.working_s) for one in solving], *order)
+    steps, shape = [_step_of(call) for call in solving], shape_in(sample)
+    awaited = steps_awaited(steps, shape.get(ORDER) or shape.get("plan"), shape.get(WAVES))
+    counted = [_seconds(call, label) for call in solving]
+    measured = [call.working_s for call in solving]
+    path = longest_chain(steps, counted, awaited)
+    timed = path if counted == measured else longest_chain(steps, measured, awaited)
     return AnswerTimes(path, None if timed is None else max(wall - timed, 0.0))
 
 
@@ -55,49 +59,63 @@ def _seconds(call: CallEvent, label: str) -> float | None:
         return call.stated_s
     if label == REHEARSAL and call.model.startswith(EMBEDDED):
         return 0.0  # a conductor on this machine's processor: `conductor_s` has it
-    older = call.model.startswith(f"{REHEARSAL}/")  # its worker did not say: it slept, or not
-    return None if older or call.cache == "read" else call.working_s
+    # A worker of an older rehearsal did not say, and slept or not; what is replayed comes at once.
+    if call.cache == "read" or call.model.startswith((f"{REHEARSAL}/", f"{REPLAYING}/")):
+        return None
+    return None if label == RECORDED else call.working_s
 
 
-Timed = tuple[int | None, float | None]
-"""The step that a call was made for, None outside of steps; and its seconds."""
+Steps = Sequence[int | None]
+"""The step that each call was made for, calls in the order of their beginning."""
+Awaited = Sequence[Collection[int]]
+"""The steps that each step waited for, all counted from 1."""
 
 
-def longest_chain(calls: Sequence[Timed], plan: str | None, waves: object = None) -> float | None:
-    """Return the seconds of the longest chain of calls, which come in the order of their beginning.
+def longest_chain(
+    steps: Steps, seconds: Sequence[float | None], awaited: Awaited | None
+) -> float | None:
+    """Return the seconds of the longest chain of calls that waited for each other.
 
-    A step waits for those it reads, and for all earlier `waves`. A call outside of steps, as the
-    conductor's, waits for all before it, and all after it wait for it. None when a latency is
-    unknown, or where there is no plan to say what several steps waited for.
+    A call outside of steps, as the conductor's, waits for all before it, and all after it wait for
+    it. None when a latency is unknown, or what steps waited for.
     """
-    known = [(step, seconds) for step, seconds in calls if seconds is not None]
-    several = len({step for step, _ in known if step is not None}) > 1
-    reads = _reads(plan, waves) if several else []
-    if len(known) < len(calls) or not known or reads is None:
+    if awaited is None or not steps:
         return None
     now, ends = 0.0, dict[int, float]()
-    for step, seconds in known:
+    for step, took in zip(steps, seconds, strict=True):
+        if took is None:
+            return None
         if step is None:
-            now = max((now, *ends.values())) + seconds
+            now = max((now, *ends.values())) + took
             continue
-        awaited = reads[step - 1] if 0 < step <= len(reads) else ends
-        begin = max((ends[one] for one in awaited if one in ends), default=0.0)
-        ends[step] = max(now, begin, ends.get(step, 0.0)) + seconds
+        before = awaited[step - 1] if 0 < step <= len(awaited) else ends
+        ends[step] = max(now, ends.get(step, 0.0), *[ends.get(one, 0.0) for one in before]) + took
     return max((now, *ends.values()))
 
 
-def _reads(plan: str | None, waves: object) -> list[set[int]] | None:
-    """Return the steps that each step waited for, all from 1; None without a plan."""
-    workflow = workflow_of(plan)
-    if workflow is None:
+def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
+    """Return what each step waited for: those it reads and all earlier `waves`.
+
+    None where several steps were asked and there is no plan to say it.
+    """
+    if len({step for step in steps if step is not None}) < 2:
+        return []
+    known = _reads(plan)
+    if known is None:
         return None
-    count = len(workflow.steps)
-    reads = [{one + 1 for one in workflow.reads(at)} for at in range(count)]
+    reads = list(known)
     sizes = cast(list[object], waves) if isinstance(waves, list) else []
     whole = [size for size in sizes if isinstance(size, int) and size > 0]
     begins = list(accumulate(whole, initial=0))
-    if begins[-1] == count:
+    if begins[-1] == len(reads):
         for begin, size in zip(begins, whole, strict=False):
-            for at in range(begin, begin + size):
-                reads[at] |= set(range(1, begin + 1))
+            reads[begin : begin + size] = [range(1, begin + 1)] * size
     return reads
+
+
+@lru_cache(maxsize=1024)  # many a system has one plan for all questions
+def _reads(plan: str | None) -> Awaited | None:
+    workflow = workflow_of(plan)
+    if workflow is None:
+        return None
+    return [tuple(one + 1 for one in workflow.reads(at)) for at in range(len(workflow.steps))]

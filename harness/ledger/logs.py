@@ -255,6 +255,8 @@ def last_tries(events: Iterable[CallEvent]) -> list[CallEvent]:
     # Inspect writes an event for every try, all in the span of the call. What a call is without its
     # journal: `last_attempts` of what is joined.
     known = list(events)
+    if not any(one.error for one in known):
+        return known
     last: dict[tuple[str | None, str, str], CallEvent] = {}
     for one in known:
         if not one.error or (one.span, one.role, one.model) not in last:

@@ -196,8 +196,8 @@ def _eval_set(
 ) -> Sequence[EvalLog]:
     display = job.request.display
     getLogger("inspect_ai._eval.evalset").addFilter(_matters)  # adding it again changes nothing
-    console, ours = get_console(), display == "line"
-    quiet, console.quiet = console.quiet, console.quiet or ours  # how it ended is said by us
+    console, still = get_console(), display in ("line", "none")
+    quiet, console.quiet = console.quiet, still  # how it ended is said by us
     try:
         # Inspect leaves a set's roles and settings behind in its caller's context.
         _, logs = copy_context().run(
@@ -207,7 +207,7 @@ def _eval_set(
             model=None,
             model_roles=models,
             limit=limit,
-            display="none" if ours else cast(Any, display),
+            display="none" if still else cast(Any, display),
             retry_attempts=0,
             continue_on_fail=True,
             retry_cleanup=False,

@@ -290,6 +290,13 @@ def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
 
 def _command(report: Report, dirs: Sequence[Path]) -> str:
     wanted = report.wanted
-    options = {"--vs": wanted.vs, "--epochs": wanted.epochs, "--maj": wanted.maj}
+    margin = wanted.equivalence
+    options = {
+        "--vs": wanted.vs,
+        "--epochs": wanted.epochs,
+        "--maj": wanted.maj,
+        "--equivalence": None if margin is None else f"{100 * margin:g}",
+        "--columns": ",".join(wanted.columns),
+    }
     given = [part for name, value in options.items() if value for part in (name, str(value))]
     return join(["podium", "report", *map(_named, dirs), *given, "--site", "site"])

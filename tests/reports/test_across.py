@@ -60,7 +60,7 @@ def test_who_lacks_a_suite_is_shown_without_a_mean() -> None:
         None,
     )
     assert (part.usd_per_query, part.usd_total) == (None, Decimal("0.006"))
-    line = across_text([whole, part], 120).splitlines()[-1]
+    line = across_text([whole, part]).splitlines()[-1]
     assert line.split() == ["moa-lite", "-", "-", "6", "-", "0.00600", "-", "-", "b"]
     assert "`moa-lite` | - | - |" in across_markdown([whole, part])
 

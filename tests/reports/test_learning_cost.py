@@ -70,7 +70,8 @@ def test_a_router_breaks_even_where_its_tries_are_saved(
     usd: str | None, tries: str, queries: int | None, said: str
 ) -> None:
     args = {"learned": "learned/numbers/template-router.npz"}
-    router = made_run("template-router", RIGHT, usd=usd, args=args)
+    notes = ["trained by 1 worker calls on train questions of numbers"]
+    router = made_run("template-router", RIGHT, usd=usd, args=args, notes=notes)
     about: dict[str, Any] = {"purpose": "selection", "split": "train"}
     home = "logs/tuning/numbers/template-router/1"
     rounds = made_run("template-router", graded(1.0), usd=tries, home=home, **about)
@@ -89,6 +90,12 @@ def test_a_router_of_single_workers_learns_from_the_suites_that_it_names() -> No
     assert found["router-knn"].usd == Decimal(2)
     assert found["router-knn"].what.endswith("of sums, words (4 calls)")
     assert found["best-single"].usd == Decimal(1)
+
+
+def test_what_was_learnt_before_the_run_is_unknown() -> None:
+    router = made_run("router-knn", RIGHT, usd="0.001", args={"learned": "/elsewhere/knn.npz"})
+    found = costs(best(), router, *SELECTION)["router-knn"]
+    assert (found.usd, found.versus) == (None, "unknown")
 
 
 def test_tries_of_another_run_are_nobody_elses() -> None:

@@ -94,7 +94,7 @@ def test_every_term_of_a_statistic_is_explained_once_and_figures_stand_to_the_ri
     found = report(tmp_path, pair)
     text = found.files[0].read_text()
     terms = files("reports").joinpath("terms.md").read_text().splitlines()
-    assert len(terms) == 16
+    assert len(terms) == 19
     assert {text.count(term) for term in terms} == {1}
     lines = text.splitlines()
     heads = next(at for at, line in enumerate(lines) if line.startswith("| system | SE |"))

@@ -167,11 +167,11 @@
   // 0.001 and not "1m", which a scale of this kind would print.
   const plain = (value) => value.toLocaleString("en", { maximumSignificantDigits: 6, useGrouping: value >= 1 });
 
-  function scaleOf(values) {
+  function scaleOf(values, width) {
     const [low, high] = d3.extent(values);
     if (high <= DECADE * low) {
       const room = (high - low || high) / 8;
-      return { type: "linear", domain: [Math.max(0, low - room), high + 2 * room], ticks: 6 };
+      return { type: "linear", domain: [Math.max(0, low - room), high + 2 * room], ticks: Math.round(width / 150) };
     }
     const domain = [low / 1.5, high * 2];
     return { type: "log", domain, ticks: logTicks(domain) };
@@ -204,8 +204,8 @@
     return Plot.plot({
       width, height: HEIGHT, marginTop: 24, marginLeft: 44, marginRight: 24, marginBottom: 44, className: "drawn",
       x: {
-        ...scaleOf(points.map((one) => one[x])), tickFormat: plain, labelAnchor: "center", labelArrow: "none",
-        label: x === "usd" ? "US dollars a query, at list price" : "output tokens a query (no worker here has a price)",
+        ...scaleOf(points.map((one) => one[x]), width), tickFormat: plain, labelAnchor: "center", labelArrow: "none",
+        label: x === "usd" ? "US dollars a query, at list price" : "output tokens a query",
       },
       y: { domain: [0, 100], ticks: 5, grid: true, label: "accuracy %", labelArrow: "none" },
       symbol: { legend: false, domain: ["circle", "diamond"], range: ["circle", "diamond"] },
@@ -295,16 +295,17 @@
     addNames(svg, points, names, [(one) => across.apply(one[x]), (one) => up.apply(one.accuracy)]);
     svg.setAttribute("role", "group");
     svg.setAttribute("aria-label", `Accuracy against ${x === "usd" ? "dollars" : "tokens"}; the table above has the figures`);
-    figure.append(svg, podium.el("figcaption", {}, captionOf(points, all.length - points.length)));
+    figure.append(svg, podium.el("figcaption", {}, captionOf(points, x, all.length - points.length)));
     addTips(figure, svg, points);
   }
 
-  function captionOf(points, left) {
+  function captionOf(points, x, left) {
     const limited = points.some((one) => one.limited);
     return [
       "Lines are 95 % intervals; the steps join the systems that none beats in both; ◆ and the dotted line are the reference.",
       limited && "Hollow: it looks at targets, or was chosen in hindsight.",
-      left && `Not drawn, for want of a price: ${left}.`,
+      x === "tokens" && "Tokens stand for dollars: no worker here has a price.",
+      left && `Not drawn, because ${x === "usd" ? "calls have no price" : "tokens are unknown"}: ${left}.`,
     ].filter(Boolean).join(" ");
   }
 

@@ -172,7 +172,10 @@
     by("reasons").querySelector("ul").replaceChildren(...reasons.slice(0, 50).map((one) => {
       const mode = one.state === 5 ? "no-answer" : "errors";
       const pressed = page.view.reason === one.reason;
-      const click = () => change(pressed ? { mode: "all", reason: "" } : { mode, reason: one.reason });
+      const click = ({ currentTarget: { textContent } }) => {
+        change(pressed ? { mode: "all", reason: "" } : { mode, reason: one.reason });
+        focusAgain(by("reasons"), textContent);
+      };
       return podium.el("li", {}, podium.el(
         "button", { type: "button", "aria-pressed": String(pressed), click },
         `${grouped(one.n)} × `, podium.el("bdi", {}, one.reason),
@@ -202,13 +205,14 @@
       const held = (head) => (head === "won" || head === "lost") && (reference === null || place === reference);
       return podium.el(
         "tr", { "data-row": row.row },
-        podium.el("th", { scope: "row" }, podium.el("label", {}, box, ` ${row.name}${run}`)),
+        podium.el("th", { scope: "row" }, podium.el("label", {}, box, " ", podium.el("bdi", {}, `${row.name}${run}`))),
         ...FIGURES.map(([head, figure]) => podium.el(
           "td", { class: "num" }, own && !held(head) ? grouped(figure(own)) : "-",
         )),
+        podium.el("td", {}, alone(place)),
       );
     });
-    const heads = ["system", ...FIGURES.map(([head]) => head)];
+    const heads = ["system", ...FIGURES.map(([head]) => head), "alone"];
     by("systems").replaceChildren(
       podium.el("thead", {}, podium.el("tr", {}, ...heads.map((head) => podium.el("th", { scope: "col" }, head)))),
       podium.el("tbody", {}, ...lines),
@@ -219,12 +223,30 @@
     });
   }
 
+  // A button that leaves one system, and beside it the reference.
+  function alone(place) {
+    const { block, reference } = page.shown;
+    const names = block.rows.filter((_, at) => at === place || at === reference).map((one) => one.name);
+    return podium.el("button", {
+      type: "button", "aria-label": `Show ${names.join(" and ")} alone`, click: () => {
+        change({ sys: names });
+        by("systems").querySelector(`tr[data-row="${block.rows[place].row}"] button`)?.focus();
+      },
+    }, "alone");
+  }
+
   function toggle(place, checked) {
     const { block, places } = page.shown;
     const chosen = block.rows.filter((_, at) => (at === place ? checked : places.includes(at)));
     const all = chosen.length === block.rows.length || !chosen.length;
     change({ sys: all ? [] : chosen.map((one) => one.name) });
     by("systems").querySelector(`tr[data-row="${block.rows[place].row}"] input`)?.focus();
+  }
+
+  // Who pressed a button goes on from there, though the page made it anew; else from its neighbour.
+  function focusAgain(place, text) {
+    const buttons = [...place.querySelectorAll("button:not([disabled])")];
+    (buttons.find((one) => one.textContent === text) ?? buttons[0])?.focus();
   }
 
   // Back and on, where not all fits.
@@ -234,7 +256,9 @@
       return;
     }
     const last = Math.min(first + step, count);
-    const button = (text, to, off) => podium.el("button", { type: "button", disabled: off, click: () => turn(to) }, text);
+    const button = (text, to, off) => podium.el("button", {
+      type: "button", disabled: off, click: () => { turn(to); focusAgain(place, text); },
+    }, text);
     place.replaceChildren(
       button(`Earlier ${what}`, Math.max(0, first - step), first === 0),
       ` ${grouped(first + 1)} to ${grouped(last)} of ${grouped(count)} ${what} `,
@@ -274,10 +298,9 @@
     by("grid").setAttribute("aria-rowcount", String(questions.length + 1));
     by("grid").setAttribute("aria-colcount", String(places.length + 1));
     gridCell()?.setAttribute("tabindex", "0");
-    const bars = [podium.el("span"), podium.el("span")];
-    by("pager").replaceChildren(...bars);
-    pager(bars[0], "questions", (page.view.page - 1) * ROWS, ROWS, questions.length, (first) => turn(first / ROWS + 1));
-    pager(bars[1], "systems", page.first, ACROSS, places.length, (first) => turnAcross(first, 0));
+    const first = (page.view.page - 1) * ROWS;
+    pager(by("more-questions"), "questions", first, ROWS, questions.length, (to) => turn(to / ROWS + 1));
+    pager(by("more-columns"), "systems", page.first, ACROSS, places.length, (to) => turnAcross(to, 0));
   }
 
   function stateClass(question, place) {
@@ -421,5 +444,9 @@
     podium.ready();
   }
 
-  main();
+  main().catch((error) => {
+    by("missing").hidden = false;
+    by("missing").textContent = `The matrix cannot be drawn: ${error.message}. Take the whole folder of pages along.`;
+    podium.ready();
+  });
 })();

@@ -1,6 +1,7 @@
 """How long an answer takes: its longest chain of calls, as long on a busy machine as on any."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.cli.catalogue import controls, whole_catalogue
-from harness.ledger.critical_path import longest_chain
+from harness.ledger.critical_path import longest_chain, steps_awaited
 from harness.ledger.export import ask
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemTotals, system_totals
@@ -19,42 +20,50 @@ from harness.run.run import run
 SYSTEMS = ("single:sage", "debate", "conductor-prompted", "conductor-untrained")
 
 
+def chain(
+    calls: Sequence[tuple[int | None, float | None]], plan: str | None, waves: object = None
+) -> float | None:
+    """Return the longest chain of calls: their steps and seconds."""
+    steps = [step for step, _ in calls]
+    return longest_chain(steps, [took for _, took in calls], steps_awaited(steps, plan, waves))
+
+
 def plan(*reads: Any) -> str:
     return json.dumps([{"worker": "sage", "reads": one} for one in reads])
 
 
 def test_the_critical_path_is_the_longest_chain_of_reads() -> None:
     calls = [(1, 3.0), (2, 1.0), (3, 2.0)]
-    assert longest_chain(calls, plan([], [], [])) == 3.0
-    assert longest_chain(calls, plan([], [], [1])) == 3.0
-    assert longest_chain(calls, plan([], [], "all")) == 5.0
+    assert chain(calls, plan([], [], [])) == 3.0
+    assert chain(calls, plan([], [], [1])) == 3.0
+    assert chain(calls, plan([], [], "all")) == 5.0
 
 
 def test_planning_comes_before_every_step() -> None:
-    assert longest_chain([(None, 4.0), (1, 3.0), (2, 1.0)], plan([], [])) == 7.0
+    assert chain([(None, 4.0), (1, 3.0), (2, 1.0)], plan([], [])) == 7.0
 
 
 def test_a_later_round_waits_for_all_of_the_one_before() -> None:
     calls = [(None, 1.0), (1, 3.0), (2, 1.0), (None, 1.0), (3, 2.0)]
-    assert longest_chain(calls, plan([], [], [1])) == 7.0
+    assert chain(calls, plan([], [], [1])) == 7.0
 
 
 def test_what_is_asked_only_after_a_reply_comes_on_top_though_it_reads_nothing() -> None:
     calls = [(1, 3.0), (2, 1.0), (3, 2.0)]
-    assert longest_chain(calls, plan([], [], []), [1, 1, 1]) == 6.0
-    assert longest_chain(calls, plan([], [], []), [1, 2]) == 5.0
+    assert chain(calls, plan([], [], []), [1, 1, 1]) == 6.0
+    assert chain(calls, plan([], [], []), [1, 2]) == 5.0
 
 
 @pytest.mark.parametrize("waves", [[1], [4, -1], ["3"], 3, [1, 1, 1, 1]])
 def test_waves_that_are_not_those_of_the_plan_say_nothing(waves: object) -> None:
-    assert longest_chain([(1, 3.0), (2, 1.0), (3, 2.0)], plan([], [], []), waves) == 3.0
+    assert chain([(1, 3.0), (2, 1.0), (3, 2.0)], plan([], [], []), waves) == 3.0
 
 
 def test_without_a_plan_or_a_latency_the_critical_path_is_unknown() -> None:
-    assert longest_chain([(1, 1.0), (2, 1.0)], "malformed: no list") is None
-    assert longest_chain([(1, None)], plan([])) is None
-    assert longest_chain([], plan([])) is None
-    assert longest_chain([(1, 2.0)], None) == 2.0
+    assert chain([(1, 1.0), (2, 1.0)], "malformed: no list") is None
+    assert chain([(1, None)], plan([])) is None
+    assert chain([], plan([])) is None
+    assert chain([(1, 2.0)], None) == 2.0
 
 
 def rehearsed(folder: Path, connections: int, time_scale: float) -> Path:

@@ -10,6 +10,7 @@ from harness.ledger.export import ask, export
 from harness.ledger.journal import read_lines
 from harness.ledger.logs import seconds_between
 from harness.ledger.show import query_text
+from harness.ledger.system_runs import load_runs
 from tests.harness.faulty_run import Left
 from tests.providers import CLIENTS_WARN
 
@@ -27,6 +28,18 @@ def test_a_second_try_took_from_its_own_beginning_to_the_end_of_the_call(retried
             row.started, ends[row.call]
         )  # of the line, written a little later
         assert row.latency_s == pytest.approx(by_date, abs=0.5)
+
+
+def test_what_was_waited_before_a_second_try_is_on_no_critical_path(retried: Left) -> None:
+    (question,) = {row.question for row in retried.rows}
+    (found,) = details(retried.folder, QuestionFilter(question))
+    (run,) = load_runs([retried.folder])[0]
+    (answer,) = run.attempts
+    assert answer.latency_s is not None
+    assert answer.latency_s == found.row.critical_path_s, "the table's and the ledger's"
+    assert answer.overhead_s is not None
+    assert found.row.latency_s == pytest.approx(answer.latency_s + answer.overhead_s)
+    assert answer.overhead_s > answer.latency_s, "clients wait before they try again"
 
 
 def test_refused_tries_are_retries_that_cost_nothing(retried: Left, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from playwright.sync_api import Page
 from reports.report import write_report
 from reports.site import write_site
 from tests.harness.runs import Crew, Exam, Heard, number, sit, steps, wrong
-from tests.reports.site.conftest import Look, Open, serious_faults
+from tests.reports.site.conftest import Look, Open, Watch, serious_faults
 
 SIZE = 52
 """Questions: more than a page of the table."""
@@ -153,8 +154,9 @@ def test_a_reason_filters_when_it_is_pressed_and_again_shows_all(
     page = site_page(site / "matrix.html", address="#/m/numbers")
     reason = page.locator("#reasons button", has_text="the box is down")
     assert reason.inner_text().startswith("1 ×")
-    reason.click()
+    reason.press("Enter")
     assert questions(page) == ["q52"]
+    assert "the box is down" in page.evaluate("document.activeElement.textContent")
     assert reason.get_attribute("aria-pressed") == "true"
     reason.click()
     assert "52 of 52 questions" in page.inner_text("#counts")
@@ -221,6 +223,8 @@ def test_a_system_is_taken_out_by_its_box_and_the_address_says_who_is_left(
     assert page.evaluate("location.hash").endswith("?sys=single:sage")
     page.get_by_role("checkbox", name="single:clerk").check()
     assert page.evaluate("location.hash") == "#/m/numbers"
+    page.get_by_role("button", name="Show single:sage alone").click()
+    assert page.evaluate("location.hash").endswith("?sys=single:sage")
 
 
 def test_arrow_keys_move_pages_turn_and_enter_opens_a_query(site: Path, site_page: Open) -> None:
@@ -269,6 +273,17 @@ def test_scrolling_draws_what_drawing_all_would(site: Path, site_page: Open) -> 
     assert moved != first
     page.evaluate(ANEW)
     assert page.evaluate(SCROLLED, []) == [moved, top]
+
+
+def test_a_page_without_its_data_says_so(
+    site: Path, site_page: Open, watch: Watch, tmp_path: Path
+) -> None:
+    shutil.copytree(site / "assets", tmp_path / "assets")
+    shutil.copy(site / "matrix.html", tmp_path)
+    page = site_page(tmp_path / "matrix.html")
+    assert "data/index.js is not here" in page.inner_text("#missing")
+    assert page.locator("#matrix").is_hidden()
+    watch.errors.clear()  # the browser says so as well
 
 
 def test_without_scripts_the_page_says_where_the_figures_are(site: Path, site_page: Open) -> None:

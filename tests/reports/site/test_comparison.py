@@ -18,11 +18,11 @@ from bs4 import BeautifulSoup, Tag
 from harness.ledger.manifest import read_manifest
 from harness.prices import Book
 from podium.__main__ import main
-from reports.render import percent, points
+from reports.blocks import ReportOptions
+from reports.render import percent, points, usd
 from reports.report import Report, report_of
 from reports.site import SiteOptions, refuse_foreign_site, write_site
-from reports.site.comparison import COLUMNS, context
-from reports.site.index import site_blocks
+from reports.site.comparison import COLUMNS
 from reports.site.pages import VENDOR
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, number, sit, steps
@@ -177,6 +177,15 @@ def test_the_page_shows_the_audit_and_how_to_make_the_same_table(
     assert len(page.select(".status")) == 16
 
 
+def test_the_command_on_the_page_names_every_option_that_moves_the_table(
+    logs: Path, made: Report, tmp_path: Path
+) -> None:
+    wanted = ReportOptions(vs="oracle", epochs=1, equivalence=0.02, columns=("accuracy", "calls"))
+    write_site([logs], replace(made, wanted=wanted), tmp_path / "site")
+    told = "--vs oracle --epochs 1 --equivalence 2 --columns accuracy,calls --site site"
+    assert page_of(tmp_path / "site").find(string=f"podium report {logs.name} {told}")
+
+
 def test_the_same_logs_give_the_same_bytes(
     site: Path, logs: Path, made: Report, tmp_path: Path
 ) -> None:
@@ -273,20 +282,34 @@ def test_a_listing_cannot_name_files_outside_of_its_site(
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_rows_over_suites_and_learning_are_there_only_with_data(
-    logs: Path, made: Report, page: BeautifulSoup
-) -> None:
-    assert page.find(id="across") is None
-    empty = replace(made, shown=replace(made.shown, across=(), learning=()))
-    assert context(empty, {}, {}, tuple(site_blocks(made.shown)))["learning"] == ()
+def test_what_learning_cost_is_there_where_somebody_learnt(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    sit(logs, "best-single", args={"worker": "sage", "chosen_on": "train", "n": 4})
+    tried: dict[str, Any] = {"purpose": "selection", "split": "train", "args": {"worker": "sage"}}
+    sit(logs / "selection", "single:sage", **tried)
+    assert alerts(tmp_path) == ""
+    lines = page_of(tmp_path / "site").select("section[aria-labelledby=learning] tbody tr")
+    learnt = report_of([logs]).shown.learning
+    for line, one in zip(lines, learnt, strict=True):
+        assert said(line).startswith(one.row.system)
+        assert all(usd(each) in said(line) for each in (one.usd, *one.usd_at))
+    assert [one.row.system for one in learnt] == ["best-single"]
 
 
-def test_two_suites_have_a_block_each_and_parts_their_own_tables(tmp_path: Path) -> None:
+def test_two_suites_have_a_block_each_and_rows_over_both(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage")
     sit(tmp_path / "logs", "single:sage", exam=Exam(name="others"))
     assert alerts(tmp_path) == ""
-    blocks = page_of(tmp_path / "site").select(".block h2")
-    assert [said(one) for one in blocks] == ["numbers live", "others live"]
+    found = page_of(tmp_path / "site")
+    assert [said(one) for one in found.select(".block h2")] == ["numbers live", "others live"]
+    (one,) = report_of([tmp_path / "logs"]).shown.across
+    (line,) = found.select("section[aria-labelledby=across] tbody tr")
+    cells = [said(cell) for cell in line.find_all("td") if cell.find("svg") is None]
+    assert cells[:3] == [percent(one.accuracy), usd(one.usd_per_query), usd(one.usd_total)]
+
+
+def test_a_page_has_no_section_without_data(page: BeautifulSoup) -> None:
+    assert [page.find(id=name) for name in ("across", "learning", "published")] == [None] * 3
 
 
 def test_an_archive_on_another_path_without_a_network_gives_the_table_that_the_page_names(
