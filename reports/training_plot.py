@@ -1,6 +1,6 @@
 """curve.png: trainings over their steps, with intervals, and whom their plans ask."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -24,22 +24,33 @@ MOST = 8
 """Runs that a panel names; more of them would hide what they name."""
 
 
+FORMATS: Mapping[str, Mapping[str, str | None]] = {
+    "png": {"Software": SOFTWARE},
+    "pdf": {"Creator": SOFTWARE, "CreationDate": None},
+    "svg": {"Creator": SOFTWARE, "Date": None},
+}
+"""What stands in a file of each format, which a later plot may overwrite; no time of drawing."""
+
+
 def draw_curves(folders: Sequence[Path], path: Path) -> Path:
-    """Draw trainings as a PNG file; UserError for a folder that is none, and for a foreign file."""
-    if path.exists() and SOFTWARE.encode() not in path.read_bytes()[:2000]:
+    """Draw trainings into a file; UserError for a folder that is none, and for a foreign file."""
+    format = path.suffix.removeprefix(".").lower()
+    if format not in FORMATS:
+        said = f"{', '.join(FORMATS)}; a folder becomes a page"
+        raise UserError(f"{path} is of no format that curves are drawn in: {said}.")
+    if path.exists() and not (path.is_file() and SOFTWARE.encode() in path.read_bytes()):
         raise UserError(f"{path} was not written by podium; name another --to.")
     runs = training_runs(folders)
     try:
-        write_curves(runs, path)
+        write_curves(runs, path, format)
     except OSError as error:
-        raise UserError(
-            f"{path} cannot be written ({error.strerror}); name another --to."
-        ) from error
+        why = f"{path} cannot be written ({error.strerror})"
+        raise UserError(f"{why}; name another --to.") from error
     return path
 
 
-def write_curves(runs: Sequence[TrainingRun], path: Path) -> None:
-    """Write the curves as a PNG file; the same runs give the same bytes."""
+def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -> None:
+    """Write the curves as a file; the same runs give the same bytes of a PNG."""
     panels = panels_of(runs)
     # Of one step there is no area.
     trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
@@ -48,13 +59,14 @@ def write_curves(runs: Sequence[TrainingRun], path: Path) -> None:
     places: list[Any] = list(figure.subplots(down, ACROSS, squeeze=False).flat)
     for axes, panel in zip(places, panels, strict=False):
         _panel(axes, panel, runs)
-    places[0].legend(fontsize="x-small", frameon=False)  # colours are the same in all
+    if places[0].get_legend_handles_labels()[0]:  # colours are the same in all panels
+        places[0].legend(fontsize="x-small", frameon=False)
     below = places[len(panels) :]
     for axes, (name, some) in zip(below, trainings.items(), strict=False):
         _asked(axes, name, some)
     for axes in below[len(trainings) :]:
         axes.set_axis_off()
-    figure.savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})
+    figure.savefig(path, format=format, dpi=110, metadata=FORMATS[format])
 
 
 def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:

@@ -172,6 +172,12 @@ def test_a_folder_named_for_a_plot_becomes_a_page_and_a_file_an_image(
     image = tmp_path / "mine.png"
     assert main(["train", "--plot", str(run), "--to", str(image)]) == 0
     assert image.read_bytes() == (tmp_path / "page" / "curve.png").read_bytes()
+    vectors = tmp_path / "mine.pdf"
+    for _ in range(2):  # its own file may be replaced
+        assert main(["train", "--plot", str(run), "--to", str(vectors)]) == 0
+    assert vectors.read_bytes().startswith(b"%PDF")
+    assert main(["train", "--plot", str(run), "--to", str(tmp_path / "mine.doc")]) == 2
+    assert "png, pdf, svg; a folder becomes a page" in capsys.readouterr().err
 
 
 def test_foreign_files_are_never_overwritten(
