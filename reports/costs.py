@@ -75,7 +75,7 @@ def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], 
     cost, score = (np.take_along_axis(one, order, axis=-1) for one in (cost, score))
     first = np.ones(cost.shape, dtype=np.bool_)
     first[..., 1:] = cost[..., 1:] > cost[..., :-1]
-    places: NDArray[np.int64] = np.arange(cost.shape[-1])
+    places = np.arange(int(costs.shape[-1]), dtype=np.int64)
     begins = np.maximum.accumulate(np.where(first, places, 0), axis=-1)
     best = np.maximum.accumulate(score, axis=-1)
     cheaper = np.take_along_axis(best, np.maximum(begins - 1, 0), axis=-1)

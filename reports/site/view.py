@@ -242,9 +242,10 @@ NAMED = ("eval_id", "run_id", "task", "task_id", "task_version", "model")
 def _overview(path: Path) -> Json:
     """Return what Inspect's viewer lists of a log: Inspect's `LogOverview`, as far as it goes."""
     with open_log(path) as log:
-        about, stats = log.header["eval"], log.header.get("stats") or NOTHING
+        header = log.header
+        about, stats = header["eval"], header.get("stats") or NOTHING
         times = {name: stats.get(name) or "" for name in ("started_at", "completed_at")}
-        whole = {"version": 2, "status": log.header.get("status", "started")}
+        whole = {"version": header.get("version", 2), "status": header.get("status", "started")}
         return {**{name: about.get(name) for name in NAMED}, **whole, **times}
 
 

@@ -88,7 +88,7 @@
     const parts = [box];
     const tools = el("p", { class: "query-tools" });
     tools.append(el("button", { type: "button", click: (event) => copy(text, box, event.target) }, "copy"));
-    box.append(...chunks(text));
+    box.append(...(text.length > CHUNK ? chunks(text) : [text]));
     if (isCut(value)) {
       parts.push(el("p", { class: "muted" },
         `The first ${count(text.length)} of ${count(length)} characters; `, el("code", {}, "podium view"), " has them all."));
@@ -207,12 +207,13 @@
   // --- plan and steps --------------------------------------------------------------------------
 
   function planText(detail) {
-    return detail.steps.map((step) => `${step.name}, ${readable(step)}`).join("; ");
+    return detail.steps.map((step) => `${short(step.name)}, ${readable(step)}`).join("; ");
   }
 
   function planOf(detail) {
     const planned = detail.steps.some((step) => step.number != null);
-    const title = planned ? `Plan of ${detail.system}` : `Calls of ${detail.system} by step`;
+    const system = short(detail.system);
+    const title = planned ? `Plan of ${system}` : `Calls of ${system} by step`;
     const section = el("section", {}, el("h3", {}, planned ? "Plan" : "Calls by step"));
     if (detail.steps.length === 0) {
       section.append(el("p", {}, "No step was carried out."));
@@ -249,11 +250,16 @@
 
   // --- verdict, checks, rows ---------------------------------------------------------------------
 
-  function verdict(detail) {
+  function verdictOf(detail) {
     const [mark, word] = VERDICTS[detail.verdict] ?? ["?", detail.verdict];
-    const found = detail.verdict === "wrong" && !detail.parsed ? `${word}: no answer was found in the reply` : word;
+    return { mark, said: detail.score == null ? word : `${word} (${detail.score})` };
+  }
+
+  function verdict(detail) {
+    const { mark, said } = verdictOf(detail);
+    const why = detail.verdict === "wrong" && !detail.parsed ? ": no answer was found in the reply" : "";
     return el("p", { class: `query-verdict verdict-${detail.verdict}` },
-      el("span", { "aria-hidden": "true" }, `${mark} `), found, detail.score == null ? "" : ` (${detail.score})`);
+      el("span", { "aria-hidden": "true" }, `${mark} `), said, why);
   }
 
   function grade(detail) {
@@ -261,7 +267,7 @@
     return facts([
       ["answer found", detail.answer == null ? withheldOr(detail, "none") : quoted(detail.answer)],
       ["target", detail.target == null ? withheldOr(detail, "none") : quoted(detail.target)],
-      ["decided by", quoted(or(detail.rule))],
+      ["decided by", quoted(detail.rule ?? withheldOr(detail, "its grader names no rule"))],
       ["tests passed", tests ? `${tests.passed} of ${tests.total}` : "the suite runs none"],
       ...(detail.reason ? [["reason", quoted(detail.reason)]] : []),
     ]);
@@ -273,7 +279,7 @@
     if (!detail.checks?.length) return null;
     return el("section", {}, el("h3", {}, "Audit of this question"),
       el("ul", { class: "query-checks" }, ...detail.checks.map((check) => el("li", { class: `check-${check.status}` },
-        `${STATUSES[check.status] ?? "?"} ${check.status}: ${check.invariant}. ${check.title}`,
+        `${STATUSES[check.status] ?? "–"} ${check.status}: ${check.invariant}. ${check.title}`,
         check.said.length ? el("ul", {}, ...check.said.map((said) => el("li", {}, quoted(said)))) : null))));
   }
 
@@ -282,7 +288,8 @@
   function ledger(detail) {
     const names = Object.keys(detail.calls[0] ?? {}).filter((name) => !TEXTS.has(name));
     if (names.length === 0) return null;
-    const folded = el("details", { class: "query-fold" }, el("summary", {}, `Ledger: ${several(detail.calls.length, "row")}`));
+    const summary = el("summary", {}, `Ledger: ${several(detail.calls.length, "row")}`);
+    const folded = el("details", { class: "query-fold" }, summary);
     folded.addEventListener("toggle", () => {
       if (folded.children.length > 1) return;
       const rows = detail.calls.map((call, at) => row(String(at + 1), names.map((name) => quoted(or(call[name])))));
@@ -293,9 +300,11 @@
 
   // --- figures of both, side by side -------------------------------------------------------------
 
-  const money = (sums, name) => usd(sums[name]);
+  const inCalls = (calls, dollars) => (calls ? `${several(calls, "call")}, ${usd(dollars)}` : "none");
+  const unpriced = ({ n_unpriced: calls }) => (calls ? ` (${several(calls, "call")} without a price)` : "");
   const FIGURES = [
-    ["US dollars, listed", (sums) => usd(sums.usd_list) + (sums.n_unpriced ? ` (${several(sums.n_unpriced, "call")} without a price)` : "")],
+    ["verdict", (_, one) => Object.values(verdictOf(one)).join(" ")],
+    ["US dollars, listed", (sums) => usd(sums.usd_list) + unpriced(sums)],
     ["US dollars, billed", (sums, one) => (sums.n_unknown
       ? `${between(sums)} (nobody knows of ${several(sums.n_unknown, "attempt")})` : usd(sums.usd)) + paid(one.label)],
     ["calls", (sums) => count(sums.calls)],
@@ -310,16 +319,16 @@
     ["tokens of orchestration", (sums) => count(sums.orchestration)],
     ["latency", (sums) => seconds(sums.latency_s)],
     ["critical path", (sums) => seconds(sums.critical_path_s)],
-    ["grading by models", (sums) => (sums.grader_calls ? `${several(sums.grader_calls, "call")}, ${money(sums, "usd_scoring")}` : "none")],
-    ["attempts not graded", (sums) => (sums.discarded_calls ? `${several(sums.discarded_calls, "call")}, ${money(sums, "usd_discarded")}` : "none")],
-    ["own hardware", (sums) => (sums.gpu_s == null ? "none" : `${sums.gpu_s} GPU s, ${money(sums, "usd_gpu")}`)],
+    ["grading by models", (sums) => inCalls(sums.grader_calls, sums.usd_scoring)],
+    ["attempts not graded", (sums) => inCalls(sums.discarded_calls, sums.usd_discarded)],
+    ["own hardware", (sums) => (sums.gpu_s == null ? "none" : `${sums.gpu_s} GPU s, ${usd(sums.usd_gpu)}`)],
     ["stopped by its budget", (sums) => sums.stopped ?? "no"],
   ];
 
   function figures(details) {
     const rows = FIGURES.map(([name, show]) => row(name, details.map((one) => show(one.sums, one))));
     const heads = ["figure", ...details.map((one) => quoted(one.system))];
-    return table("What this question cost", heads, rows);
+    return table("What was answered, and what it cost", heads, rows);
   }
 
   // --- the page --------------------------------------------------------------------------------
@@ -369,11 +378,11 @@
   }
 
   // What an address means here; a name that nobody has says so, and the first one stands in.
-  function resolved(index) {
+  function resolved(blocks) {
     const asked = wanted();
     const missing = [];
     const found = (all, fits, name) => all.find(fits) ?? (name && missing.push(name), all[0]);
-    const block = found(index.blocks, (one) => one.name === asked.block, asked.block);
+    const block = found(blocks, (one) => one.name === asked.block, asked.block);
     const question = found(block.questions, (one) => one === asked.question, asked.question);
     const systems = asked.systems.map((name) => found(block.rows, (one) => one.name === name, name));
     const epoch = Math.min(Math.max(Math.trunc(asked.epoch), 1), block.epochs);
@@ -398,26 +407,31 @@
     if (block.questions.length <= LISTED) {
       return choice("question", block.questions.map((one) => [one, one]), question, change);
     }
-    return field("question", el("input", { id: "query-question", value: question, change: (event) => change(event.target.value) }));
+    const typed = (event) => change(event.target.value);
+    return field("question", el("input", { id: "query-question", value: question, change: typed }));
   }
 
   function neighbours({ block, question, epoch, systems }) {
     const at = block.questions.indexOf(question);
-    const link = (to, text) => (block.questions[to] === undefined ? null
-      : el("a", { id: `query-${to < at ? "previous" : "next"}`, href: address(block, block.questions[to], epoch, systems) }, text));
+    const link = (to, id, text) => {
+      const name = block.questions[to];
+      return name === undefined ? null : el("a", { id, href: address(block, name, epoch, systems) }, text);
+    };
     return el("nav", { class: "query-neighbours", "aria-label": "Questions" },
-      link(at - 1, "← previous question"), el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `), link(at + 1, "next question →"));
+      link(at - 1, "query-previous", "← previous question"),
+      el("span", {}, ` ${at + 1} of ${count(block.questions.length)} `),
+      link(at + 1, "query-next", "next question →"));
   }
 
-  function controls(index, shown) {
+  function controls(blocks, shown) {
     const { block, question, epoch, systems } = shown;
-    const blocks = index.blocks.map((one) => [one.name, one.title ?? one.name]);
+    const suites = blocks.map((one) => [one.name, one.title]);
     const rows = block.rows.map((one) => [one.name, one.name]);
     const epochs = Array.from({ length: block.epochs }, (_, at) => [String(at + 1), String(at + 1)]);
     const named = (name) => block.rows.find((one) => one.name === name);
     const other = systems[1] ? [systems[1]] : [];
     const fields = [
-      choice("suite", blocks, block.name, (name) => { location.hash = podium.hash(["q", name]); }),
+      choice("suite", suites, block.name, (name) => { location.hash = podium.hash(["q", name]); }),
       questionField(shown),
       choice("epoch", epochs, String(epoch), (value) => go(block, question, value, systems)),
       choice("system", rows, systems[0].name, (name) => go(block, question, epoch, [named(name), ...other])),
@@ -431,8 +445,9 @@
     const place = block.questions.indexOf(question) * block.epochs + epoch - 1;
     const number = Math.floor(place / SHARD);
     const { missing } = document.getElementById("query").dataset;
-    const absent = { chosen, detail: null, said: missing ?? "A file of this site's texts is missing; make the site again." };
-    if (missing && !podium.served) return absent; // a server makes them
+    const lost = "The file with its queries cannot be read; make these pages anew, or reload where they are served.";
+    const absent = { chosen, detail: null, said: podium.served ? lost : missing ?? lost };
+    if (missing && !podium.served) return absent; // who serves makes them
     try {
       const { queries } = await podium.json(`text/${chosen.row}/${number}`);
       const detail = queries[place % SHARD] ?? null;
@@ -447,11 +462,11 @@
   async function draw() {
     const mine = (drawing += 1);
     delete document.documentElement.dataset.ready;
-    const index = await podium.index();
+    const blocks = (await podium.index()).blocks.filter((one) => one.questions.length > 0);
     if (mine !== drawing) return undefined;
-    if (index.blocks.length === 0 || index.blocks[0].rows.length === 0) return say("There is no question in these runs.", []);
-    const shown = resolved(index);
-    head(index, shown);
+    if (blocks.length === 0) return say("Nobody has answered a question in these runs yet.", []);
+    const shown = resolved(blocks);
+    head(blocks, shown);
     const found = await Promise.all(shown.systems.map((one) => sitting(shown, one)));
     if (mine !== drawing) return undefined;
     const details = found.map(({ detail }) => detail).filter((one) => one);
@@ -463,12 +478,12 @@
   }
 
   // What was chosen stands there at once: texts may take a moment. Who chose by keyboard goes on there.
-  function head(index, shown) {
+  function head(blocks, shown) {
     const { id } = document.activeElement;
     const title = `${shown.block.suite}: ${shown.question}, epoch ${shown.epoch}`;
     document.title = `${title} · podium`;
     document.getElementById("query-title").replaceChildren(quoted(title));
-    document.getElementById("query-choice").replaceChildren(...controls(index, shown));
+    document.getElementById("query-choice").replaceChildren(...controls(blocks, shown));
     document.getElementById("query-status").textContent = "Reading …";
     if (id) document.getElementById(id)?.focus();
   }

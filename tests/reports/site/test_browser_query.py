@@ -190,11 +190,11 @@ def test_another_choice_is_another_address_and_the_same_address_the_same_page(
     home: Path, site_page: Open
 ) -> None:
     page = site_page(pages(home), address=BOTH)
-    page.get_by_label("beside").select_option("single:sage")
+    page.locator("#query-beside").select_option("single:sage")
     expect(page.locator(".query-system h2").last).to_have_text("single:sage")
     page.get_by_role("link", name="next question").click()
     expect(page.locator("h1")).to_have_text("numbers: q/2, 1, epoch 1")
-    page.get_by_label("system", exact=True).focus()
+    page.locator("#query-system").focus()
     page.keyboard.press("ArrowDown")
     expect(page.locator(".query-system h2").first).to_have_text("single:clerk")
     page.keyboard.press("ArrowUp")
@@ -227,6 +227,7 @@ def test_a_text_that_was_cut_says_how_long_it_is_and_who_has_it(
         assert (said in reply.inner_text()) != whole
 
 
+@pytest.mark.slow
 def test_what_attacks_is_shown_as_text(tmp_path: Path, site_page: Open) -> None:
     run = aside(hostile_run, tmp_path / "run")
     write_site([run], report_of([run]), tmp_path / "site")
