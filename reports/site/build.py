@@ -32,7 +32,7 @@ LISTING, SCHEMA = "site.json", "podium-site-1"
 OPTION = "--site directory"
 PAGES = {
     "index.html": "Comparison",
-    "matrix.html": "Questions",
+    "matrix.html": "Matrix",
     "query.html": "Query",
     "audit.html": "Audit",
     "runs.html": "Two runs",
@@ -52,6 +52,8 @@ class SiteOptions:
     """Folders of `podium train`, for the page of trainings."""
     against: RunDifference | None = None
     """What differs from another run, for the page of two runs."""
+    served: bool = False
+    """Whether a server makes cells and texts when a page asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def write_site(
     first = comparison.context(report, audits, wanted.versions, blocks)
     contexts: dict[str, dict[str, Any]] = {
         "index.html": first | {"downloads": [*downloads]},
-        "matrix.html": {"index": Index(blocks)},
+        "matrix.html": {"index": Index(blocks, wanted.served)},
         "query.html": {"notes": notes},
         "audit.html": audit_context(audits, blocks),
         **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),

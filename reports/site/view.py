@@ -108,8 +108,8 @@ class ServedRuns:
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
         report = report_of(self.dirs, self.wanted.report)
-        without_texts = SiteOptions(texts=False, versions=self.wanted.versions)
-        site = write_site(self.dirs, report, self.folder, without_texts)
+        options = SiteOptions(texts=False, versions=self.wanted.versions, served=True)
+        site = write_site(self.dirs, report, self.folder, options)
         return _Made(
             state=state,
             pages={path.relative_to(site.folder).as_posix(): path for path in site.files},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "PODIUM_REQUIRE_BROWSER"
@@ -46,6 +46,11 @@ class Watch:
         """Keep what the browser calls an error, and what our policy refused."""
         if said.type == "error" or "Content Security Policy" in said.text:
             self.errors.append(said.text)
+
+    def refuse(self, asked: Dialog) -> None:
+        """Keep that a page opened a dialogue, and close it."""
+        self.errors.append(f"dialogue: {asked.message}")
+        asked.dismiss()
 
 
 Open = Callable[..., Page]
@@ -97,6 +102,7 @@ def site_page(chromium: Browser, watch: Watch) -> Iterator[Open]:
         page.set_default_timeout(WAIT_MS)
         page.on("console", lambda said: watch.hear(said))  # it marks what it is given
         page.on("pageerror", lambda error: watch.errors.append(str(error)))
+        page.on("dialog", lambda asked: watch.refuse(asked))
         page.on("request", lambda request: watch.requests.append(request.url))
         page.goto(url)
         if look.javascript if look.ready is None else look.ready:
