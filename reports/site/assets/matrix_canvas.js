@@ -139,6 +139,8 @@ const matrixCanvas = (() => {
       drawing.ink = tone("--ink") || "black";
       drawing.soft = tone("--soft") || "grey";
       drawing.rule = tone("--rule") || "silver";
+      draw.fillStyle = drawing.paper;  // an opaque canvas is black until something is drawn
+      draw.fillRect(0, 0, canvas.width, canvas.height);
       later();
     }
 
