@@ -298,10 +298,14 @@ def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) 
 
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
-    """Return the parts of one row; none where questions belong to nothing and were asked once."""
+    """Return the parts of one row; none where questions belong to nothing and were asked once.
+
+    What questions of a suite that may not be published belong to is theirs, and names no part.
+    """
     found: list[tuple[str, str, Values]] = []
     several = len({one.topic for one in system_run.attempts}) > 1
-    for grouping in (*GROUPINGS, SUBJECT) if several else GROUPINGS:
+    groupings = (*GROUPINGS, SUBJECT) if several else GROUPINGS
+    for grouping in groupings if system_run.facts.publishable else ():
         named = [(group, one) for one in system_run.attempts if (group := _group(one, grouping))]
         named.sort(key=lambda pair: _rank(pair[0]))
         for name, members in groupby(named, key=lambda pair: pair[0]):

@@ -32,6 +32,7 @@ PLANTED = {
         (
             *("question", "option", "target", "metadata", "prompt", "reply", "subtask"),
             *("malformed", "found", "explanation", "rule", "error", "grader"),
+            *("subject", "difficulty"),
         )
     )
 }
@@ -49,7 +50,12 @@ class CanaryExam(Exam):
                 text=f"Say {at} {PLANTED['question']}",
                 kind="choice",
                 target=PLANTED["target"],
-                metadata={"choices": [PLANTED["option"]], "note": PLANTED["metadata"]},
+                topic=f"{PLANTED['subject']} {at}",
+                metadata={
+                    "choices": [PLANTED["option"]],
+                    "note": PLANTED["metadata"],
+                    "difficulty": PLANTED["difficulty"],
+                },
             )
             for at in (1, 2)
         ]
