@@ -427,9 +427,13 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
         return (bare.group(), bare.end()) if bare else (None, at)
     depth = 0
     for brace in _BRACE.finditer(said, at):
-        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-        if depth == 0 and brace.group() == "}":
-            return said[at + 1 : brace.start()], brace.end()
+        found = said[brace.start()]  # of an escaped one, its backslash
+        if found == "{":
+            depth += 1
+        elif found == "}":
+            depth -= 1
+            if depth == 0:
+                return said[at + 1 : brace.start()], brace.end()
     return None, len(said)
 
 
