@@ -202,7 +202,7 @@ def test_a_stall_before_a_reply_is_a_range_beside_a_price(tmp_path: Path) -> Non
 
 
 def test_a_call_that_was_cancelled_while_it_waited_to_try_again_is_one_row(tmp_path: Path) -> None:
-    refused_late = Act(status=400, ending="stalled", stall_s=4)  # after both others, on any machine
+    refused_late = Act(status=400, ending="stalled", stall_s=2.5)  # a retry waits 3 s at least
     script = {
         "gpt-5-mini": [rate_limited()],
         "claude-sonnet-5": [failing(529)],
