@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from harness.ledger.system_runs import load_runs
 from reports.blocks import DEFAULTS, ReportOptions
 from reports.derived import compare
 from reports.render import write_files
 from reports.report import Report, report_of
 from reports.row import TableRow
-from tests.harness.runs import Exam, number, wrong
-from tests.providers.scripted import ReplyFunction
+from tests.harness.runs import Crew, Exam, number, sit, wrong
+from tests.providers.scripted import Heard, ReplyFunction
 
 EXAM = Exam(size=6)
 
@@ -37,3 +39,16 @@ def rows_of(tmp_path: Path) -> tuple[TableRow, ...]:
 def row_of(rows: Sequence[TableRow], system: str) -> TableRow:
     (row,) = [row for row in rows if row.system == system]
     return row
+
+
+def interrupted_run(home: Path) -> None:
+    """Let a worker sit the exam until somebody stops it at the third question."""
+
+    def stop(heard: Heard) -> str:
+        if "Say 3" in heard.last:
+            raise KeyboardInterrupt
+        return number(heard)
+
+    one_at_a_time = {"max_samples": 1, "max_connections": 1}
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - Ctrl-C, however Inspect hands it on
+        sit(home, "single:sage", crew=Crew(sage=stop), settings=one_at_a_time)

@@ -10,8 +10,15 @@ import pytest
 from harness.errors import UserError
 from reports.report import Report
 from reports.row import COLUMNS
-from tests.harness.runs import BOOK, Crew, Exam, Heard, facts, number, sit, steps, wrong
-from tests.reports.small_reports import EXAM, report, right_up_to, row_of, rows_of
+from tests.harness.runs import BOOK, Crew, Exam, facts, sit, steps, wrong
+from tests.reports.small_reports import (
+    EXAM,
+    interrupted_run,
+    report,
+    right_up_to,
+    row_of,
+    rows_of,
+)
 
 HEADER = (
     "suite,suite_version,label,system,n_asked,n_graded,epochs,accuracy,ci_low,ci_high,"
@@ -202,14 +209,7 @@ def test_nothing_graded_has_no_accuracy(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_says_how_much_was_not_asked(tmp_path: Path) -> None:
-    def stop(heard: Heard) -> str:
-        if "Say 3" in heard.last:
-            raise KeyboardInterrupt
-        return number(heard)
-
-    one_at_a_time = {"max_samples": 1, "max_connections": 1}
-    with pytest.raises(BaseException):  # noqa: B017, PT011 - Ctrl-C, however Inspect hands it on
-        sit(tmp_path / "logs", "single:sage", crew=Crew(sage=stop), settings=one_at_a_time)
+    interrupted_run(tmp_path / "logs")
     row = row_of(rows_of(tmp_path), "single:sage")
     assert row.n_asked == 4
     assert row.n_graded == 2

@@ -1,22 +1,19 @@
 """A real reward service on a free port of this machine, in a thread, and plain HTTP to it."""
 
 import json
-import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
-
 from harness.rewards.outcome import Sampler, as_reply
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import RewardService, reward_app
 from harness.rewards.splits import SuiteSplit
-from harness.serving import Access, bound_socket, listen, uvicorn_config, with_access
+from harness.serving import Access, bound_socket, listen, with_access
 from harness.suite import Suite
+from tests.harness.in_thread import served
 
 PLAINLY = RewardSettings()
 
@@ -47,16 +44,8 @@ def listening(service: RewardService, token: str = "", *names: str) -> Generator
     with bound_socket("127.0.0.1", 0) as taken:
         url = listen(taken)
         access = Access("127.0.0.1", taken.getsockname()[1], frozenset(names), token)
-        server = uvicorn.Server(uvicorn_config(with_access(reward_app(service), access), grace_s=5))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.005)
+        with served(with_access(reward_app(service), access), taken):
             yield url
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def get(url: str) -> tuple[int, Any]:

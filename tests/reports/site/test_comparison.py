@@ -25,8 +25,8 @@ from reports.site import SiteOptions, refuse_foreign_site, write_site
 from reports.site.comparison import COLUMNS
 from reports.site.pages import VENDOR
 from tests import ROOT
-from tests.harness.runs import Crew, Exam, number, sit, steps
-from tests.providers.scripted import Heard
+from tests.harness.runs import Crew, Exam, sit, steps
+from tests.reports.small_reports import interrupted_run
 
 FREE = Book(name="none", date="undated", source="a test", prices={}, sha256="0" * 64)
 WITHOUT_NETWORK = """
@@ -197,14 +197,7 @@ def test_the_same_logs_give_the_same_bytes(
 
 
 def test_a_run_that_was_interrupted_says_how_much_is_there(tmp_path: Path) -> None:
-    def stop(heard: Heard) -> str:
-        if "Say 3" in heard.last:
-            raise KeyboardInterrupt
-        return number(heard)
-
-    one_at_a_time = {"max_samples": 1, "max_connections": 1}
-    with pytest.raises(BaseException):  # noqa: B017, PT011 - Ctrl-C, however Inspect hands it on
-        sit(tmp_path / "logs", "single:sage", crew=Crew(sage=stop), settings=one_at_a_time)
+    interrupted_run(tmp_path / "logs")
     assert "interrupted, 2 of 4 answers are there" in alerts(tmp_path)
 
 

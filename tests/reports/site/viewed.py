@@ -5,8 +5,6 @@ import gzip
 import http.client
 import json
 import re
-import threading
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,10 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-import uvicorn
-
-from harness.serving import bound_socket, listen, uvicorn_config
+from harness.serving import bound_socket, listen
 from reports.site.view import ADDRESS, ServedRuns, ViewOptions, view_app
+from tests.harness.in_thread import served
 
 
 @contextmanager
@@ -28,17 +25,8 @@ def viewed(*dirs: Path) -> Generator[str]:
         runs = ServedRuns(dirs, Path(folder), ViewOptions())
         runs.fresh()
         url = listen(taken)
-        application = view_app(runs, taken.getsockname()[1])
-        server = uvicorn.Server(uvicorn_config(application, grace_s=5))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
-        thread.start()
-        try:
-            while not server.started:
-                time.sleep(0.005)
+        with served(view_app(runs, taken.getsockname()[1]), taken):
             yield url
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 @dataclass(frozen=True, slots=True)
