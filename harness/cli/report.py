@@ -31,21 +31,16 @@ def report_command(args: argparse.Namespace) -> int:
     out = args.out or report_folder(dirs[0])
     if args.site:
         refuse_foreign_site(args.site, out)
-        against = difference_of_runs(dirs, args.against) if args.against else None
-        report = (write_paper if args.latex else write_report)(
-            dirs, out, taken(ReportOptions, args)
-        )
-        _say_written(report.text, report.files, out)
+    elif args.targets or args.against:
+        alone = write_targets(dirs, out) if args.targets else write_against(dirs, args.against, out)
+        _say_written(*alone, out)
+        return 0
+    against = difference_of_runs(dirs, args.against) if args.against else None
+    write_all = write_paper if args.latex else write_report
+    report = write_all(dirs, out, taken(ReportOptions, args))
+    _say_written(report.text, report.files, out)
+    if args.site:
         say_site(dirs, report, args.site, trainings=trainings, against=against)
-    elif args.targets:
-        _say_written(*write_targets(dirs, out), out)
-    elif args.against:
-        _say_written(*write_against(dirs, args.against, out), out)
-    else:
-        report = (write_paper if args.latex else write_report)(
-            dirs, out, taken(ReportOptions, args)
-        )
-        _say_written(report.text, report.files, out)
     return 0
 
 

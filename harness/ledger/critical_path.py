@@ -48,8 +48,12 @@ def answer_times(sample: Json, calls: Iterable[CallEvent], label: str) -> Answer
 
 
 def _step_of(call: CallEvent) -> int | None:
+    return None if call.role == CONDUCTOR else step_number(call.step)
+
+
+def step_number(name: str | None) -> int | None:
     """Return the step (1 for the first) that a call was made for; None for the conductor's."""
-    found = None if call.role == CONDUCTOR else STEP.match(call.step or "")
+    found = STEP.match(name or "")
     return int(found.group(1)) if found else None
 
 

@@ -14,10 +14,11 @@ from typing import Any, cast
 
 from harness.errors import UserError
 from harness.ledger.call import Call, canonical, plain
+from harness.ledger.critical_path import step_number
 from harness.ledger.hooks import calls_in, message_parts
 from harness.ledger.join import merged
 from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log, score_in
-from harness.ledger.queries import QueryRow, answers_of, parted, query_row, step_number
+from harness.ledger.queries import QueryRow, answers_of, parted, query_row
 from harness.ledger.runs import (
     AnswerRecord,
     RunFiles,
@@ -149,10 +150,12 @@ def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
     workflow = workflow_of(plan) or Workflow(())
     steps = workflow.steps
     for at, step in enumerate(steps, 1):
-        own = tuple(row for row in rows if step_number(row) == at)
+        own = tuple(row for row in rows if step_number(row.step) == at)
         reads = tuple(read + 1 for read in workflow.reads(at - 1))
         yield StepDetail(f"step {at}: {step.worker}", own, at, step.worker, step.subtask, reads)
-    yield from _unplanned(row for row in rows if not 1 <= (step_number(row) or 0) <= len(steps))
+    yield from _unplanned(
+        row for row in rows if not 1 <= (step_number(row.step) or 0) <= len(steps)
+    )
 
 
 def _unplanned(rows: Iterable[Call]) -> Iterator[StepDetail]:

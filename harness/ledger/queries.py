@@ -5,7 +5,6 @@ cost stands apart.
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -75,8 +74,6 @@ class QueryRow:
     journals: str
 
 
-STEP = re.compile(r"step (\d+)\b")
-"""Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
 Pair = tuple[str, str, str, int]
@@ -201,9 +198,3 @@ def _figures(
 
 def _names(found: Iterable[str | None]) -> str:
     return json.dumps(sorted({name for name in found if name}), ensure_ascii=False)
-
-
-def step_number(row: Call) -> int | None:
-    """Return the step (1 for the first) that a call was made for; None for the conductor's."""
-    found = STEP.match(row.step or "")
-    return int(found.group(1)) if found else None

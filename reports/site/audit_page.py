@@ -107,7 +107,7 @@ def _shown(
         "kinds": [name.replace("_", " ") for name in NAMES],
         "tokens": list(token_lines(table)),
         "verdicts": [_verdict(one, faults) for one in verdicts],
-        "roots": list(_roots(folder, system_runs)),
+        "roots": [(run.name, root or "none") for run, root in manifest_roots(folder, system_runs)],
     }
 
 
@@ -304,10 +304,10 @@ class _ShownFaults:
         return self.calls[fault.task].get(fault.where, ("", 0))
 
 
-def _roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[str, str]]:
-    """Yield each run directory with the root of its manifest, or why there is none."""
+def manifest_roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[Path, str]]:
+    """Yield each run directory with the root of its manifest; nothing where none was written."""
     for run in runs_of(folder, system_runs):
         try:
-            yield run.name, read_manifest(run / FILE).root if (run / FILE).is_file() else "none"
+            yield run, read_manifest(run / FILE).root if (run / FILE).is_file() else ""
         except UserError:
-            yield run.name, "none that can be read"
+            yield run, "none that can be read"

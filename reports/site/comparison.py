@@ -9,8 +9,6 @@ from shlex import join
 from typing import Any
 
 from harness.audit import Audit
-from harness.audit.run import runs_of
-from harness.ledger.manifest import FILE, read_manifest
 from harness.ledger.runs import system_runs_below
 from harness.suite import moved_versions
 from harness.text import pluralise
@@ -20,6 +18,7 @@ from reports.derived import MOST_GROUPS, PASS_AT, BlockSummary, GroupScore, by_g
 from reports.render import Columns
 from reports.report import Report
 from reports.row import TableRow, block_of
+from reports.site.audit_page import manifest_roots
 from reports.site.index import SiteBlock
 
 LABELS = {
@@ -280,11 +279,9 @@ def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
     """Return the runs below some directories, each with its manifest's root."""
     found: list[tuple[str, str]] = []
     for folder in dirs:
-        for run in runs_of(folder, system_runs_below(folder)):
+        for run, root in manifest_roots(folder, system_runs_below(folder)):
             below = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
-            name = f"{_named(folder)}/{below}".removesuffix("/.")
-            root = read_manifest(run / FILE).root if (run / FILE).is_file() else ""
-            found.append((name, root))
+            found.append((f"{_named(folder)}/{below}".removesuffix("/."), root))
     return found
 
 
