@@ -201,6 +201,12 @@ def test_a_run_that_was_interrupted_says_how_much_is_there(tmp_path: Path) -> No
     assert "interrupted, 2 of 4 answers are there" in alerts(tmp_path)
 
 
+def test_a_manifest_that_cannot_be_read_is_said_and_stops_no_page(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage")
+    (tmp_path / "logs" / "MANIFEST.json").write_text("{broken")
+    assert "I14 (integrity)" in alerts(tmp_path)
+
+
 def test_a_run_without_a_graded_question_says_so(tmp_path: Path) -> None:
     sit(tmp_path / "logs", "single:sage", crew=Crew(sage=lambda heard: "broken"))
     text = alerts(tmp_path)
