@@ -1,0 +1,165 @@
+"""One request as every dialect reads it, one reply as every dialect writes it, and its bill.
+
+A dialect is what a client speaks (OpenAI's Chat Completions and Responses, Anthropic's Messages);
+what answers knows none of them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+from inspect_ai.model import ChatMessage, GenerateConfig, StopReason
+from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
+
+from harness.errors import PodiumError
+from harness.records import Usage
+
+DialectName = Literal["chat", "responses", "messages"]
+RefusalKind = Literal[
+    "invalid_request", "unsupported_parameter", "unauthorised", "forbidden", "not_found",
+    "too_large", "too_many", "out_of_budget", "loop", "cancelled", "worker_failed", "failed",
+    "stopping", "deadline",
+]  # fmt: skip
+
+
+class Refusal(PodiumError):
+    """A request that gets no answer, in one sentence; each dialect has its own object for it."""
+
+    def __init__(
+        self,
+        status: int,
+        kind: RefusalKind,
+        sentence: str,
+        *,
+        param: str | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        """Say why: `param` is the field at fault, `retry_after_s` when asking again can help."""
+        super().__init__(sentence)
+        self.status, self.kind, self.param = status, kind, param
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedRequest:
+    """What a client asks, whatever dialect it speaks."""
+
+    dialect: DialectName
+    model: str
+    """As it was asked: a system, an alias or a dated id."""
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolInfo] = ()
+    tool_choice: ToolChoice | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+    """The sampling that was asked for, and nothing else: None is not asked for."""
+    params: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By field of `config`, and `tools`: its name in the dialect, for refusals that name it."""
+    stream: bool = False
+    include_usage: bool = False
+    """Whether a stream of chat completions is to end with the usage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What the calls of one request come to, by the one sum; None: a part is unknown."""
+
+    visible: Usage | None
+    """Tokens of the worker call that answered last; of no call, where none answered."""
+    orchestration: Usage | None
+    """Of all other calls together: conductor, other workers, attempts that failed."""
+    calls: int
+    usd: Decimal | None
+
+    @property
+    def total_tokens(self) -> int | None:
+        """All tokens, orchestration included."""
+        if self.visible is None or self.orchestration is None:
+            return None
+        return self.visible.parts_total + self.orchestration.parts_total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedReply:
+    """What a system answered."""
+
+    trace: str
+    """The request's id: of its trace, and `x-request-id`."""
+    model: str
+    """The id that the reply names: what was asked for."""
+    created: int
+    """Seconds since 1970."""
+    text: str
+    tool_calls: Sequence[ToolCall] = ()
+    stop: StopReason = "stop"
+    bill: Bill
+
+
+@dataclass(frozen=True, slots=True)
+class StepBegun:
+    """A step that has begun: what a heartbeat says."""
+
+    number: int
+    """From 1, in the order of beginning; a conductor's planning is 0."""
+    of: int | None
+    """How many steps there are, where the plan is known."""
+    worker: str
+
+    def __str__(self) -> str:
+        if not self.number:
+            return "planning"
+        of = f" of {self.of}" if self.of else ""
+        return f"step {self.number}{of}: {self.worker}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One server-sent event: its name, where the dialect gives one, and its data."""
+
+    data: str
+    name: str | None = None
+
+
+class ReplyStream(Protocol):
+    """One reply as a stream of events: it begins, beats while it is waited for, and ends once."""
+
+    def begin(self) -> Iterator[StreamEvent]:
+        """Yield what comes first, before anything is known."""
+        ...
+
+    def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
+        """Yield events with data, for clients whose idle timers count no comments.
+
+        `step` is what has begun since the last one; None where nothing has.
+        """
+        ...
+
+    def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
+        """Yield the whole answer and its usage, to the end of the stream."""
+        ...
+
+    def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
+        """Yield the dialect's own error, to the end of the stream."""
+        ...
+
+
+class Dialect(Protocol):
+    """How one kind of client writes requests and reads replies."""
+
+    name: DialectName
+
+    async def read(self, body: Mapping[str, Any]) -> ServedRequest:
+        """Return a request; Refusal (400) names the field that is wrong or cannot be honoured."""
+        ...
+
+    def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
+        """Return the body of a reply that is not streamed."""
+        ...
+
+    def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
+        """Return the body of an error."""
+        ...
+
+    def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
+        """Return the writer of a streamed reply."""
+        ...
