@@ -50,6 +50,7 @@ async def execute(
     # Whoever planned the rest waited for all that has replied, so it comes on top.
     depths = workflow.depths(replied=len(known), depth=begun.depth if begun else 0)
     left = range(len(known), len(depths))
+    pool.has_planned(len(depths))
     ended = [anyio.Event() for _ in depths]
     replies = [*known, *(None for _ in left)]
     run = _Run(workflow, depths, question, pool, budget or Budget(), len(known), replies, ended)

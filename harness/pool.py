@@ -88,9 +88,16 @@ class Pool:
 
         Raises `WorkerError` for no reply, `SpendLimit` before a call that may not be paid for.
         """
-        config = _prescribed(self._model(worker), sampling)
+        config = self.prescribed(worker, sampling)
         turns = [self._first_said(turn) for turn in messages]
         return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))
+
+    def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
+        """Return how a step has a worker sample, beside the worker's own settings."""
+        return _prescribed(self._model(worker), sampling)
+
+    def has_planned(self, steps: int) -> None:
+        """Hear how many steps a workflow that is begun has: for pools whose progress is shown."""
 
     async def relay(
         self, worker: str, messages: Sequence[ChatMessage], step: str, offered: Offered

@@ -98,6 +98,8 @@ class PoolSpec(BaseModel):
     """The model that `conductor-prompted` asks for plans; its calls have a role of their own."""
     grader: WorkerSpec | None = None
     """The model that judges what no rule can grade: never a worker, and no system's cost."""
+    aliases: dict[str, str] = Field(default_factory=dict[str, str])
+    """Other names under which `podium serve` offers systems: `mini = "router-knn"`."""
     sha256: str = ""
     """Digest of the file; filled in by `read_pool`."""
 

@@ -19,7 +19,7 @@ from harness.ledger.call import ZERO, Call, Scope
 from harness.ledger.logs import Phase
 from harness.ledger.runs import RunFacts
 from harness.pool_config import REPLAYING
-from harness.records import CONDUCTOR
+from harness.records import CONDUCTOR, Usage
 
 Key = TypeVar("Key")
 
@@ -144,6 +144,13 @@ def add_up(calls: Iterable[Call]) -> CallSum:
     for call in calls:
         found.add(call)
     return found
+
+
+def usage_of(calls: Iterable[Call]) -> Usage | None:
+    """Return the tokens of some calls, by kind; None where one that may have cost told none."""
+    told = [call.usage for call in calls if call.billable != "no"]
+    known = [usage for usage in told if usage is not None]
+    return sum(known, Usage(reasoning=0)) if len(known) == len(told) else None
 
 
 def sums_by(calls: Iterable[Call], key: Callable[[Call], Key]) -> dict[Key, CallSum]:

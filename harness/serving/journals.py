@@ -1,0 +1,120 @@
+"""Where requests are written down: the run's journal, a file for each system, day and process.
+
+Each request's lines are held in memory, too, while it is answered: its bill is made of them, by
+the code that reads files.
+"""
+
+import json
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.context import current
+from harness.ledger.journal import Head, Journal, SampleRef
+from harness.ledger.recorder import CallInFlight, TaskJournal
+from harness.text import make_storable
+
+TEXTS = "texts"
+"""Folder of prompts and replies below the log directory, where they are kept at all."""
+OWNER_ONLY = 0o600
+
+
+class RequestLines(Journal):
+    """A journal as one request writes to it: what it writes is held as well."""
+
+    def __init__(self, shared: Journal) -> None:
+        """Write to a shared journal."""
+        self.shared, self.path = shared, shared.path
+        self.lines: list[dict[str, Any]] = []
+        self.calls: dict[str, CallInFlight] = {}
+        """By id: what was sent, and once it is there, what came back."""
+
+    def write(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """Append one line, and hold it; OSError where it cannot be written."""
+        self.shared.write(kind, fields)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.lines.append({"kind": kind, "at": at, **fields})
+        asked = current().in_flight
+        if kind == "intent" and asked is not None:
+            self.calls[str(fields["call"])] = asked
+
+    def close(self) -> None:
+        """Leave the shared journal open: others write to it."""
+
+
+@dataclass(slots=True)
+class RequestJournal(TaskJournal):
+    """The journal of a system, for one request."""
+
+    lines: RequestLines | None = None
+
+    def journal(self) -> RequestLines:
+        """Return the lines of this request."""
+        assert self.lines is not None, "made by DailyJournals"
+        return self.lines
+
+
+@dataclass(slots=True)
+class _Day:
+    journal: TaskJournal
+    users: int = 0
+
+
+@dataclass(slots=True)
+class DailyJournals:
+    """The open journals of all systems; a new UTC day begins new ones."""
+
+    log_dir: Path
+    heads: Mapping[str, Head]
+    """By system."""
+    today: Callable[[], date]
+    _open: dict[tuple[str, date], _Day] = field(default_factory=dict[tuple[str, date], _Day])
+
+    @contextmanager
+    def request(self, system: str) -> Generator[RequestJournal]:
+        """Let one request be written down; OSError where nothing can be."""
+        key, head = (system, self.today()), self.heads[system]
+        day = self._open.setdefault(key, _Day(TaskJournal(self.log_dir, head)))
+        day.users += 1
+        try:
+            yield RequestJournal(self.log_dir, head, lines=RequestLines(day.journal.journal()))
+        finally:
+            day.users -= 1
+            self._close_past()
+
+    def _close_past(self) -> None:
+        """Close the journals of earlier days that nobody writes to any more."""
+        now = self.today()
+        for key in [one for one, day in self._open.items() if one[1] < now and not day.users]:
+            self._open.pop(key).journal.close()
+
+    def close(self) -> None:
+        """Close all journals in good order."""
+        for day in self._open.values():
+            day.journal.close()
+        self._open.clear()
+
+
+def keep_texts(
+    log_dir: Path, lines: RequestLines, sample: SampleRef, said: Mapping[str, Any]
+) -> None:
+    """Append a request's texts to a file that its owner alone may read; OSError where it fails."""
+    folder = log_dir / TEXTS / lines.path.parent.name
+    folder.mkdir(parents=True, exist_ok=True)
+    row = {"query": sample.question, **said, "calls": [*_calls(lines.calls.items())]}
+    text = json.dumps(make_storable(row), ensure_ascii=False)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    handle = os.open(folder / lines.path.name, flags, OWNER_ONLY)
+    with os.fdopen(handle, "ab") as file:
+        file.write(text.encode() + b"\n")
+
+
+def _calls(calls: Iterable[tuple[str, CallInFlight]]) -> Iterable[dict[str, Any]]:
+    for call, asked in calls:
+        prompt = [[turn.role, turn.text] for turn in asked.request.messages]
+        reply = asked.output.completion if asked.output and not asked.output.empty else None
+        yield {"call": call, "prompt": prompt, "reply": reply}

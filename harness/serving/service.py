@@ -1,0 +1,331 @@
+"""What answers requests: a system, its workers, the meter and the journal of a run.
+
+A request goes on by itself once it has begun. Whoever waits for it may leave: then no new call is
+made, and those in flight are waited for, written down and billed.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from inspect_ai.model import Model
+
+from harness.budget import Spend
+from harness.context import run_context
+from harness.errors import PodiumError, QuestionLimit, SpendLimit, WorkerError
+from harness.ledger.call import Call
+from harness.ledger.hooks import facts_digest, own_transcript, text_digest
+from harness.ledger.journal import SampleRef
+from harness.ledger.recorder import recording
+from harness.ledger.served import rows_from
+from harness.ledger.totals import add_up, usage_of
+from harness.records import Answer, Usage
+from harness.serving.access_keys import Caller
+from harness.serving.admission import Admission, ServingLimits
+from harness.serving.conversation import (
+    RequestGate,
+    RequestPool,
+    last_worker,
+    question_of,
+    refuse_unhonoured,
+)
+from harness.serving.exchange import Bill, Refusal, ServedReply, ServedRequest, StepBegun
+from harness.serving.journals import DailyJournals, RequestJournal, keep_texts
+from harness.serving.models import ServedModel, ServedModels
+from harness.serving.telemetry import Served, Telemetry
+from harness.workflow import workflow_of
+
+CLIENT_GONE = Refusal(499, "cancelled", "The client went away; no new call was made.")
+STOPPING = Refusal(503, "stopping", "This server is stopping: ask again.", retry_after_s=5)
+Made = Mapping[str, Mapping[str, Model]]
+
+
+def new_trace() -> str:
+    """Return a request's id: its UTC day, so that its journal is found, and 64 random bits."""
+    return f"req-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(8)}"
+
+
+@dataclass(slots=True)
+class PendingRequest:
+    """A request that is being answered, as whoever waits for it sees it."""
+
+    trace: str
+    request: ServedRequest
+    model: ServedModel
+    caller: Caller
+    gate: RequestGate
+    created: int
+    began: float = field(default_factory=monotonic)
+    step: StepBegun | None = None
+    """The latest that has begun and that nobody has been told of."""
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a step has begun or the request has ended."""
+    bill: Bill | None = None
+    """None until it has ended."""
+    task: "asyncio.Task[ServedReply] | None" = None
+
+    def begin_step(self, step: StepBegun) -> None:
+        """Note a step that begins."""
+        self.step = step
+        self.moved.set()
+
+    def hang_up(self, why: Refusal = CLIENT_GONE) -> None:
+        """Let no new call be made; calls in flight end by themselves."""
+        self.gate.close(why)
+
+    async def beats(self, every_s: float) -> AsyncGenerator[StepBegun | None]:
+        """Yield until it has ended: each step as it begins, None where nothing has for a while."""
+        assert self.task is not None, "made by ModelService.begin"
+        while not self.task.done():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.moved.wait(), every_s)
+            self.moved.clear()
+            if not self.task.done():
+                step, self.step = self.step, None
+                yield step
+
+    async def reply(self) -> ServedReply:
+        """Return the reply; Refusal where there is none."""
+        assert self.task is not None, "made by ModelService.begin"
+        return await asyncio.shield(self.task)
+
+
+@dataclass(slots=True)
+class ModelService:
+    """All that the endpoints share."""
+
+    models: ServedModels
+    made: Made
+    """By system: its workers, made in the event loop that serves."""
+    admission: Admission
+    journals: DailyJournals
+    telemetry: Telemetry
+    limits: ServingLimits
+    log_dir: Path
+    keep_texts: bool = False
+    stopping: bool = False
+    in_flight: "set[asyncio.Task[ServedReply]]" = field(
+        default_factory=set["asyncio.Task[ServedReply]"]
+    )
+
+    def begin(self, trace: str, request: ServedRequest, caller: Caller) -> PendingRequest:
+        """Begin to answer a request; Refusal, before anything is asked, where it may not be."""
+        if self.stopping:
+            raise STOPPING
+        model = self.models.find(request.model)
+        refuse_unhonoured(request, model)
+        admitted = ExitStack()
+        spend = admitted.enter_context(self.admission.admit(caller, model.id))
+        gate = RequestGate(self.limits.max_calls, lambda step: pending.begin_step(step))
+        created = int(datetime.now(UTC).timestamp())
+        pending = PendingRequest(trace, request, model, caller, gate, created)
+        pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
+        self.in_flight.add(pending.task)
+        pending.task.add_done_callback(self._ended)
+        pending.task.add_done_callback(lambda _: pending.moved.set())
+        self.telemetry.begun(model.name)
+        return pending
+
+    def _ended(self, task: "asyncio.Task[ServedReply]") -> None:
+        self.in_flight.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it, and nobody may be left
+
+    async def drain(self, grace_s: float) -> None:
+        """Take no new request, and wait for those in flight as long as that; then cut them off."""
+        self.stopping = True
+        if self.in_flight:
+            _, left = await asyncio.wait(self.in_flight, timeout=grace_s)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+
+    async def _answered(
+        self, pending: PendingRequest, spend: Spend, admitted: ExitStack
+    ) -> ServedReply:
+        refusal, answer, rows = None, None, list[Call]()
+        with admitted:
+            try:
+                with self.journals.request(pending.model.name) as journal:
+                    try:
+                        answer, pool = await self._asked(pending, spend, journal)
+                    except Exception as error:
+                        refusal = pending.gate.closed or refusal_of(error)
+                    except asyncio.CancelledError:
+                        refusal = STOPPING
+                    rows = rows_from(journal.journal().lines, asdict(journal.head))
+                    pending.bill = bill_of(rows)
+                    self._write_down(pending, journal, answer, refusal)
+            except OSError:
+                self.telemetry.journal_failed()
+                refusal = JOURNAL_LOST
+        self.telemetry.ended(_served(pending, refusal, rows))
+        if refusal is not None or answer is None or pending.bill is None:
+            raise refusal or JOURNAL_LOST
+        return _reply(pending, answer, pool, pending.bill)
+
+    async def _asked(
+        self, pending: PendingRequest, spend: Spend, journal: RequestJournal
+    ) -> tuple[Answer, RequestPool]:
+        """Put the request to its system; the deadline lets no new call be made."""
+        model, request = pending.model, pending.request
+        question = question_of(pending.trace, request.messages)
+        sample = SampleRef(pending.trace, 1, pending.trace)
+        journal.journal().write("request", _opening(pending, sample))
+        pool = RequestPool(
+            self.made[model.name],
+            model.spec,
+            spend=spend,
+            gate=pending.gate,
+            request=request,
+            text=question.text,
+            passes_through=model.passes_through,
+        )
+        late = asyncio.get_running_loop().call_later(
+            self.limits.deadline_s, pending.hang_up, _too_late(self.limits.deadline_s)
+        )
+        try:
+            with own_transcript(), recording(journal, "serving", sample):
+                return await model.system(question, pool), pool
+        finally:
+            late.cancel()
+
+    def _write_down(
+        self,
+        pending: PendingRequest,
+        journal: RequestJournal,
+        answer: Answer | None,
+        refusal: Refusal | None,
+    ) -> None:
+        sample = SampleRef(pending.trace, 1, pending.trace)
+        lines = journal.journal()
+        lines.write("answer", _closing(pending, sample, answer, refusal))
+        if self.keep_texts:
+            text = question_of(pending.trace, pending.request.messages).text
+            plan, said = (answer.plan, answer.text) if answer else (None, None)
+            keep_texts(self.log_dir, lines, sample, {"input": text, "plan": plan, "answer": said})
+
+
+JOURNAL_LOST = Refusal(
+    500, "failed", "This server cannot write its journal down, and answers nothing without it."
+)
+
+
+def _too_late(deadline_s: float) -> Refusal:
+    return Refusal(504, "deadline", f"There was no answer after {deadline_s:g} s (--deadline).")
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """Return what a client is told of a failure: its kind, and no words of a provider's."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, QuestionLimit):
+        return Refusal(402, "out_of_budget", "This request may not cost more: see its trace.")
+    if isinstance(error, SpendLimit):
+        return Refusal(429, "out_of_budget", "The dollars for requests are spent: see its trace.")
+    if isinstance(error, WorkerError):
+        said = "A worker gave no reply; the trace says which call failed, and how."
+        return Refusal(502, "worker_failed", said)
+    kind = "" if isinstance(error, PodiumError) else f" ({type(error).__name__})"
+    return Refusal(500, "failed", f"The system failed on this request{kind}.")
+
+
+def bill_of(rows: list[Call]) -> Bill:
+    """Return what a request's calls come to; the last worker's tokens are the visible ones."""
+    answered = {row.call: row.step for row in rows if row.error is None}
+    last = last_worker(answered)
+    own = [row for row in rows if row.call == last and row.error is None]
+    usage = usage_of(own) if own else Usage(reasoning=0)
+    others = usage_of(row for row in rows if row not in own)
+    visible = usage and replace(usage, orchestration_in=0, orchestration_in_cached=0,
+                                orchestration_out=0, total_reported=None)  # fmt: skip
+    known = usage is not None and others is not None
+    within = _flat(others) + _flat(replace(usage, **_NO_TOKENS)) if known else None
+    return Bill(
+        visible=visible,
+        orchestration=within,
+        calls=len({row.call for row in rows}),
+        usd=add_up(rows).billed,
+    )
+
+
+_NO_TOKENS: Mapping[str, int] = dict.fromkeys(
+    ("input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning"), 0
+)
+
+
+def _flat(usage: Usage) -> Usage:
+    """Return tokens with those that a product spent on models of its own among the others."""
+    cached = usage.orchestration_in_cached
+    more = Usage(usage.orchestration_in - cached, usage.orchestration_out, cached, reasoning=0)
+    none = {name: 0 for name in ("orchestration_in", "orchestration_in_cached", "orchestration_out")}
+    return replace(usage, **none, total_reported=None) + more
+
+
+def _reply(pending: PendingRequest, answer: Answer, pool: RequestPool, bill: Bill) -> ServedReply:
+    own = pool.outputs[-1] if pool.outputs else None
+    whole = {"tool_calls": own.message.tool_calls or (), "stop": own.stop_reason} if own else {}
+    return ServedReply(
+        trace=pending.trace,
+        model=pending.request.model,
+        created=pending.created,
+        text=answer.text,
+        bill=bill,
+        **whole,
+    )
+
+
+def _opening(pending: PendingRequest, sample: SampleRef) -> dict[str, Any]:
+    return {
+        "sample": asdict(sample),
+        "model": pending.request.model,
+        "resolved": pending.model.dated,
+        "dialect": pending.request.dialect,
+        "stream": pending.request.stream,
+        "key": pending.caller.name or None,
+    }
+
+
+def _closing(
+    pending: PendingRequest, sample: SampleRef, answer: Answer | None, refusal: Refusal | None
+) -> dict[str, Any]:
+    steps = len(answer.replies) if answer else None
+    depth, stopped, plan = (answer.depth, answer.stopped, answer.plan) if answer else (None,) * 3
+    found = workflow_of(plan) if plan else None
+    return {
+        "sample": asdict(sample),
+        "answer_sha256": text_digest(answer.text) if answer else None,
+        "shape_sha256": facts_digest(depth, steps, stopped, plan),
+        "status": refusal.status if refusal else 200,
+        "error": refusal.kind if refusal else None,
+        "depth": depth,
+        "steps": steps,
+        "stopped": stopped,
+        "plan": found.without_texts().as_json() if found else None,
+        "latency_s": round(monotonic() - pending.began, 6),
+    }
+
+
+def _served(pending: PendingRequest, refusal: Refusal | None, rows: list[Call]) -> Served:
+    seconds = monotonic() - pending.began
+    return Served(
+        trace=pending.trace,
+        system=pending.model.name,
+        dialect=pending.request.dialect,
+        model=pending.request.model,
+        status=refusal.status if refusal else 200,
+        error=refusal.kind if refusal else None,
+        stream=pending.request.stream,
+        seconds=seconds,
+        started=datetime.fromtimestamp(pending.created, UTC),
+        bill=pending.bill,
+        calls=rows,
+        key=pending.caller.name or None,
+    )
