@@ -5,16 +5,20 @@ all that is spent and held stays within the limit; it is refused where it does n
 in flight. A worker's first call goes alone, and so does one that nothing bounds (it holds back its
 dearest call so far) or whose reply took more than it could. After a call without a price no other
 is made; a request without an answer counts as the most it can have cost.
+
+A call may count in several meters, each with a limit of its own: a question's and its run's; a
+served request's, its key's and its day's. It goes out once it fits into all of them.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import ROUND_UP, Context, Decimal
 from logging import getLogger
 
 import anyio
 
-from harness.errors import QuestionLimit, SpendLimit
+from harness.errors import DayLimit, QuestionLimit, SpendLimit
 from harness.prices import Book
 from harness.prices.cost import Price, Service, cost
 from harness.records import Usage
@@ -23,9 +27,41 @@ ZERO = Decimal(0)
 TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 
+@dataclass(frozen=True, slots=True)
+class LimitName:
+    """What a limit is called where it refuses a call, and what is said of it then."""
+
+    option: str
+    then: str = "."
+    """How it goes on once the limit is reached."""
+    unpriced: str = "."
+    """How it goes on where a call without a price came before."""
+    one: str = ""
+    """What it bounds, where that is a single question or request: it ends, and others go on."""
+    ends: datetime | None = None
+    """When a new day begins, for a limit of a day."""
+
+
+A_RUN = LimitName(
+    "--max-usd",
+    "; run the same command with a larger --max-usd to continue, finished questions are not asked "
+    "again.",
+    "; finished questions are not asked again.",
+)
+A_QUESTION = LimitName(
+    "--max-usd-per-query",
+    "; the same command with a larger one asks such questions again, and no others.",
+    one="question",
+)
+
+
 @dataclass(slots=True)
 class Spend:
-    """The meter of a run, which all samples share, or of a question: every call counts in both."""
+    """The meter of a run, of a question, a request, a key or a day, and the meters above it.
+
+    Every call counts in its own meter and in all above. The last of them has everything, and it
+    alone remembers what is known of prices.
+    """
 
     book: Book
     limit: Decimal | None = None
@@ -39,19 +75,21 @@ class Spend:
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """By price: calls that may have been billed, of which nothing says how much."""
     _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
-    run: "Spend | None" = None  # The run's meter; None where this is it
+    above: tuple["Spend", ...] = ()  # In the order in which calls are allowed; the last has all
+    name: LimitName = A_RUN
     ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
 
     @property
     def gone(self) -> Decimal:
         """What is spent for all anybody knows: the limit is held against this."""
-        guesses = (self._dearest.get(ref, ZERO) * n for ref, n in self.unbounded.items())
+        dearest = self._whole._dearest
+        guesses = (dearest.get(ref, ZERO) * n for ref, n in self.unbounded.items())
         return self.spent + sum(guesses, ZERO)
 
     @property
     def meters(self) -> tuple["Spend", ...]:
         """The meters that a call needs an allowance of."""
-        return (self, self.run) if self.run else (self,)
+        return (self, *self.above)
 
     def lost(self, price_ref: str, most: Decimal | None) -> None:
         """Count a request that got no answer; `most` is what it can have cost, if that is known."""
@@ -65,24 +103,24 @@ class Spend:
         """Return the meter of one question: this one, where nothing is limited."""
         if self.per_question is None and self.limit is None:
             return self
-        return Spend(self.book, self.per_question, run=self)
+        return Spend(self.book, self.per_question, above=(self,), name=A_QUESTION)
 
     @property
-    def _of_run(self) -> "Spend":
-        return self.run or self
+    def _whole(self) -> "Spend":
+        return self.meters[-1]
 
     @property
     def unpriced(self) -> str | None:
         """What was called without a price, and why it has none."""
-        return self._of_run._unpriced
+        return self._whole._unpriced
 
     def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
         """Remember, and say once, that a reply cost more than its request could."""
-        run = self._of_run
-        if price_ref in run._passed:
+        passed = self._whole._passed
+        if price_ref in passed:
             return
-        run._passed.add(price_ref)
-        if run.limit is not None:
+        passed.add(price_ref)
+        if any(meter.limit is not None for meter in self.above or (self,)):
             said = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${most:.4f} that its"
             then = "request could: its calls go one at a time from here on, for the limit's sake."
             getLogger(__name__).warning("%s %s", said, then)
@@ -90,15 +128,14 @@ class Spend:
     def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
         """Return what a call holds back: the most it can cost; None where nobody can tell."""
         # The past counts where the bound says nothing: none is known, or a reply has passed one.
-        run = self._of_run
-        dearest = run._dearest.get(price_ref)
+        dearest = self._whole._dearest.get(price_ref)
         if most is None:
             return dearest
-        return max(most, dearest or ZERO) if price_ref in run._passed else most
+        return max(most, dearest or ZERO) if price_ref in self._whole._passed else most
 
     async def hold(self, price_ref: str, most: Decimal | None) -> Decimal:
         """Return what is held back for a request, once it may be; SpendLimit where it never may."""
-        held = ZERO
+        held = self.expected(price_ref, most) or ZERO  # a limit may be set meanwhile
         while self.limit is not None:
             left, needed = self.limit - self.gone, self.expected(price_ref, most)
             held = left if needed is None else needed
@@ -115,8 +152,7 @@ class Spend:
     def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
         # Nobody knows what a first reply takes: it goes alone, or a provider that lies from the
         # start would have as many lies in flight as the limit has room for.
-        run = self._of_run
-        kept = price_ref in run._dearest and price_ref not in run._passed
+        kept = price_ref in self._whole._dearest and price_ref not in self._whole._passed
         alone = most is None or not kept
         if self.unpriced is not None or (alone and self._flying[price_ref]):
             return False
@@ -124,24 +160,22 @@ class Spend:
 
     def refusal(self, needed: Decimal | None) -> SpendLimit:
         """Return why a call is not made; `needed` is what it could cost, where that is known."""
+        name = self.name
         if self.unpriced is not None:
-            option = "--max-usd-per-query" if self.run else "--max-usd"
-            then = "." if self.run else "; finished questions are not asked again."
             return SpendLimit(
-                f"Calls of {self.unpriced}, so {option} cannot hold: complete the price book or "
-                f"leave {option} out{then}"
+                f"Calls of {self.unpriced}, so {name.option} cannot hold: complete the price book "
+                f"or leave {name.option} out{name.unpriced}"
             )
-        if self.run:
+        if name.one:
             return QuestionLimit(
-                f"budget per question: another call could pass --max-usd-per-query {self.limit:f}"
-                f"{_by(needed)}; the same command with a larger one asks such questions again, and "
-                "no others."
+                f"budget per {name.one}: another call could pass {name.option} {self.limit:f}"
+                f"{_by(needed)}{name.then}"
             )
-        return SpendLimit(
-            f"${self.gone:.4f} of --max-usd {self.limit} is spent, and the next call could "
-            f"pass it{_by(needed)}; run the same command with a larger --max-usd to continue, "
-            "finished questions are not asked again."
+        said = (
+            f"${self.gone:.4f} of {name.option} {self.limit} is spent, and the next call could "
+            f"pass it{_by(needed)}{name.then}"
         )
+        return DayLimit(said, name.ends) if name.ends else SpendLimit(said)
 
     def release(self, price_ref: str, held: Decimal) -> None:
         """Give back what was held for a request, and let those that wait look again."""
@@ -162,14 +196,14 @@ class Spend:
         # With a limit, the next call is then refused: an unknown price is not zero. For a
         # reply that was `cached` here nobody is paid, yet what a question may cost, and so what
         # becomes of it, does not depend on who asked before.
-        usd = price.usd
-        for meter in self.meters:
-            free = cached and meter.run is None
-            if usd is not None:
-                meter.spent += ZERO if free else usd
-                meter._dearest[price.ref] = max(usd, meter._dearest.get(price.ref, ZERO))
-            elif meter._unpriced is None and not free:
-                meter._unpriced = f"{price.ref} have no price ({price.why})"
+        usd, whole = price.usd, self._whole
+        if usd is not None:
+            own = (self,) if self.above else ()
+            for meter in own if cached else self.meters:
+                meter.spent += usd
+            whole._dearest[price.ref] = max(usd, whole._dearest.get(price.ref, ZERO))
+        elif whole._unpriced is None and not cached:
+            whole._unpriced = f"{price.ref} have no price ({price.why})"
         return usd
 
 
@@ -209,7 +243,7 @@ class Allowance:
                 raise self.spend.ended
         except BaseException as error:
             self.release()
-            if isinstance(error, SpendLimit) and self.spend.run:
+            if isinstance(error, SpendLimit) and self.spend.above:
                 self.spend.ended = self.spend.ended or error
             raise
 

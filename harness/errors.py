@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,15 @@ class SpendLimit(PodiumError):
 
 class QuestionLimit(SpendLimit):
     """A question reached `--max-usd-per-query`; it stays unscored, and other questions go on."""
+
+
+class DayLimit(SpendLimit):
+    """What a day may cost is reached; a new one begins at `ends`."""
+
+    def __init__(self, sentence: str, ends: datetime) -> None:
+        """Say so, and when the next day begins."""
+        super().__init__(sentence)
+        self.ends = ends
 
 
 class TooManyMasked(PodiumError):

@@ -431,16 +431,21 @@ class SpentSoFar:
     unbounded: Counter[str] = field(default_factory=Counter[str])
     """By price: attempts that may have been billed, of which nobody can say yet how much: nothing
     bounds them, and no call of their price has ended."""
+    dearest: Mapping[str, Decimal] = field(default_factory=dict[str, Decimal])
+    """By price: what its dearest call cost."""
 
 
-def spent_by(calls: Iterable[Call]) -> SpentSoFar:
+def spent_by(
+    calls: Iterable[Call], whole: SpentSoFar | None = None, limit: str = "--max-usd"
+) -> SpentSoFar:
     """Add up what some calls have spent, for a limit; UserError names a worker without a price.
 
     An attempt of which nobody knows whether it was billed counts as the most it can have cost, or
-    where nothing bounds that, as the dearest call of its price.
+    where nothing bounds that, as the dearest call of its price: of these calls, and of the `whole`
+    that they are part of.
     """
     known = ZERO
-    dearest: dict[str, Decimal] = {}
+    dearest: dict[str, Decimal] = dict(whole.dearest) if whole else {}
     unbounded: Counter[str] = Counter()
     for call in calls:
         if call.billable == "unknown" and call.usd_high is None:
@@ -449,7 +454,7 @@ def spent_by(calls: Iterable[Call]) -> SpentSoFar:
             known += call.usd_high or ZERO
         elif call.usd is None:
             raise UserError(
-                f"Calls of {call.role!r} in {call.journal or call.log} have no price, so --max-usd "
+                f"Calls of {call.role!r} in {call.journal or call.log} have no price, so {limit} "
                 "cannot hold: leave it out, or start in another --log-dir with a price book that "
                 "has the worker."
             )
@@ -458,4 +463,4 @@ def spent_by(calls: Iterable[Call]) -> SpentSoFar:
             dearest[call.price_ref] = max(call.usd, dearest.get(call.price_ref, ZERO))
     assumed = (dearest[ref] * often for ref, often in unbounded.items() if ref in dearest)
     rest = {ref: often for ref, often in unbounded.items() if ref not in dearest}
-    return SpentSoFar(known + sum(assumed, ZERO), Counter(rest))
+    return SpentSoFar(known + sum(assumed, ZERO), Counter(rest), dearest)
