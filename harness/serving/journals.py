@@ -15,11 +15,10 @@ from typing import Any
 
 from harness.context import current
 from harness.ledger.journal import Head, Journal, SampleRef
+from harness.ledger.kept_texts import texts_path
 from harness.ledger.recorder import CallInFlight, TaskJournal
 from harness.text import make_storable
 
-TEXTS = "texts"
-"""Folder of prompts and replies below the log directory, where they are kept at all."""
 OWNER_ONLY = 0o600
 
 
@@ -99,16 +98,13 @@ class DailyJournals:
         self._open.clear()
 
 
-def keep_texts(
-    log_dir: Path, lines: RequestLines, sample: SampleRef, said: Mapping[str, Any]
-) -> None:
+def keep_texts(lines: RequestLines, sample: SampleRef, said: Mapping[str, Any]) -> None:
     """Append a request's texts to a file that its owner alone may read; OSError where it fails."""
-    folder = log_dir / TEXTS / lines.path.parent.name
-    folder.mkdir(parents=True, exist_ok=True)
+    path = texts_path(lines.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     row = {"query": sample.question, **said, "calls": [*_calls(lines.calls.items())]}
     text = json.dumps(make_storable(row), ensure_ascii=False)
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    handle = os.open(folder / lines.path.name, flags, OWNER_ONLY)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(handle, "ab") as file:
         file.write(text.encode() + b"\n")
 

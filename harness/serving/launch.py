@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.types import ASGIApp
+
 from harness.errors import UserError
 from harness.files import refuse_unwritable
 from harness.ledger.journal import Head, mend
@@ -70,11 +72,6 @@ def serve_models(
 
     `say` tells the user where it listens; `log` gets a line of JSON for each request that ended.
     """
-    limits = _limits(request)
-    keys = Keys(request.keys, tell=say)
-    spec = read_pool(request.pool)
-    source = ModelSource(catalogue, spec, read_book(spec.prices), request.learnt, request.seed)
-    models = served_models(request.systems, source)
     _refuse_run(request.log_dir)
     refuse_unwritable(request.log_dir, "--log-dir")
     with (
@@ -82,34 +79,64 @@ def serve_models(
         lock_experiment(request.log_dir),
         manifested(request.log_dir),
     ):
-        _refuse_itself(spec, taken)
-        mend(request.log_dir)
-        before = SpentBefore.of(served_requests(request.log_dir))
-        admission = Admission(source.book, limits, lambda: datetime.now(UTC), before)
-        telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
-        name = secrets.token_hex(8)
-
-        def make() -> ModelService:
-            return ModelService(
-                models=models,
-                made=models_by_role(models.models, spec, request.seed, request.time_scale),
-                admission=admission,
-                journals=DailyJournals(request.log_dir, _heads(models, source.book), _today),
-                telemetry=telemetry,
-                limits=limits,
-                log_dir=request.log_dir,
-                name=name,
-                keep_texts=request.keep_texts,
-            )
-
-        address, port = taken.getsockname()[:2]
-        names = frozenset(one.lower() for one in (request.host, *request.allow_hosts))
-        access = Access(address, port, names - EVERYWHERE)
-        application = model_app(make, ServerSettings(keys, access, name, request.grace_s))
-        said = f"Models at {listen(taken)}: {', '.join(models.offered())}. Ctrl-C ends it."
+        made = model_server(request, catalogue, taken, (say, log))
+        said = f"Models at {listen(taken)}: {', '.join(made.models.offered())}. Ctrl-C ends it."
         settings: dict[str, Any] = {"grace_s": int(request.grace_s), "lifespan": "on"}
-        serve(application, taken, ready=lambda: say(said), **settings)
-        say(f"Stopped. ${admission.spend.gone} spent, earlier sittings included.")
+        serve(made.application, taken, ready=lambda: say(said), **settings)
+        say(f"Stopped. ${made.admission.spend.gone} spent, earlier sittings included.")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """An application that is ready to be served, and what it was made of."""
+
+    application: ASGIApp
+    models: ServedModels
+    admission: Admission
+
+
+Tell = Callable[[str], None]
+
+
+def model_server(
+    request: EndpointRequest, catalogue: Catalogue, taken: socket.socket, tells: tuple[Tell, Tell]
+) -> ModelServer:
+    """Return what serves on a bound socket; UserError for what must fail.
+
+    What is told are sentences for the user, and a line of JSON for each request that ended.
+    """
+    say, log = tells
+    limits = _limits(request)
+    keys = Keys(request.keys, tell=say)
+    spec = read_pool(request.pool)
+    source = ModelSource(catalogue, spec, read_book(spec.prices), request.learnt, request.seed)
+    models = served_models(request.systems, source)
+    _refuse_itself(spec, taken)
+    mend(request.log_dir)
+    before = SpentBefore.of(served_requests(request.log_dir))
+    admission = Admission(source.book, limits, lambda: datetime.now(UTC), before)
+    telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
+    name = secrets.token_hex(8)
+
+    def make() -> ModelService:
+        return ModelService(
+            models=models,
+            made=models_by_role(models.models, spec, request.seed, request.time_scale),
+            admission=admission,
+            journals=DailyJournals(request.log_dir, _heads(models, source.book), _today),
+            telemetry=telemetry,
+            limits=limits,
+            book=source.book,
+            log_dir=request.log_dir,
+            name=name,
+            keep_texts=request.keep_texts,
+        )
+
+    address, port = taken.getsockname()[:2]
+    names = frozenset(one.lower() for one in (request.host, *request.allow_hosts))
+    access = Access(address, port, names - EVERYWHERE)
+    settings = ServerSettings(keys, access, name, request.grace_s)
+    return ModelServer(model_app(make, settings), models, admission)
 
 
 def _today() -> date:

@@ -23,6 +23,7 @@ from harness.ledger.hooks import facts_digest, own_transcript, text_digest
 from harness.ledger.journal import SampleRef
 from harness.ledger.recorder import recording
 from harness.ledger.served import rows_from
+from harness.prices import Book
 from harness.records import Answer
 from harness.serving.access_keys import Caller
 from harness.serving.admission import Admission, ServingLimits
@@ -117,6 +118,7 @@ class ModelService:
     journals: DailyJournals
     telemetry: Telemetry
     limits: ServingLimits
+    book: Book
     log_dir: Path
     name: str
     """In `VIA`, which tells a request that comes back."""
@@ -193,7 +195,7 @@ class ModelService:
                         refusal = pending.gate.closed or self._refusal(error)
                     except asyncio.CancelledError:
                         refusal = stopping()
-                    rows = rows_from(journal.journal().lines, asdict(journal.head))
+                    rows = rows_from(journal.journal().lines, asdict(journal.head), self.book)
                     pending.bill = bill_of(rows)
                     self._write_down(pending, journal, came and came[0], refusal)
             except OSError:
@@ -211,7 +213,7 @@ class ModelService:
         model, request = pending.model, pending.request
         question = question_of(pending.trace, request.messages)
         sample = SampleRef(pending.trace, 1, pending.trace)
-        journal.journal().write("request", _opening(pending, sample))
+        journal.journal().write("request", _opening(pending, sample, question.text))
         pool = RequestPool(
             self.made[model.name],
             model.spec,
@@ -258,7 +260,7 @@ class ModelService:
         if self.keep_texts:
             text = question_of(pending.trace, pending.request.messages).text
             plan, said = (answer.plan, answer.text) if answer else (None, None)
-            keep_texts(self.log_dir, lines, sample, {"input": text, "plan": plan, "answer": said})
+            keep_texts(lines, sample, {"input": text, "plan": plan, "answer": said})
 
 
 def client_gone() -> Refusal:
@@ -294,9 +296,10 @@ def _reply(pending: PendingRequest, answer: Answer, pool: RequestPool, bill: Bil
     )
 
 
-def _opening(pending: PendingRequest, sample: SampleRef) -> dict[str, Any]:
+def _opening(pending: PendingRequest, sample: SampleRef, text: str) -> dict[str, Any]:
     return {
         "sample": asdict(sample),
+        "input_sha256": text_digest(text),
         "model": pending.request.model,
         "resolved": pending.model.dated,
         "dialect": pending.request.dialect,
