@@ -22,7 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.files import parse_json
 from harness.ledger.call import plain
-from harness.ledger.served import read_trace, trace_json
+from harness.ledger.details import trace_json
+from harness.ledger.served import read_trace
 from harness.serving.access_keys import Keys
 from harness.serving.anthropic_messages import AnthropicMessages
 from harness.serving.chat import ChatCompletions
