@@ -25,7 +25,7 @@ from harness.ledger.call import plain
 from harness.ledger.details import trace_json
 from harness.ledger.served import read_trace
 from harness.serving.access_keys import Keys
-from harness.serving.anthropic_messages import AnthropicMessages
+from harness.serving.anthropic_messages import AnthropicMessages, count_tokens
 from harness.serving.chat import ChatCompletions
 from harness.serving.exchange import Bill, Dialect, Refusal, ServedRequest, StreamEvent
 from harness.serving.listener import Access, with_access
@@ -133,8 +133,7 @@ class _Endpoints:
         self.settings.keys.caller(request.headers)
         service = _service(request)
         asked = await MESSAGES.read_count(await _body(request))
-        count = await service.count_tokens(asked)
-        return JSONResponse({"input_tokens": count})
+        return JSONResponse(await count_tokens(asked, service.answering(asked.model)))
 
     async def completion(self, request: Request) -> Response:
         self._refuse_loop(request.headers)

@@ -24,7 +24,7 @@ from harness.ledger.journal import SampleRef
 from harness.ledger.recorder import recording
 from harness.ledger.served import rows_from
 from harness.prices import Book
-from harness.records import Answer
+from harness.records import CONDUCTOR, Answer
 from harness.serving.access_keys import Caller
 from harness.serving.admission import Admission, ServingLimits
 from harness.serving.bill import bill_of
@@ -155,6 +155,13 @@ class ModelService:
         pending.task.add_done_callback(lambda _: pending.moved.set())
         self.telemetry.begun(model.name)
         return pending
+
+    def answering(self, asked: str) -> list[Model]:
+        """Return the workers of whom one would be sent a conversation as it is; none of planners."""
+        model = self.models.find(asked)
+        workers = self.made[model.name] if model.passes_through else {}
+        only = model.args.get("worker")
+        return [one for name, one in workers.items() if name != CONDUCTOR and only in (None, name)]
 
     def _ended(self, task: "asyncio.Task[ServedReply]") -> None:
         self.in_flight.discard(task)
