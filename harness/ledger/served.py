@@ -21,6 +21,7 @@ from harness.ledger.runs import (
     JournalRecord,
     LogHeader,
     RunFiles,
+    below,
     gather,
     keep_line,
     naming_system_run,
@@ -162,7 +163,10 @@ def served_below(log_dir: Path) -> list[RunFiles]:
     places: dict[Path, list[Path]] = {}
     for path in sorted(log_dir.glob(SERVED)):
         places.setdefault(path.parent, []).append(path)
-    return [RunFiles("", place.name, (), tuple(paths)) for place, paths in places.items()]
+    return [
+        RunFiles(below(place.parents[1], log_dir), place.name, (), tuple(paths))
+        for place, paths in places.items()
+    ]
 
 
 def is_served(files: RunFiles) -> bool:
