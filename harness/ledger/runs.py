@@ -192,7 +192,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
         groups.setdefault(key, []).append(((str(eval_.get("created", "")), path.name), path))
     found = [
         RunFiles(
-            _below(parent, folder),
+            below(parent, folder),
             task,
             tuple(path for _, path in sorted(logs, reverse=True)),
             journals_of(parent, task),
@@ -200,12 +200,13 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
         for (parent, task), logs in groups.items()
     ]
     for place in sorted(journals - {_journals_of(*group) for group in groups}):
-        here = _below(place.parent.parent, folder)
+        here = below(place.parent.parent, folder)
         found.append(RunFiles(here, place.name, (), tuple(sorted(place.glob("*.jsonl")))))
     return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
 
 
-def _below(parent: Path, folder: Path) -> str:
+def below(parent: Path, folder: Path) -> str:
+    """Return where a system run's files lie, below the directory that was named."""
     try:
         return parent.relative_to(folder).as_posix().removeprefix(".")
     except ValueError:  # one file was named, not a directory

@@ -5,7 +5,7 @@ requests stand beside the questions of runs wherever these are shown: audited, a
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from harness.ledger.runs import (
     JournalRecord,
     LogHeader,
     RunFiles,
+    below,
     gather,
     keep_line,
     naming_system_run,
@@ -67,6 +68,8 @@ class ServedQuery:
     answer_sha256: str | None
     shape_sha256: str | None
     rows: Sequence[Call]
+    sent: Mapping[str, str | None]
+    """By call: the digest of its request as it went out, which an adapter may have changed."""
 
     @property
     def day(self) -> str:
@@ -135,6 +138,10 @@ def queries_of(found: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
                 trace=str(asked["sample"]["question"]),
                 system=str(journal.head.get("system", "")),
                 rows=own.get(uuid, ()),
+                sent={
+                    row.call: (found.calls[row.call].outcome or {}).get("sent_sha256")
+                    for row in own.get(uuid, ())
+                },
                 **told,
             )
 
@@ -156,7 +163,10 @@ def served_below(log_dir: Path) -> list[RunFiles]:
     places: dict[Path, list[Path]] = {}
     for path in sorted(log_dir.glob(SERVED)):
         places.setdefault(path.parent, []).append(path)
-    return [RunFiles("", place.name, (), tuple(paths)) for place, paths in places.items()]
+    return [
+        RunFiles(below(place.parents[1], log_dir), place.name, (), tuple(paths))
+        for place, paths in places.items()
+    ]
 
 
 def is_served(files: RunFiles) -> bool:
