@@ -160,7 +160,8 @@ class ChatCompletions:
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
         """Return a chat completion."""
-        message = {"role": "assistant", "content": reply.text, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
+        message["annotations"] = []
         if reply.tool_calls:
             message |= {"content": reply.text or None, "tool_calls": _calls(reply)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
