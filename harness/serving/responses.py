@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Any, Literal, cast
@@ -49,6 +48,7 @@ from harness.serving.openai_fields import (
     unsupported,
     usage_fields,
 )
+from harness.text import make_storable
 
 
 class ReasoningFields(Fields):
@@ -140,7 +140,7 @@ class OpenAIResponses:
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
-        asked = read_fields(ResponsesFields, body)
+        asked = read_fields(ResponsesFields, make_storable(body))
         _check_input(asked.input)
         convert = messages_from_openai_responses(_without_namespaces(asked.input))
         messages, images = await read_messages(convert, "input")
@@ -181,7 +181,7 @@ def _without_namespaces(found: Any) -> Any:
     """Return a copy for Inspect, which keeps a call's namespace as long as the process lives."""
     if isinstance(found, str):
         return found
-    items = cast(list[dict[str, Any]], deepcopy(found))
+    items = cast(list[dict[str, Any]], found)
     return [{k: v for k, v in item.items() if k != "namespace"} for item in items]
 
 
