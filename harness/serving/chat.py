@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import Annotated, Any, Literal, cast
 
 from inspect_ai.model import StopReason, messages_from_openai
@@ -46,6 +45,7 @@ from harness.serving.openai_fields import (
     unsupported,
     usage_fields,
 )
+from harness.text import make_storable
 
 
 class ChatFormat(PlainFormat):
@@ -135,10 +135,10 @@ class ChatCompletions:
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
-        asked = read_fields(ChatFields, body)
+        asked = read_fields(ChatFields, make_storable(body))
         for number, message in enumerate(asked.messages):
             _check_message(message, f"messages[{number}]")
-        convert = messages_from_openai(deepcopy(asked.messages))
+        convert = messages_from_openai(asked.messages)
         messages, images = await read_messages(convert, "messages")
         tools = [_tool(one, f"tools[{at}]") for at, one in enumerate(asked.tools or [])]
         refuse_twins(tools)
@@ -160,7 +160,8 @@ class ChatCompletions:
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
         """Return a chat completion."""
-        message = {"role": "assistant", "content": reply.text, "refusal": None}
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
+        message["annotations"] = []
         if reply.tool_calls:
             message |= {"content": reply.text or None, "tool_calls": _calls(reply)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}

@@ -17,7 +17,7 @@ Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 
 class Fields(BaseModel):
-    """An object of a request; all that it does not name cannot be honoured, and a null is unsaid."""
+    """An object of a request; what it does not name cannot be honoured, and a null is unsaid."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Any, Literal, cast
@@ -49,6 +48,7 @@ from harness.serving.openai_fields import (
     unsupported,
     usage_fields,
 )
+from harness.text import make_storable
 
 
 class ReasoningFields(Fields):
@@ -140,7 +140,7 @@ class OpenAIResponses:
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
-        asked = read_fields(ResponsesFields, body)
+        asked = read_fields(ResponsesFields, make_storable(body))
         _check_input(asked.input)
         convert = messages_from_openai_responses(_without_namespaces(asked.input))
         messages, images = await read_messages(convert, "input")
@@ -181,7 +181,7 @@ def _without_namespaces(found: Any) -> Any:
     """Return a copy for Inspect, which keeps a call's namespace as long as the process lives."""
     if isinstance(found, str):
         return found
-    items = cast(list[dict[str, Any]], deepcopy(found))
+    items = cast(list[dict[str, Any]], found)
     return [{k: v for k, v in item.items() if k != "namespace"} for item in items]
 
 
@@ -387,18 +387,19 @@ class ResponsesStream:
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
         """Write for one request."""
-        self._request, self._trace, self._created = request, trace, created
+        self._request = request
+        self._begun = _response(request, trace, created)
         self._numbers = count()
 
     def begin(self) -> Iterator[StreamEvent]:
         """Yield that there is a response, and that it is worked on."""
-        yield self._of_response("created", self._object())
-        yield self._of_response("in_progress", self._object())
+        yield self._of_response("created", self._begun)
+        yield self._of_response("in_progress", self._begun)
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
         """Yield that it is worked on; `podium.step` beside the response says what has begun."""
         more = {} if step is None else {"podium": {"step": str(step)}}
-        yield self._of_response("in_progress", self._object(), **more)
+        yield self._of_response("in_progress", self._begun, **more)
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
         """Yield the items, and the response with its usage."""
@@ -412,7 +413,7 @@ class ResponsesStream:
         """Yield the response as one that failed."""
         code = FAILED.get(refusal.kind, "server_error")
         error = {"code": code, "message": str(refusal)}
-        yield self._of_response("failed", self._object(status="failed", error=error))
+        yield self._of_response("failed", {**self._begun, "status": "failed", "error": error})
 
     def _item(self, index: int, item: OutputItem) -> Iterator[StreamEvent]:
         at = {"output_index": index}
@@ -434,18 +435,16 @@ class ResponsesStream:
         yield self._event("output_text.done", text=part["text"], logprobs=[], **at)
         yield self._event("content_part.done", part=part, **at)
 
-    def _object(self, **more: Any) -> dict[str, Any]:
-        return _response(self._request, self._trace, self._created, **more)
-
     def _of_response(self, what: str, response: dict[str, Any], **more: Any) -> StreamEvent:
-        return self._event(what, response=response, **more)
+        """Return an event with a response that has been checked, which takes a while."""
+        return self._sent({"type": f"response.{what}", "response": response, **more})
 
     def _event(self, what: str, **fields: Any) -> StreamEvent:
-        kind = f"response.{what}"
-        whole = {"type": kind, "sequence_number": next(self._numbers), **fields}
-        made = EVENT.validate_python(whole).model_dump(
-            mode="json", exclude_unset=True, by_alias=True
-        )
-        if "response" in whole:  # whose times are whole seconds
-            made["response"] = whole["response"]
-        return StreamEvent(json.dumps(made), kind)
+        return self._sent({"type": f"response.{what}", **fields}, EVENT)
+
+    def _sent(self, event: dict[str, Any], kind: TypeAdapter[Any] | None = None) -> StreamEvent:
+        event["sequence_number"] = next(self._numbers)
+        if kind is not None:
+            made = kind.validate_python(event)
+            event = made.model_dump(mode="json", exclude_unset=True, by_alias=True)
+        return StreamEvent(json.dumps(event), event["type"])
