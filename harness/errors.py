@@ -42,7 +42,7 @@ class SpendLimit(PodiumError):
 
 
 class QuestionLimit(SpendLimit):
-    """A question reached `--max-usd-per-query`; it stays unscored, and other questions go on."""
+    """A question, or a served request, reached `--max-usd-per-query`: it ends, and others go on."""
 
 
 class DayLimit(SpendLimit):

@@ -6,7 +6,7 @@ Replies are keyed by worker, request *and* `SampleIndex`: else five samples woul
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -151,8 +151,13 @@ def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:
     """Return the sha256 of what a worker is sent: roles and texts, in order, nothing else."""
-    turns = [[message.role, storable(message.text)] for message in messages]
-    return hashlib.sha256(json.dumps(turns, ensure_ascii=False).encode()).hexdigest()
+    return turns_digest((message.role, message.text) for message in messages)
+
+
+def turns_digest(turns: Iterable[tuple[str, str]]) -> str:
+    """Return the same of roles and texts alone."""
+    said = [[role, storable(text)] for role, text in turns]
+    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()
 
 
 STANDARD: Service = "standard"

@@ -26,9 +26,13 @@ GOOGLE = (
     ("cachedContentTokenCount", "cached_content_token_count"),
     ("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
 )  # google's counts: as its API has them, and as its client does
+INCOMPLETE = "incomplete"
+"""Says of Anthropic's counts, which must be integers, that they are what is known of the tokens."""
 COUNTS = (
     *("input_tokens", "output_tokens", "total_tokens", "prompt_tokens", "completion_tokens"),
     *("cache_read_input_tokens", "cache_creation_input_tokens"),
+    *("orchestration_input_tokens", "orchestration_input_cached_tokens"),
+    "orchestration_output_tokens",  # beside the others where podium speaks Anthropic's dialect
     *chain.from_iterable(GOOGLE),
 )  # names of counts in a provider's own usage, of all dialects
 INSIDE = (
@@ -84,7 +88,7 @@ def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
         return None
     if not raw:
         return usage
-    if not all(map(_is_count, _counts(raw))):
+    if raw.get(INCOMPLETE) is True or not all(map(_is_count, _counts(raw))):
         return None
     dialect = dialect_of(raw)
     theirs = usage_from_raw(dialect, raw) if dialect else None
@@ -136,16 +140,20 @@ def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
     hour = _count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0
     inside = _under(raw, "input_tokens_details") or _under(raw, "prompt_tokens_details")
     outside = _under(raw, "output_tokens_details") or _under(raw, "completion_tokens_details")
+    if dialect_of(raw) == "anthropic":
+        inside = outside = raw
     asked = _count(inside, "orchestration_input_tokens") or 0
     said = _count(outside, "orchestration_output_tokens") or 0
     if not (hour or asked or said):
         return usage  # as nearly always, and a report may read a million calls
+    total = _count(raw, "total_tokens")  # Inspect adds one up for Anthropic, who says none
     return replace(
         usage,
         cache_write_1h=hour,
         orchestration_in=asked,
         orchestration_in_cached=_count(inside, "orchestration_input_cached_tokens") or 0,
         orchestration_out=said,
+        total_reported=usage.total_reported if total is None else total,
     )
 
 
@@ -157,7 +165,9 @@ def dialect_of(raw: Raw) -> Dialect | None:
         return "openai-chat"
     if "input_tokens" not in raw:
         return None
-    return "openai-responses" if "total_tokens" in raw else "anthropic"
+    # Anthropic says no total, but a podium that speaks its dialect does.
+    theirs = "total_tokens" not in raw or "cache_read_input_tokens" in raw
+    return "anthropic" if theirs else "openai-responses"
 
 
 def usage_from_raw(dialect: Dialect, raw: Raw) -> Usage | None:
@@ -192,9 +202,9 @@ def _openai(raw: Raw, into: str, out: str) -> Usage | None:
 
 
 def _anthropic(raw: Raw) -> Usage | None:
-    """Cached tokens are not part of the input; there is no total."""
+    """Cached tokens are not part of the input; only a podium says orchestration and a total."""
     prompt, output = _count(raw, "input_tokens"), _count(raw, "output_tokens")
-    if prompt is None or output is None:
+    if prompt is None or output is None or raw.get(INCOMPLETE) is True:
         return None
     return Usage(
         input=prompt,
@@ -203,6 +213,10 @@ def _anthropic(raw: Raw) -> Usage | None:
         cache_write=_count(raw, "cache_creation_input_tokens") or 0,
         cache_write_1h=_count(_under(raw, "cache_creation"), "ephemeral_1h_input_tokens") or 0,
         reasoning=_count(_under(raw, "output_tokens_details"), "thinking_tokens"),
+        orchestration_in=_count(raw, "orchestration_input_tokens") or 0,
+        orchestration_in_cached=_count(raw, "orchestration_input_cached_tokens") or 0,
+        orchestration_out=_count(raw, "orchestration_output_tokens") or 0,
+        total_reported=_count(raw, "total_tokens"),
     )
 
 

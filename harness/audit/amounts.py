@@ -18,6 +18,7 @@ import orjson
 
 from harness.audit.evidence import (
     NO_TOKENS,
+    SERVED,
     Evidence,
     Faults,
     InvariantCheck,
@@ -107,7 +108,8 @@ Adder = Callable[[Iterable[Call]], Sums]
 
 def sample_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
-    found.skipped["no log: nothing finished, or not an eval"] += not evidence.logs
+    why = SERVED if evidence.is_served else "no log: nothing finished, or not an eval"
+    found.skipped[why] += not evidence.logs
     for log in evidence.logs:
         for sample in log.samples:
             if not _cut_off(sample):
@@ -154,7 +156,8 @@ OWN: Group = ("", "", False)
 def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
     """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
-    reason = "no log with totals: the run was stopped" if evidence.logs else "no log"
+    without = SERVED if evidence.is_served else "no log"
+    reason = "no log with totals: the run was stopped" if evidence.logs else without
     found.skipped[reason] += not logs
     for log in logs:
         groups = run_groups(evidence, log)
@@ -238,7 +241,7 @@ def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Tokens at the embedded book give the dollars that were written down, digit by digit."""
-    faults, stored, gaps = [*_books(evidence)], 0, 0
+    faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
     for row, outcome in _with_outcomes(evidence):
         faults += ((f"call {row.call}", said) for said in _parts(row))
         if outcome is None:
@@ -296,6 +299,14 @@ def _books(evidence: Evidence) -> Faults:
         digest = str(journal.head.get("book_sha256", ""))
         if known and digest and digest not in known:
             yield f"journal {journal.name}", "it was priced with a book that no log embeds"
+
+
+def _journals_books(evidence: Evidence) -> Faults:
+    for journal in evidence.journals:
+        book = book_from_json(journal.book) if journal.book else None
+        shipped = _shipped(book.name) if book else None
+        if book and shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, True):
+            yield f"journal {journal.name}", f"its rates are not those of the book {book.name}"
 
 
 def _differ(one: Book, other: Book, whole: bool) -> bool:

@@ -15,6 +15,7 @@ from harness.ledger.hooks import FIELDS
 from harness.ledger.join import Merged
 from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
+from harness.ledger.served import ServedQuery, is_served, queries_of
 from harness.ledger.totals import CallSum, sums_by
 
 Faults = Iterator[tuple[str, str]]
@@ -87,6 +88,9 @@ class InvariantVerdict:
     faults: tuple[AuditFault, ...]
 
 
+SERVED = "served: there is no log, and nothing was graded"
+"""Why invariants about logs say nothing of what a server was asked."""
+
 Tokens = tuple[int, int, int, int, int]
 """Input, output, cache reads, cache writes, reasoning: what Inspect counts too."""
 Sums = dict[str, Tokens]
@@ -116,6 +120,16 @@ class Evidence(Merged):
         if self.facts.journal is not None:
             return "no journal: the `ledger/` folder belongs to the logs and is not here"
         return "no journal: the run is older than journals"
+
+    @cached_property
+    def is_served(self) -> bool:
+        """Whether a server made the calls: then there is no log, and nothing was graded."""
+        return is_served(self.files)
+
+    @cached_property
+    def requests(self) -> list[ServedQuery]:
+        """What a server was asked."""
+        return [*queries_of(self, self.rows)]
 
     @cached_property
     def counted(self) -> list[Call]:

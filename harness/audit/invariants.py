@@ -24,7 +24,7 @@ from harness.audit.amounts import (
     scopes_apart,
     token_partition,
 )
-from harness.audit.evidence import AuditFault, Evidence, Faults, InvariantCheck
+from harness.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
 from harness.audit.verify import verify
 from harness.audit.witness import figures
@@ -52,7 +52,7 @@ def grades_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     """A log's verdicts are those that were written down, or (--regrade) those given anew."""
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.journals:
-        found.skipped["no journal has its verdicts"] += 1
+        found.skipped[SERVED if evidence.is_served else "no journal has its verdicts"] += 1
         return
     samples = [(log, sample) for log in evidence.logs for sample in log.samples]
     kept = {sample.uuid for _, sample in samples if _is_kept(evidence, sample)}

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.audit.evidence import (
     NO_TOKENS,
+    SERVED,
     Evidence,
     Faults,
     InvariantCheck,
@@ -25,6 +26,7 @@ from harness.ledger.call import Call
 from harness.ledger.hooks import CallTexts, text_digest
 from harness.ledger.join import LoggedEvent
 from harness.ledger.journal import usage_of
+from harness.ledger.kept_texts import kept_texts, kept_traces
 from harness.ledger.logs import CallEvent, Json, seconds_between
 from harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecord
 from harness.records import CONDUCTOR, Usage
@@ -46,6 +48,7 @@ def records_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.copies]
     twice += [("journals", said) for said in evidence.twice]
     yield from twice
+    found.skipped[SERVED] += evidence.is_served
     if evidence.journals:
         yield from _escaped(evidence, found)
         yield from _lost(evidence)
@@ -204,6 +207,13 @@ def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
     if not evidence.journals:
         found.gaps[evidence.why_no_journal()] += 1
         return
+    if evidence.is_served:
+        yield from _kept(evidence, found)
+    else:
+        yield from _logged(evidence, found)
+
+
+def _logged(evidence: Evidence, found: InvariantCheck) -> Faults:
     for call, record in evidence.calls.items():
         for said in _call(record, evidence.events_of[call], found):
             yield f"call {call}", said
@@ -213,6 +223,16 @@ def texts_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
                 continue
             for said in _answer(evidence, sample, found):
                 yield f"sample {sample.question} epoch {sample.epoch}", f"{said} ({log.name})"
+
+
+def _kept(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """Yield texts that a server kept (--keep-texts) and whose digest no journal holds."""
+    kept = {trace for journal in evidence.journals for trace in kept_traces(journal.path)}
+    found.skipped["served, and no text was kept (--keep-texts)"] += not kept
+    for one in evidence.requests if kept else ():
+        yield from ((f"sample {one.trace} epoch 1", said) for said in kept_texts(one).refused)
+    for trace in sorted(kept - {one.trace for one in evidence.requests}):
+        yield f"sample {trace} epoch 1", "texts of it were kept, and no journal has the request"
 
 
 def _call(
@@ -291,6 +311,9 @@ SLACK = 16
 def complete(evidence: Evidence, found: InvariantCheck) -> Faults:
     """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
+    if evidence.is_served:
+        yield from _requests(evidence, found)
+        return
     if facts is None:
         found.skipped["not a run of podium: what it should have called is not declared"] += 1
         return
@@ -305,13 +328,40 @@ def complete(evidence: Evidence, found: InvariantCheck) -> Faults:
                 yield f"sample {sample.question} epoch {sample.epoch}", said
 
 
+OPEN = "requests without an end: in flight, or their process was killed"
+LOST = "requests without an end, though their process ended in good order"
+
+
+def _requests(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """Yield requests whose calls are not those of their answer, and calls of no request."""
+    known = {one.trace for one in evidence.requests}
+    for one in evidence.requests:
+        where = f"sample {one.trace} epoch 1"
+        if one.ending == "in flight":
+            closed = one.journal.closed
+            (found.weak if closed else found.notes)[LOST if closed else OPEN] += 1
+        elif one.ending == "answered":
+            calls = len(_answered(one.rows))
+            if _is_unlike(one.steps, calls, stopped=one.stopped is not None):
+                yield where, UNLIKE.format(one.steps, calls)
+        yield from (
+            (f"call {row.call}", f"made to serve, and its scope is {row.scope}")
+            for row in one.rows
+            if row.scope != "serving"
+        )
+    for sample in sorted({row.sample for row in evidence.rows} - known):
+        yield f"sample {sample} epoch 1", "its calls were made for no request that was written down"
+    for sample in sorted(evidence.answer_lines.keys() - known):
+        yield f"sample {sample} epoch 1", "it was answered, and no request was written down"
+
+
 def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> Iterator[str]:
     steps = sample.plan.get("steps")
     asked = {row.call for row in rows if row.role != CONDUCTOR}
-    answered = {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
+    answered = _answered(rows)
     calls, stopped = len(answered), sample.plan.get("stopped") is not None
-    if isinstance(steps, int) and (calls < steps or (not stopped and calls > steps)):
-        yield f"{steps} replies of workers in its answer, and {calls} calls with a reply"
+    if _is_unlike(steps, calls, stopped=stopped):
+        yield UNLIKE.format(steps, calls)
     planned = [row for row in rows if row.role == CONDUCTOR]
     conducted = facts.system.startswith(CONDUCTOR) and "plans" not in facts.args
     if conducted and not any(row.input_total or row.output for row in planned):
@@ -325,6 +375,17 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
     if not least <= calls <= most:
         promised = format_range(facts.calls_expected)
         yield f"{calls} calls of workers with a reply, and its manifest says {promised}"
+
+
+UNLIKE = "{} replies of workers in its answer, and {} calls with a reply"
+
+
+def _answered(rows: Iterable[Call]) -> set[str]:
+    return {row.call for row in rows if row.role != CONDUCTOR and row.error is None}
+
+
+def _is_unlike(steps: object, calls: int, *, stopped: bool) -> bool:
+    return isinstance(steps, int) and (calls < steps or (not stopped and calls > steps))
 
 
 def plausible(evidence: Evidence, found: InvariantCheck) -> Faults:

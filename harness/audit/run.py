@@ -165,6 +165,7 @@ def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
     own = {event.id for one in newest for event in one.events}
     others = (row for row in evidence.counted if row.event not in own)
     again, lost = "attempts that were made again", "calls that no log has"
+    lost = IN_NO_LOG if evidence.is_served else lost
     return theirs, spent_by(others, lambda row: again if row.event else lost)
 
 
@@ -172,7 +173,8 @@ def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
         whole = sum_tokens(spent(evidence.counted).values())
-        return NO_TOKENS, {"runs that were stopped have no total": whole}
+        why = IN_NO_LOG if evidence.is_served else "runs that were stopped have no total"
+        return NO_TOKENS, {why: whole}
     groups = run_groups(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
     included, _ = explain(theirs, groups, spent)
@@ -188,9 +190,11 @@ def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
     ended = {journal.name for journal in journals if journal.totals}
     others = (row for row in evidence.counted if row.journal not in ended)
     killed, without = "processes that were killed", "calls without a journal"
-    return theirs, spent_by(others, lambda row: killed if row.journal else without)
+    made_by = IN_NO_LOG if evidence.is_served else killed
+    return theirs, spent_by(others, lambda row: made_by if row.journal else without)
 
 
+IN_NO_LOG = "calls of requests that were served"
 SHARE = 4
 
 

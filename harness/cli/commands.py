@@ -295,6 +295,48 @@ def reward(add: Arguments) -> None:
     _box(add)
 
 
+def serve(add: Arguments) -> None:
+    """Serve systems as models that clients of OpenAI and Anthropic can ask, each with its bill."""
+    add.example("serve --pool rehearsal --system conductor --system moa-lite --log-dir serving")
+    add.repeated("--system", "system to serve, `single` for every worker; repeat")
+    _pool(add)
+    add("--log-dir DIR", "where requests are written down: new, or to go on with", Path)
+    add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add.repeated(
+        "--allow-host NAME", "name under which clients reach it, beside its address; repeat"
+    )
+    add(
+        "--keys FILE", "who may ask, as digests of keys; needed beyond this machine (anybody)", Path
+    )
+    add("--new-key NAME", "with --keys: make a key, print it once, and serve nothing")
+    add("--learnt DIR", "serve systems that learn as they answered in this run", Path)
+    add.flag("--keep-texts", "also keep prompts and replies, for their owner alone to read")
+    _serving_limits(add)
+    add("--otlp URL", "also send spans to this OpenTelemetry collector (extra: otlp)")
+    add("--grace S", "seconds for requests in flight once it is stopped (30)", finite, default=30.0)
+    add("--seed", "seed of random controls and rehearsal workers (0)", seed, default=0)
+    add("--time-scale", "rehearsal latency is slept times this (0.01)", finite, default=0.01)
+
+
+def _serving_limits(add: Arguments) -> None:
+    for name, whose in (
+        ("--max-usd", "all requests, those of earlier sittings included"),
+        ("--max-usd-per-query", "one request"),
+        ("--max-usd-per-day", "all requests of a day (UTC)"),
+        ("--max-usd-per-key", "all requests of a key, unless the keys' file says otherwise"),
+    ):
+        add(f"{name} USD", f"dollars that {whose} may cost", dollars)
+    add("--max-calls N", "calls that one request may make (30)", up_to(EPOCHS), default=30)
+    add(
+        "--deadline S",
+        "seconds after which a request makes no new call (600)",
+        finite,
+        default=600.0,
+    )
+    add("--concurrency N", "requests of one key at once (64)", up_to(EPOCHS), default=64)
+
+
 def train(add: Arguments) -> None:
     """Train a conductor by reward, say what that would take, draw how it went, or release it."""
     add.example("train practice-cpu --set grpo.max_steps=50 --dry-run")
@@ -483,6 +525,7 @@ COMMANDS = {
     for home, several in (
         ("run", (demo, run)),
         ("report", (report, view, power)),
+        ("serve", (serve,)),
         ("train", (route,)),
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),

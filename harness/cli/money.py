@@ -274,10 +274,11 @@ def manifest_command(args: argparse.Namespace) -> int:
 def _write(args: argparse.Namespace) -> int:
     from harness.ledger.manifest import FILE as MANIFEST
     from harness.ledger.manifest import write_manifest
+    from harness.ledger.runs import has_system_runs
     from harness.run.experiment import FILE as EXPERIMENT
     from harness.run.experiment import lock_experiment
 
-    if not any(args.dir.rglob(EXPERIMENT)) and not any(args.dir.rglob("*.eval")):
+    if not any(args.dir.rglob(EXPERIMENT)) and not has_system_runs(args.dir):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
     path = args.dir / MANIFEST
     before = path.read_bytes() if path.is_file() else b""

@@ -6,7 +6,7 @@ is asked for, so that one is held at a time. Texts of suites that may not be pub
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path, PurePath
@@ -16,9 +16,10 @@ from harness.errors import UserError
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.critical_path import step_number
 from harness.ledger.hooks import calls_in, message_parts
-from harness.ledger.join import merged
+from harness.ledger.join import Merged, merged
+from harness.ledger.kept_texts import CallText, kept_texts
 from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log, score_in
-from harness.ledger.queries import QueryRow, answers_of, parted, query_row
+from harness.ledger.queries import OF_QUERIES, QueryRow, answers_of, parted, query_row
 from harness.ledger.runs import (
     AnswerRecord,
     RunFiles,
@@ -28,6 +29,14 @@ from harness.ledger.runs import (
     system_runs_below,
     without_texts,
     workflow_of,
+)
+from harness.ledger.served import SUITE as SERVED_SUITE
+from harness.ledger.served import (
+    ServedQuery,
+    gather_trace,
+    is_served,
+    queries_of,
+    traces_below,
 )
 from harness.records import CONDUCTOR
 from harness.workflow import Workflow
@@ -46,22 +55,27 @@ class RunQueries:
     answers: Mapping[Pair, AnswerRecord]
     shown: bool
     """False where a log says that no text may be published."""
+    served: Mapping[Pair, ServedQuery] = field(default_factory=dict[Pair, ServedQuery])
+    """Those that no log has because a server took them."""
 
 
 def run_queries(files: RunFiles) -> RunQueries:
     """Read the queries of one system run; UserError for damage."""
     with naming_system_run(files):
-        gathered = gather(files, answers=True)
-        rows = merged(gathered).rows
-    answers = {(one.question, one.epoch): one for one in answers_of(gathered)}
+        return _run_queries(merged(gather(files, answers=True)))
+
+
+def _run_queries(found: Merged) -> RunQueries:
+    answers = {(one.question, one.epoch): one for one in answers_of(found)}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in answers}
-    for row in rows:
-        if row.question and row.scope in ("inference", "scoring"):
+    for row in found.rows:
+        if row.question and row.scope in OF_QUERIES:
             groups.setdefault((row.question, row.epoch), []).append(row)
     shown = all(one.header.shown for one in answers.values()) and all(
-        log.facts is None or log.facts.publishable for log in gathered.logs
+        log.facts is None or log.facts.publishable for log in found.logs
     )
-    return RunQueries(files, dict(sorted(groups.items())), answers, shown)
+    served = {(one.trace, 1): one for one in queries_of(found, found.rows)}
+    return RunQueries(found.files, dict(sorted(groups.items())), answers, shown, served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +90,9 @@ class StepDetail:
     reads: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallText:
-    """What was sent in one call, as role and text of each message, and what came back."""
-
-    prompt: tuple[tuple[str, str], ...]
-    reply: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTexts:
-    """What the log of a query says beside its rows; nothing where texts are withheld."""
+    """What is known of a query beside its rows; nothing where texts are withheld."""
 
     log: str | None = None
     """Name of the file that the verdict was read from."""
@@ -98,7 +104,14 @@ class QueryTexts:
     tests: tuple[int, int] | None = None
     """How many of the verdict's tests passed, of how many."""
     calls: Mapping[str, CallText] = field(default_factory=dict[str, CallText])
-    """By event."""
+    """By event; of what was served, by call."""
+    refused: tuple[str, ...] = ()
+    """A sentence for each text that was kept and is not what the journal has a digest of."""
+
+    def of(self, row: Call) -> CallText | None:
+        """Return the texts of an attempt; one that failed had no reply."""
+        told = self.calls.get(row.event or row.call)
+        return replace(told, reply=None) if told and row.error and not row.event else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +126,7 @@ class QueryDetail:
     discarded: tuple[Call, ...]
     shown: bool
     texts: QueryTexts
+    served: ServedQuery | None = None
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -130,7 +144,11 @@ def in_full(run: RunQueries, pairs: Iterable[Pair] | None = None) -> Iterator[Qu
 
 
 def _detail(run: RunQueries, pair: Pair, logs: Sequence[RawLog]) -> QueryDetail:
-    rows, answer = run.rows[pair], run.answers.get(pair)
+    rows, answer, served = run.rows[pair], run.answers.get(pair), run.served.get(pair)
+    if served and run.shown:
+        answer, texts = _kept(served)
+    else:
+        texts = _texts(pair, {row.event for row in rows if row.event}, logs, shown=run.shown)
     solving, scoring, discarded = parted(rows, answer)
     workers = [row for row in solving if row.role != CONDUCTOR]
     plan = answer.plan if answer else None
@@ -142,8 +160,16 @@ def _detail(run: RunQueries, pair: Pair, logs: Sequence[RawLog]) -> QueryDetail:
         graders=tuple(scoring),
         discarded=tuple(discarded),
         shown=run.shown,
-        texts=_texts(pair, {row.event for row in rows if row.event}, logs, shown=run.shown),
+        texts=texts,
+        served=served,
     )
+
+
+def _kept(served: ServedQuery) -> tuple[AnswerRecord, QueryTexts]:
+    """Return the answer of a request and its texts, as far as these were kept."""
+    kept, answer = kept_texts(served), served.answer
+    whole = replace(answer, answer=kept.answer, plan=kept.plan or answer.plan)
+    return whole, QueryTexts(input=kept.input, calls=kept.calls, refused=tuple(kept.refused))
 
 
 def _steps(rows: Sequence[Call], plan: str | None) -> Iterator[StepDetail]:
@@ -270,7 +296,24 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
         "discarded": at(detail.discarded),
         "calls": [_call(one, detail) for one in detail.calls],
         "sums": {name: plain(getattr(row, name)) for name in FIGURES},
+        **_served(detail),
     }
+
+
+def _served(detail: QueryDetail) -> Json:
+    """Return what only a request has that a server took."""
+    if detail.served is None:
+        return {}
+    return {"served": detail.served.facts, "refused_texts": list(detail.texts.refused)}
+
+
+def trace_json(query: ServedQuery, log_dir: Path) -> Json:
+    """Return one served request as `podium audit LOG_DIR --query ID --json` has it."""
+    pair, files = (query.trace, 1), RunFiles("", query.system, (), (query.journal.path,))
+    (detail,) = in_full(
+        RunQueries(files, {pair: query.rows}, {pair: query.answer}, True, {pair: query})
+    )
+    return as_json(detail, log_dir)
 
 
 def _shape(plan: str) -> str | None:
@@ -290,7 +333,7 @@ def _step(step: StepDetail, calls: list[int], shown: bool) -> Json:
 
 
 def _call(row: Call, detail: QueryDetail) -> Json:
-    told = detail.texts.calls.get(row.event or "")
+    told = detail.texts.of(row)
     hidden = dict.fromkeys(() if detail.shown else FREE_TEXTS)
     prompt = told and [{"role": role, "text": text} for role, text in told.prompt]
     return {**row.as_json(), **hidden, "prompt": prompt, "reply": told and told.reply}
@@ -330,11 +373,16 @@ def details(folder: Path, wanted: QuestionFilter) -> list[QueryDetail]:
     for files in system_runs_below(folder):
         found.extend(_of_system_run(files, wanted, known))
     if not found:
+        for trace, system in traces_below(folder):
+            known.setdefault(trace, set()).add((SERVED_SUITE, system))
         raise UserError(_unknown(wanted, known))
     return sorted(found, key=lambda one: (one.row.suite, one.row.question, one.row.system))
 
 
 def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Iterator[QueryDetail]:
+    if is_served(files):
+        yield from _of_server(files, wanted)
+        return
     here = not files.logs
     for path in files.logs:
         with open_log(path) as log:
@@ -352,6 +400,14 @@ def _of_system_run(files: RunFiles, wanted: QuestionFilter, known: Known) -> Ite
     for found in in_full(run, [pair for pair in asked if wanted.epoch in (None, pair[1])]):
         if wanted.system in (None, found.row.system):
             yield found
+
+
+def _of_server(files: RunFiles, wanted: QuestionFilter) -> Iterator[QueryDetail]:
+    """Yield the request that is wanted: only its own lines are read."""
+    found = gather_trace(files, wanted.question.rpartition("/")[2])
+    for one in in_full(_run_queries(merged(found))) if found and wanted.epoch in (None, 1) else ():
+        if wanted.system in (None, one.row.system):
+            yield one
 
 
 def _unknown(wanted: QuestionFilter, known: Known) -> str:

@@ -6,7 +6,7 @@ has was lost by the log; what only a log has is older than journals, or escaped 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat, zip_longest
@@ -224,12 +224,12 @@ class Merged(Gathered):
     books: dict[str, Book] = field(default_factory=dict[str, Book])
 
 
-def merged(gathered: Gathered) -> Merged:
-    """Join what the files of a system run say."""
+def merged(gathered: Gathered, books: Mapping[str, Book] | None = None) -> Merged:
+    """Join what the files of a system run say; `books`: theirs, by digest, where they are known."""
     samples = [sample for log in gathered.logs for sample in log.samples]
     # Of samples that were graded at the first attempt all calls count.
     whole = {one.uuid for one in samples if one.newest and one.graded and not one.retried}
-    found = Merged(**vars(gathered), books=_books(gathered))
+    found = Merged(**vars(gathered), books=dict(books or _books(gathered)))
     _list_events(found)
     claimed = _claims(found)
     found.escaped = [uuid for uuid in found.seen if uuid not in claimed]
@@ -253,6 +253,9 @@ def _books(gathered: Gathered) -> dict[str, Book]:
                 found[book.sha256] = book
     for journal in gathered.journals:
         wanted = str(journal.head.get("book_sha256", ""))
+        if journal.book is not None:
+            book = book_from_json(journal.book)
+            found.setdefault(book.sha256, book)
         if wanted and wanted not in found:
             with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
@@ -304,7 +307,8 @@ def _of_call(found: Merged, call: str, record: CallRecord, whole: Set[str]) -> I
     seen = found.events_of[call]
     base = _base(record)
     base["log"] = seen[-1].log.name if seen else None
-    base["counted"] = _counts(seen[-1]) if seen else base["sample"] in whole
+    known = base["sample"] in whole or base["scope"] == "serving"  # of which there are no logs
+    base["counted"] = _counts(seen[-1]) if seen else known
     book = found.books.get(str(record.journal.head.get("book_sha256", "")))
     price = book.price(base["price_ref"]) if book else None
     # A process that closed its journal was not ended: the end of its call was not written.

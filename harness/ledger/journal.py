@@ -5,11 +5,15 @@ to the system before the call goes out. A call with an `intent` and no `outcome`
 its process died: nobody knows whether it was billed. Lines:
 
     head     who writes: schema, task, suite, system, label, book, process
+    book     the price book in full, where no log embeds it: of what is served
+    request  a server has taken a request: the model as it was asked for, the dialect, whose key
     intent   a call is about to be dispatched
     retry    an HTTP attempt of it has failed; another follows after a wait
     again    that other attempt is about to be dispatched: without it, none followed
     outcome  the call has ended: usage, or what went wrong
-    answer   what a sample was answered with, as a digest, and the plan behind it
+    answer   what a sample was answered with, as a digest, and the plan behind it; of a request
+             also its HTTP status, what it was refused for, its plan without texts, and how long
+             it took: a request without such a line was in flight when its process died
     grade    the verdict on it
     totals   what Inspect's own hooks counted, per model: an independent sum
     torn     the line before it is part of one that a machine that went down had not written
@@ -253,6 +257,36 @@ def read_lines(path: Path, unreadable: list[int] | None = None) -> Iterator[dict
                 yield found
             elif unreadable is not None:
                 unreadable.append(number)
+
+
+def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
+    """Yield a journal's first lines, those of one sample, and its last one; no other is parsed."""
+    # What a sample begins with and its calls name the sample; what follows names only the call. All
+    # is read once its answer is there and each of its calls has ended.
+    wanted, calls, answered, line = uuid.encode(), set[bytes](), False, b""
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            known = CALL.search(line) if calls else None
+            ours = wanted in line or (known is not None and known[1] in calls)
+            found = _object(line) if ours or number < FIRST else None
+            if found is None:
+                continue
+            yield found
+            kind, call = found.get("kind"), str(found.get("call", "")).encode()
+            answered |= ours and kind == "answer"
+            if kind == "intent" and ours:
+                calls.add(call)
+            elif kind == "outcome":
+                calls.discard(call)
+            if answered and not calls:
+                return
+    if line.endswith(b"\n") and (found := _object(line)) and found.get("kind") == "closed":
+        yield found
+
+
+FIRST = 2
+"""Lines that say who writes and at which prices."""
+CALL = re.compile(rb'"call":"([^"]*)"')
 
 
 def usage_of(line: Mapping[str, Any]) -> Usage | None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from harness.ledger.call import Call, Usd
+from harness.ledger.call import Call, Scope, Usd
 from harness.ledger.runs import AnswerRecord, Gathered, LogHeader, Verdict
+from harness.ledger.served import queries_of
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR
@@ -76,16 +77,20 @@ class QueryRow:
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
+ANSWERING: tuple[Scope, ...] = ("inference", "serving")
+"""Scopes of calls that make an answer; a query has those of one of them."""
+OF_QUERIES = (*ANSWERING, "scoring")
+
 Pair = tuple[str, str, str, int]
 
 
 def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[QueryRow]:
     """Return the queries of one run, sorted; `answers` may name a pair again: the last counts."""
-    # Rows outside a question (training, serving) belong to no query.
+    # Rows outside a question (training) belong to no query.
     last = {_pair(one.header, one): one for one in answers}
     groups: dict[Pair, list[Call]] = {pair: [] for pair in last}
     for row in rows:
-        if row.question and row.scope in ("inference", "scoring"):
+        if row.question and row.scope in OF_QUERIES:
             groups.setdefault(_pair(row, row), []).append(row)
     order = sorted(groups, key=lambda pair: (pair[0], pair[1], pair[3], pair[2]))
     return [query_row(groups[pair], last.get(pair)) for pair in order]
@@ -93,7 +98,8 @@ def query_rows(rows: Iterable[Call], answers: Iterable[AnswerRecord]) -> list[Qu
 
 def answers_of(found: Gathered) -> list[AnswerRecord]:
     """Return what was gathered of each answer, oldest log first: of a pair the last one counts."""
-    return [one for log in reversed(found.logs) for one in log.answers]
+    logged = (one for log in reversed(found.logs) for one in log.answers)
+    return [*logged, *(one.answer for one in queries_of(found, ()))]
 
 
 def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
@@ -129,7 +135,7 @@ def parted(
 ) -> tuple[list[Call], list[Call], list[Call]]:
     """Return the calls that made the answer, those that graded it, and those of other attempts."""
     # The answer's are those of the graded attempt, else of the newest sample.
-    asked = [row for row in rows if row.scope == "inference"]
+    asked = [row for row in rows if row.scope in ANSWERING]
     solving = [row for row in asked if row.counted] if answer else asked
     if answer and not solving:
         solving = [row for row in asked if row.sample == answer.sample]

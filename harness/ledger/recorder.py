@@ -80,7 +80,7 @@ class TaskJournal:
                 COUNTED.begin(self.head.task)
             return self._open
 
-    def note(self, kind: Literal["answer", "grade"], fields: Mapping[str, Any]) -> None:
+    def note(self, kind: Literal["request", "answer", "grade"], fields: Mapping[str, Any]) -> None:
         """Write down what became of a sample, where any call of this process was written down."""
         # No answer is lost because it could not be: the audit then says what it cannot compare.
         with self._lock:

@@ -192,7 +192,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
         groups.setdefault(key, []).append(((str(eval_.get("created", "")), path.name), path))
     found = [
         RunFiles(
-            _below(parent, folder),
+            below(parent, folder),
             task,
             tuple(path for _, path in sorted(logs, reverse=True)),
             journals_of(parent, task),
@@ -200,12 +200,13 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
         for (parent, task), logs in groups.items()
     ]
     for place in sorted(journals - {_journals_of(*group) for group in groups}):
-        here = _below(place.parent.parent, folder)
+        here = below(place.parent.parent, folder)
         found.append(RunFiles(here, place.name, (), tuple(sorted(place.glob("*.jsonl")))))
     return tuple(sorted(found, key=lambda one: (one.folder, one.task)))
 
 
-def _below(parent: Path, folder: Path) -> str:
+def below(parent: Path, folder: Path) -> str:
+    """Return where a system run's files lie, below the directory that was named."""
     try:
         return parent.relative_to(folder).as_posix().removeprefix(".")
     except ValueError:  # one file was named, not a directory
@@ -457,6 +458,10 @@ class JournalRecord:
 
     path: Path
     head: Json
+    book: Json | None = None
+    """The prices, where the journal embeds them."""
+    requests: dict[str, Json] = field(default_factory=dict[str, Json])
+    """What a server was asked, by the sample's uuid."""
     totals: list[Json] = field(default_factory=list[Json])
     torn: int = 0
     calls: int = 0
@@ -525,7 +530,7 @@ def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> 
         journal = JournalRecord(path, {})
         found.journals.append(journal)
         for entry in read_lines(path):
-            _keep(journal, entry, found)
+            keep_line(journal, entry, found)
     seen: set[tuple[str, int]] = set()
     for path in files.logs:
         found.logs.append(read_log_record(path, seen, answers=answers, digests=digests))
@@ -546,18 +551,24 @@ def naming_system_run(files: RunFiles) -> Generator[None]:
         ) from error
 
 
-def _keep(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+def keep_line(journal: JournalRecord, entry: Json, found: Gathered) -> None:
+    """Take one line of a journal."""
     kind = entry.get("kind")
     journal.closed |= kind in ("totals", "closed")
     journal.torn += kind == "torn"
     journal.calls += kind == "intent"
+    uuid = str((entry.get("sample") or NOTHING).get("uuid", ""))
     if kind == "head":
         journal.head = entry
+    elif kind == "book":
+        journal.book = entry.get("prices")
     elif kind == "totals":
         journal.totals.append(entry)
+    elif kind == "request":
+        journal.requests[uuid] = entry
     elif kind in ("answer", "grade"):
         made = found.answer_lines if kind == "answer" else found.grade_lines
-        made.setdefault(str((entry.get("sample") or NOTHING).get("uuid", "")), []).append(entry)
+        made.setdefault(uuid, []).append(entry)
     elif kind not in ("torn", "closed"):
         _keep_call(journal, entry, found)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 from harness.ledger.call import Call, shortest
-from harness.ledger.details import QueryDetail, StepDetail
+from harness.ledger.details import QueryDetail, QueryTexts, StepDetail
 from harness.ledger.queries import QueryRow
+from harness.ledger.served import ServedQuery, as_it_was_asked
 from harness.text import escape_controls, pluralise
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
@@ -38,6 +39,8 @@ def brief_text(found: Iterable[QueryDetail]) -> str:
 
 def _lines(detail: QueryDetail, asked: Iterable[str], said: Said) -> Lines:
     yield from _own(_head(detail.row))
+    if detail.served:
+        yield from _own(_of_server(detail.served, detail.texts))
     yield from asked
     yield from _section("conductor", detail.conductor, said)
     yield from _section("workflow", detail.steps, said)
@@ -66,7 +69,7 @@ def _asked(detail: QueryDetail) -> Lines:
 
 
 def _whole(row: Call, detail: QueryDetail) -> Lines:
-    told = detail.texts.calls.get(row.event or "")
+    told = detail.texts.of(row)
     for role, text in told.prompt if told else ():
         yield from _block(f"prompt, {role}", text)
     if told and told.reply is not None:
@@ -81,7 +84,7 @@ def _block(title: str, text: str) -> Lines:
 
 
 def _first_words(row: Call, detail: QueryDetail) -> Lines:
-    told = detail.texts.calls.get(row.event or "")
+    told = detail.texts.of(row)
     if told and told.reply:
         cut = "…" if len(told.reply) > FIRST else ""
         yield from _own([f"reply: {told.reply[:FIRST]}{cut}"])
@@ -121,6 +124,11 @@ def _head(row: QueryRow) -> Lines:
     if row.gpu_s is not None:
         yield f"  own hardware {shortest(row.gpu_s)} GPU s, {_usd(row.usd_gpu)}"
     yield f"  latency {_seconds(row.latency_s)}, critical path {_seconds(row.critical_path_s)}"
+
+
+def _of_server(served: ServedQuery, texts: QueryTexts) -> Lines:
+    yield f"  {as_it_was_asked(served)}"
+    yield from (f"  a text is not shown: {one}" for one in texts.refused)
 
 
 def _bounds(row: QueryRow | Call) -> str:

@@ -1,7 +1,5 @@
 """`podium reward serve`: what can be refused is; then a port, with a door, until a signal."""
 
-import ipaddress
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -38,7 +36,7 @@ from harness.rewards.splits import (
 )
 from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
-from harness.serving import Access, bound_socket, listen, serve, with_access
+from harness.serving import Access, bound_socket, is_loopback, listen, serve, with_access
 from harness.suite import Split, Suite
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
@@ -180,15 +178,6 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
 
 
 LONGEST = 4096  # bytes of a token file
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether an address or name reaches this machine alone."""
-    try:
-        found = socket.getaddrinfo(host, None)
-        return all(ipaddress.ip_address(str(one[4][0])).is_loopback for one in found)
-    except (OSError, ValueError, UnicodeError):
-        return False
 
 
 def read_token(path: Path | None, say: Callable[[str], object]) -> str:

@@ -223,5 +223,6 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
             file.flush()
             os.fsync(handle)
         scratch.replace(path)
-    finally:
-        scratch.unlink(missing_ok=True)
+    except BaseException:  # once it is in place, a file of this name is another process's
+        scratch.unlink()
+        raise

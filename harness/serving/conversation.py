@@ -6,12 +6,12 @@ its tools and sampling, in place of the canonical request that its system makes 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import anyio
 from inspect_ai.model import ChatMessage, ContentImage, GenerateConfig, ModelOutput
 
-from harness.ledger.critical_path import step_number
+from harness.budget import Spend
+from harness.errors import SpendLimit
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Question, Reply
 from harness.request import Offered, Request, SampleIndex
@@ -68,6 +68,8 @@ class RequestGate:
     """What one request may still do: asked before each of its calls."""
 
     max_calls: int
+    spend: Spend
+    """The request's own meter: a call that waits for its turn is not made once this has ended."""
     begun: Callable[[StepBegun], None]
     calls: int = 0
     steps: int = 0
@@ -77,7 +79,9 @@ class RequestGate:
 
     def close(self, why: Refusal) -> None:
         """Let no new call be made; the first reason stays."""
-        self.closed = self.closed or why
+        if self.closed is None:
+            self.closed = why
+            self.spend.ended = self.spend.ended or SpendLimit(str(why))
 
     def enter(self, worker: str) -> None:
         """Count a call that is about to be made; Refusal where it may not be."""
@@ -101,6 +105,8 @@ class RequestPool(Pool):
     text: str
     """The question's, by which the canonical request of a worker that answers alone is known."""
     passes_through: bool
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What every request of it says beside its worker's own headers."""
     outputs: list[ModelOutput] = field(default_factory=list[ModelOutput])
     """Of workers that were sent the conversation."""
 
@@ -116,7 +122,7 @@ class RequestPool(Pool):
         if not (self.passes_through and canonical and worker != CONDUCTOR):
             return await Pool.ask(self, worker, messages, step, sampling)
         asked = self.request
-        config = asked.config.merge(self._limited(worker, GenerateConfig()))
+        config = asked.config.merge(self._settings(worker, GenerateConfig()))
         offered = Offered(asked.tools, asked.tool_choice, config)
         output, reply = await self.relay(worker, asked.messages, step, offered)
         self.outputs.append(output)
@@ -125,12 +131,14 @@ class RequestPool(Pool):
     def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
         """Return how a step has a worker sample, its reply no longer than the client asks."""
         config = Pool.prescribed(self, worker, sampling)
-        return config if worker == CONDUCTOR else config.merge(self._limited(worker, config))
+        return config.merge(self._settings(worker, config))
 
-    def _limited(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        own = config.max_tokens or self.models[worker].config.max_tokens
-        limits = [one for one in (own, self.request.config.max_tokens) if one]
-        return GenerateConfig(max_tokens=min(limits, default=None))
+    def _settings(self, worker: str, config: GenerateConfig) -> GenerateConfig:
+        own = self.models[worker].config
+        asked = None if worker == CONDUCTOR else self.request.config.max_tokens
+        limits = [one for one in (config.max_tokens or own.max_tokens, asked) if one]
+        headers = {**(own.extra_headers or {}), **self.headers} if self.headers else None
+        return GenerateConfig(max_tokens=min(limits, default=None), extra_headers=headers)
 
     def has_planned(self, steps: int) -> None:
         """Note how many steps there are, for those who wait."""
@@ -141,10 +149,3 @@ class RequestPool(Pool):
         # Whatever becomes of the request, a call in flight is waited for: it is billed.
         with anyio.CancelScope(shield=True):
             return await Pool._put(self, request, number)
-
-
-def last_worker(steps: Mapping[str, Any]) -> str | None:
-    """Return the call of the last step that a worker answered, of calls by id and their steps."""
-    numbered = {call: step_number(step) for call, step in steps.items()}
-    known = {call: number for call, number in numbered.items() if number is not None}
-    return max(known, key=lambda call: known[call], default=None)

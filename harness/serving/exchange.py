@@ -37,8 +37,8 @@ class Refusal(PodiumError):
     ) -> None:
         """Say why: `param` is the field at fault, `retry_after_s` when asking again can help."""
         super().__init__(sentence)
-        self.status, self.kind, self.param = status, kind, param
-        self.retry_after_s = retry_after_s
+        self.status, self.param, self.retry_after_s = status, param, retry_after_s
+        self.kind: RefusalKind = kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +58,8 @@ class ServedRequest:
     stream: bool = False
     include_usage: bool = False
     """Whether a stream of chat completions is to end with the usage."""
+    echo: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What a reply repeats of the request, in the dialect's own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,11 +15,11 @@ from typing import Any
 
 from harness.context import current
 from harness.ledger.journal import Head, Journal, SampleRef
+from harness.ledger.kept_texts import texts_path
 from harness.ledger.recorder import CallInFlight, TaskJournal
+from harness.prices import Book
 from harness.text import make_storable
 
-TEXTS = "texts"
-"""Folder of prompts and replies below the log directory, where they are kept at all."""
 OWNER_ONLY = 0o600
 
 
@@ -71,6 +71,7 @@ class DailyJournals:
     log_dir: Path
     heads: Mapping[str, Head]
     """By system."""
+    book: Book
     today: Callable[[], date]
     _open: dict[tuple[str, date], _Day] = field(default_factory=dict[tuple[str, date], _Day])
 
@@ -78,13 +79,18 @@ class DailyJournals:
     def request(self, system: str) -> Generator[RequestJournal]:
         """Let one request be written down; OSError where nothing can be."""
         key, head = (system, self.today()), self.heads[system]
-        day = self._open.setdefault(key, _Day(TaskJournal(self.log_dir, head)))
+        day = self._open.get(key) or self._begun(key, TaskJournal(self.log_dir, head))
         day.users += 1
         try:
             yield RequestJournal(self.log_dir, head, lines=RequestLines(day.journal.journal()))
         finally:
             day.users -= 1
             self._close_past()
+
+    def _begun(self, key: tuple[str, date], journal: TaskJournal) -> _Day:
+        """Begin a day's journal; no log embeds the prices, so it does."""
+        journal.journal().write("book", {"prices": self.book.as_json()})
+        return self._open.setdefault(key, _Day(journal))
 
     def _close_past(self) -> None:
         """Close the journals of earlier days that nobody writes to any more."""
@@ -99,16 +105,13 @@ class DailyJournals:
         self._open.clear()
 
 
-def keep_texts(
-    log_dir: Path, lines: RequestLines, sample: SampleRef, said: Mapping[str, Any]
-) -> None:
+def keep_texts(lines: RequestLines, sample: SampleRef, said: Mapping[str, Any]) -> None:
     """Append a request's texts to a file that its owner alone may read; OSError where it fails."""
-    folder = log_dir / TEXTS / lines.path.parent.name
-    folder.mkdir(parents=True, exist_ok=True)
+    path = texts_path(lines.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     row = {"query": sample.question, **said, "calls": [*_calls(lines.calls.items())]}
     text = json.dumps(make_storable(row), ensure_ascii=False)
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    handle = os.open(folder / lines.path.name, flags, OWNER_ONLY)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(handle, "ab") as file:
         file.write(text.encode() + b"\n")
 

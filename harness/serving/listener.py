@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -33,20 +34,20 @@ class Access:
     token: str = ""  # what `Authorization: Bearer` must hold; empty where nobody is asked
     remedy: str = " (--allow-host NAME allows one)"  # what lets another name in; empty: nothing
 
-    def refusal(self, headers: Headers) -> JSONResponse | None:
+    def refusal(self, headers: Headers, reply: "ErrorReply") -> JSONResponse | None:
         """Return the answer to a request that is not let in; None to one that is."""
         host = headers.get("host", "")
         if not self._is_ours(host):
             said = f"This is no host of this service: {host!r:.80}{self.remedy}."
-            return error_reply(421, said, "misdirected")
+            return reply(421, said, "misdirected", {})
         origin = headers.get("origin")
         if origin is not None and not self._is_ours(urlsplit(origin).netloc):
-            return error_reply(403, "Web pages may not ask this service.", "foreign_origin")
+            return reply(403, "Web pages may not ask this service.", "foreign_origin", {})
         scheme, _, token = headers.get("authorization", "").partition(" ")
         known = hmac.compare_digest(token.strip().encode(), self.token.encode())
         if self.token and not (scheme.lower() == "bearer" and known):
             said = "Send the token of the service: `Authorization: Bearer TOKEN`."
-            return error_reply(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
+            return reply(401, said, "unauthorised", {"WWW-Authenticate": "Bearer"})
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -59,6 +60,15 @@ class Access:
         return name in self.names or (port == self.port and here)
 
 
+def is_loopback(host: str) -> bool:
+    """Say whether an address or name reaches this machine alone."""
+    try:
+        found = socket.getaddrinfo(host, None)
+        return all(ipaddress.ip_address(str(one[4][0])).is_loopback for one in found)
+    except (OSError, ValueError, UnicodeError):
+        return False
+
+
 def _is_this_machine(name: str, bound: str) -> bool:
     """Say whether a name is this machine's, or an address where all of them are listened on."""
     with suppress(ValueError):  # no page can have an address for its name
@@ -67,21 +77,26 @@ def _is_this_machine(name: str, bound: str) -> bool:
     return name == "localhost"
 
 
-def with_access(application: ASGIApp, access: Access) -> ASGIApp:
-    """Return an application that answers only those who are let in."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = access.refusal(Headers(scope=scope)) if scope["type"] == "http" else None
-        await (refusal or application)(scope, receive, send)
-
-    return answer
-
-
 def error_reply(
     status: int, sentence: str, kind: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
     """Return a refusal: a sentence, and the word by which a program knows it."""
     return JSONResponse({"error": sentence, "kind": kind}, status, headers)
+
+
+ErrorReply = Callable[[int, str, str, dict[str, str]], JSONResponse]
+"""(status, sentence, kind, headers) -> a refusal in the words of a service."""
+
+
+def with_access(application: ASGIApp, access: Access, reply: ErrorReply = error_reply) -> ASGIApp:
+    """Return an application that answers only those who are let in."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        asked = scope["type"] == "http"
+        refusal = access.refusal(Headers(scope=scope), reply) if asked else None
+        await (refusal or application)(scope, receive, send)
+
+    return answer
 
 
 WAITING = 2048
@@ -113,12 +128,15 @@ def listen(taken: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(application: ASGIApp, taken: socket.socket, ready: Callable[[], None]) -> None:
+def serve(
+    application: ASGIApp, taken: socket.socket, ready: Callable[[], None], **settings: Any
+) -> None:
     """Serve until a signal says stop; returns normally then. For the main thread.
 
     `ready` is called once a signal ends it in good order: whoever reads that it serves may stop it.
+    The settings are those of `uvicorn_config`.
     """
-    server = uvicorn.Server(uvicorn_config(application))
+    server = uvicorn.Server(uvicorn_config(application, **settings))
 
     def stop(number: int, frame: FrameType | None) -> None:
         server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
@@ -132,12 +150,14 @@ def serve(application: ASGIApp, taken: socket.socket, ready: Callable[[], None])
             signal.signal(one, handler)
 
 
-def uvicorn_config(application: ASGIApp, grace_s: int = 30) -> uvicorn.Config:
+def uvicorn_config(
+    application: ASGIApp, grace_s: int = 30, lifespan: Literal["on", "off"] = "off"
+) -> uvicorn.Config:
     """Return how uvicorn is to run: without a line per request, which would say nothing."""
     return uvicorn.Config(
         application,
         loop="asyncio",
-        lifespan="off",
+        lifespan=lifespan,
         ws="none",  # no endpoint of ours speaks it
         access_log=False,
         log_level="warning",

@@ -108,6 +108,10 @@ class ServedModels:
         for model in self.models:
             yield from (model.id, model.dated)
 
+    def offered(self) -> list[str]:
+        """Return the ids without dates, aliases first."""
+        return [*(f"{PREFIX}{alias}" for alias in self.aliases), *(one.id for one in self.models)]
+
     def listing(self) -> dict[str, Any]:
         """Return what `GET /v1/models` says, for clients of OpenAI and of Anthropic alike."""
         return {

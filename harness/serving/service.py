@@ -6,9 +6,9 @@ made, and those in flight are waited for, written down and billed.
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -17,21 +17,20 @@ from typing import Any
 from inspect_ai.model import Model
 
 from harness.budget import Spend
-from harness.context import run_context
-from harness.errors import PodiumError, QuestionLimit, SpendLimit, WorkerError
+from harness.errors import QuestionLimit, SpendLimit, WorkerError
 from harness.ledger.call import Call
 from harness.ledger.hooks import facts_digest, own_transcript, text_digest
 from harness.ledger.journal import SampleRef
 from harness.ledger.recorder import recording
 from harness.ledger.served import rows_from
-from harness.ledger.totals import add_up, usage_of
-from harness.records import Answer, Usage
+from harness.prices import Book
+from harness.records import CONDUCTOR, Answer
 from harness.serving.access_keys import Caller
 from harness.serving.admission import Admission, ServingLimits
+from harness.serving.bill import bill_of
 from harness.serving.conversation import (
     RequestGate,
     RequestPool,
-    last_worker,
     question_of,
     refuse_unhonoured,
 )
@@ -41,8 +40,8 @@ from harness.serving.models import ServedModel, ServedModels
 from harness.serving.telemetry import Served, Telemetry
 from harness.workflow import workflow_of
 
-CLIENT_GONE = Refusal(499, "cancelled", "The client went away; no new call was made.")
-STOPPING = Refusal(503, "stopping", "This server is stopping: ask again.", retry_after_s=5)
+VIA = "x-podium-via"
+"""Names the servers of ours that a request has come through: a pool that reaches itself."""
 Made = Mapping[str, Mapping[str, Model]]
 
 
@@ -61,11 +60,14 @@ class PendingRequest:
     caller: Caller
     gate: RequestGate
     created: int
+    via: str = ""
     began: float = field(default_factory=monotonic)
     step: StepBegun | None = None
     """The latest that has begun and that nobody has been told of."""
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a step has begun or the request has ended."""
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when nobody waits any more."""
     bill: Bill | None = None
     """None until it has ended."""
     task: "asyncio.Task[ServedReply] | None" = None
@@ -75,25 +77,34 @@ class PendingRequest:
         self.step = step
         self.moved.set()
 
-    def hang_up(self, why: Refusal = CLIENT_GONE) -> None:
-        """Let no new call be made; calls in flight end by themselves."""
+    def hang_up(self, why: Refusal) -> None:
+        """Let no new call be made, and nobody wait; calls in flight end by themselves."""
         self.gate.close(why)
+        self.moved.set()
+        self.left.set()
 
     async def beats(self, every_s: float) -> AsyncGenerator[StepBegun | None]:
         """Yield until it has ended: each step as it begins, None where nothing has for a while."""
         assert self.task is not None, "made by ModelService.begin"
-        while not self.task.done():
+        while not (self.task.done() or self.left.is_set()):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.moved.wait(), every_s)
             self.moved.clear()
-            if not self.task.done():
+            if not (self.task.done() or self.left.is_set()):
                 step, self.step = self.step, None
                 yield step
 
     async def reply(self) -> ServedReply:
         """Return the reply; Refusal where there is none."""
         assert self.task is not None, "made by ModelService.begin"
-        return await asyncio.shield(self.task)
+        left = asyncio.create_task(self.left.wait())
+        try:
+            await asyncio.wait((self.task, left), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            left.cancel()
+        if not self.task.done():
+            raise self.gate.closed or client_gone()
+        return self.task.result()
 
 
 @dataclass(slots=True)
@@ -107,30 +118,50 @@ class ModelService:
     journals: DailyJournals
     telemetry: Telemetry
     limits: ServingLimits
+    book: Book
     log_dir: Path
+    name: str
+    """In `VIA`, which tells a request that comes back."""
     keep_texts: bool = False
     stopping: bool = False
     in_flight: "set[asyncio.Task[ServedReply]]" = field(
         default_factory=set["asyncio.Task[ServedReply]"]
     )
 
-    def begin(self, trace: str, request: ServedRequest, caller: Caller) -> PendingRequest:
-        """Begin to answer a request; Refusal, before anything is asked, where it may not be."""
+    def refuse_stopping(self) -> None:
+        """Raise Refusal (503) once no new request is taken."""
         if self.stopping:
-            raise STOPPING
+            raise stopping()
+
+    def begin(
+        self, trace: str, request: ServedRequest, caller: Caller, via: str = ""
+    ) -> PendingRequest:
+        """Begin to answer a request; Refusal, before anything is asked, where it may not be.
+
+        `via` names the servers of ours that it has come through.
+        """
+        self.refuse_stopping()
         model = self.models.find(request.model)
         refuse_unhonoured(request, model)
         admitted = ExitStack()
-        spend = admitted.enter_context(self.admission.admit(caller, model.id))
-        gate = RequestGate(self.limits.max_calls, lambda step: pending.begin_step(step))
+        names = model.id, request.model, model.dated
+        spend = admitted.enter_context(self.admission.admit(caller, *names))
+        gate = RequestGate(self.limits.max_calls, spend, lambda step: pending.begin_step(step))
         created = int(datetime.now(UTC).timestamp())
-        pending = PendingRequest(trace, request, model, caller, gate, created)
+        pending = PendingRequest(trace, request, model, caller, gate, created, via)
         pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
         self.in_flight.add(pending.task)
         pending.task.add_done_callback(self._ended)
         pending.task.add_done_callback(lambda _: pending.moved.set())
         self.telemetry.begun(model.name)
         return pending
+
+    def answering(self, asked: str) -> list[Model]:
+        """Return the workers of whom one is sent a conversation as it is; none of planners."""
+        model = self.models.find(asked)
+        workers = self.made[model.name] if model.passes_through else {}
+        only = model.args.get("worker")
+        return [one for name, one in workers.items() if name != CONDUCTOR and only in (None, name)]
 
     def _ended(self, task: "asyncio.Task[ServedReply]") -> None:
         self.in_flight.discard(task)
@@ -147,29 +178,41 @@ class ModelService:
             if left:
                 await asyncio.wait(left)
 
+    def close(self) -> None:
+        """Close journals and telemetry in good order."""
+        self.journals.close()
+        self.telemetry.close()
+
+    def _headers(self, pending: PendingRequest) -> dict[str, str]:
+        """Return what requests to real providers say of where they come from."""
+        if pending.model.spec.label != "live":
+            return {}
+        return {VIA: " ".join((*pending.via.split(), self.name))}
+
     async def _answered(
         self, pending: PendingRequest, spend: Spend, admitted: ExitStack
     ) -> ServedReply:
-        refusal, answer, rows = None, None, list[Call]()
+        refusal, came, rows = None, None, list[Call]()
         with admitted:
             try:
                 with self.journals.request(pending.model.name) as journal:
                     try:
-                        answer, pool = await self._asked(pending, spend, journal)
+                        came = await self._asked(pending, spend, journal)
+                        refusal = pending.gate.closed if pending.left.is_set() else None
                     except Exception as error:
-                        refusal = pending.gate.closed or refusal_of(error)
+                        refusal = pending.gate.closed or self._refusal(error)
                     except asyncio.CancelledError:
-                        refusal = STOPPING
-                    rows = rows_from(journal.journal().lines, asdict(journal.head))
+                        refusal = stopping()
+                    rows = rows_from(journal.journal().lines, asdict(journal.head), self.book)
                     pending.bill = bill_of(rows)
-                    self._write_down(pending, journal, answer, refusal)
+                    self._write_down(pending, journal, came and came[0], refusal)
             except OSError:
                 self.telemetry.journal_failed()
-                refusal = JOURNAL_LOST
+                refusal = journal_lost()
         self.telemetry.ended(_served(pending, refusal, rows))
-        if refusal is not None or answer is None or pending.bill is None:
-            raise refusal or JOURNAL_LOST
-        return _reply(pending, answer, pool, pending.bill)
+        if refusal is not None or came is None or pending.bill is None:
+            raise refusal or journal_lost()
+        return _reply(pending, *came, pending.bill)
 
     async def _asked(
         self, pending: PendingRequest, spend: Spend, journal: RequestJournal
@@ -178,7 +221,7 @@ class ModelService:
         model, request = pending.model, pending.request
         question = question_of(pending.trace, request.messages)
         sample = SampleRef(pending.trace, 1, pending.trace)
-        journal.journal().write("request", _opening(pending, sample))
+        journal.journal().write("request", _opening(pending, sample, question.text))
         pool = RequestPool(
             self.made[model.name],
             model.spec,
@@ -187,6 +230,7 @@ class ModelService:
             request=request,
             text=question.text,
             passes_through=model.passes_through,
+            headers=self._headers(pending),
         )
         late = asyncio.get_running_loop().call_later(
             self.limits.deadline_s, pending.hang_up, _too_late(self.limits.deadline_s)
@@ -196,6 +240,20 @@ class ModelService:
                 return await model.system(question, pool), pool
         finally:
             late.cancel()
+
+    def _refusal(self, error: Exception) -> Refusal:
+        """Return what a client is told of a failure: its kind, and no words of a provider's."""
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, QuestionLimit):
+            return Refusal(402, "out_of_budget", str(error))
+        if isinstance(error, SpendLimit):
+            return self.admission.refusal(error)
+        if isinstance(error, WorkerError):
+            said = "A worker gave no reply; the trace says which call failed, and how."
+            return Refusal(502, "worker_failed", said)
+        kind = type(error).__name__
+        return Refusal(500, "failed", f"The system failed on this request ({kind}).")
 
     def _write_down(
         self,
@@ -210,63 +268,27 @@ class ModelService:
         if self.keep_texts:
             text = question_of(pending.trace, pending.request.messages).text
             plan, said = (answer.plan, answer.text) if answer else (None, None)
-            keep_texts(self.log_dir, lines, sample, {"input": text, "plan": plan, "answer": said})
+            keep_texts(lines, sample, {"input": text, "plan": plan, "answer": said})
 
 
-JOURNAL_LOST = Refusal(
-    500, "failed", "This server cannot write its journal down, and answers nothing without it."
-)
+def client_gone() -> Refusal:
+    """Return what stops a request that nobody waits for."""
+    return Refusal(499, "cancelled", "The client went away; no new call was made.")
+
+
+def stopping() -> Refusal:
+    """Return what a request is told while the server stops."""
+    return Refusal(503, "stopping", "This server is stopping: ask again.", retry_after_s=5)
+
+
+def journal_lost() -> Refusal:
+    """Return what a request is told that cannot be written down."""
+    said = "This server cannot write its journal down, and answers nothing without it."
+    return Refusal(500, "failed", said)
 
 
 def _too_late(deadline_s: float) -> Refusal:
     return Refusal(504, "deadline", f"There was no answer after {deadline_s:g} s (--deadline).")
-
-
-def refusal_of(error: Exception) -> Refusal:
-    """Return what a client is told of a failure: its kind, and no words of a provider's."""
-    if isinstance(error, Refusal):
-        return error
-    if isinstance(error, QuestionLimit):
-        return Refusal(402, "out_of_budget", "This request may not cost more: see its trace.")
-    if isinstance(error, SpendLimit):
-        return Refusal(429, "out_of_budget", "The dollars for requests are spent: see its trace.")
-    if isinstance(error, WorkerError):
-        said = "A worker gave no reply; the trace says which call failed, and how."
-        return Refusal(502, "worker_failed", said)
-    kind = "" if isinstance(error, PodiumError) else f" ({type(error).__name__})"
-    return Refusal(500, "failed", f"The system failed on this request{kind}.")
-
-
-def bill_of(rows: list[Call]) -> Bill:
-    """Return what a request's calls come to; the last worker's tokens are the visible ones."""
-    answered = {row.call: row.step for row in rows if row.error is None}
-    last = last_worker(answered)
-    own = [row for row in rows if row.call == last and row.error is None]
-    usage = usage_of(own) if own else Usage(reasoning=0)
-    others = usage_of(row for row in rows if row not in own)
-    visible = usage and replace(usage, orchestration_in=0, orchestration_in_cached=0,
-                                orchestration_out=0, total_reported=None)  # fmt: skip
-    known = usage is not None and others is not None
-    within = _flat(others) + _flat(replace(usage, **_NO_TOKENS)) if known else None
-    return Bill(
-        visible=visible,
-        orchestration=within,
-        calls=len({row.call for row in rows}),
-        usd=add_up(rows).billed,
-    )
-
-
-_NO_TOKENS: Mapping[str, int] = dict.fromkeys(
-    ("input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning"), 0
-)
-
-
-def _flat(usage: Usage) -> Usage:
-    """Return tokens with those that a product spent on models of its own among the others."""
-    cached = usage.orchestration_in_cached
-    more = Usage(usage.orchestration_in - cached, usage.orchestration_out, cached, reasoning=0)
-    none = {name: 0 for name in ("orchestration_in", "orchestration_in_cached", "orchestration_out")}
-    return replace(usage, **none, total_reported=None) + more
 
 
 def _reply(pending: PendingRequest, answer: Answer, pool: RequestPool, bill: Bill) -> ServedReply:
@@ -282,9 +304,10 @@ def _reply(pending: PendingRequest, answer: Answer, pool: RequestPool, bill: Bil
     )
 
 
-def _opening(pending: PendingRequest, sample: SampleRef) -> dict[str, Any]:
+def _opening(pending: PendingRequest, sample: SampleRef, text: str) -> dict[str, Any]:
     return {
         "sample": asdict(sample),
+        "input_sha256": text_digest(text),
         "model": pending.request.model,
         "resolved": pending.model.dated,
         "dialect": pending.request.dialect,

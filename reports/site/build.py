@@ -22,6 +22,13 @@ from reports.site.against_page import against_context
 from reports.site.audit_page import audit_context
 from reports.site.index import Index, index_files, site_blocks
 from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from reports.site.requests_page import (
+    INDEX,
+    ServedSystem,
+    served_context,
+    served_index,
+    served_systems,
+)
 from reports.site.texts import RowTexts, left_out, row_texts, text_files
 from reports.site.training_page import training_context, training_data
 from reports.training_plot import write_curves
@@ -34,6 +41,8 @@ PAGES = {
     "index.html": "Comparison",
     "matrix.html": "Matrix",
     "query.html": "Query",
+    "served.html": "Served",
+    "request.html": "Request",
     "audit.html": "Audit",
     "runs.html": "Two runs",
     "training.html": "Training",
@@ -70,8 +79,12 @@ class Site:
     @property
     def address(self) -> str:
         """The first page, for a browser."""
-        first = next(name for name in PAGES if self.folder / name in self.files)
-        return (self.folder / first).resolve().as_uri()
+        return (self.folder / self.first).resolve().as_uri()
+
+    @property
+    def first(self) -> str:
+        """The name of the first page."""
+        return next(name for name in PAGES if self.folder / name in self.files)
 
 
 def write_site(
@@ -85,12 +98,14 @@ def write_site(
     audits = {folder: audit(folder) for folder in dirs}
     blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
     rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
+    systems = served_systems(dirs, len(rows)) if wanted.served else ()
     notes = left_out(rows, wanted.texts)
     first = comparison.context(report, audits, wanted.versions, blocks)
     contexts: dict[str, dict[str, Any]] = {
         "index.html": first | {"downloads": [*downloads]},
         "matrix.html": {"index": Index(blocks, wanted.served)},
         "query.html": {"notes": notes},
+        **_served_contexts(systems),
         "audit.html": audit_context(audits, blocks),
         **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
         **({"training.html": training_context(runs)} if runs else {}),
@@ -100,10 +115,34 @@ def write_site(
         **_assets(),
         **downloads,
         **index_files(blocks),
+        **_served_files(systems),
         **_training_files(runs),
     }
+    every = (*rows, *(one.texts(audits[one.folder]) for one in systems))
     with text_files(rows, wanted.texts) as texts:
-        return Site(out, _put(out, {**contents, **texts}), notes, rows)
+        return Site(out, _put(out, {**contents, **texts}), notes, every)
+
+
+def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
+    """Write the pages of what was served where no run is; a server makes texts when asked."""
+    refuse_foreign_site(out)
+    audits = {folder: audit(folder) for folder in dirs}
+    systems = served_systems(dirs, 0)
+    contexts = {**_served_contexts(systems), "audit.html": audit_context(audits, ())}
+    contents = _pages(contexts, f"the journals of {pluralise(len(systems), 'served system')}")
+    files = _put(out, {**_assets(), **contents, **_served_files(systems)})
+    return Site(out, files, (), tuple(one.texts(audits[one.folder]) for one in systems))
+
+
+def _served_contexts(systems: Sequence[ServedSystem]) -> dict[str, dict[str, Any]]:
+    if not systems:
+        return {}
+    shown = {"notes": (), "own_index": INDEX}
+    return {"served.html": served_context(systems), "request.html": shown}
+
+
+def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
+    return {f"data/{INDEX}.js": served_index(systems)} if systems else {}
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:

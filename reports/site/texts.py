@@ -64,15 +64,15 @@ def row_texts(
         places = block.places()
         for at, (_, system_run) in enumerate(block.pairs, block.first):
             folder, files = by_log[system_run.paths[0].resolve()]
-            verdicts = (
-                _own_faults(audits[folder], system_run_name(files)) if folder in audits else ()
-            )
+            verdicts = own_faults(audits[folder], files) if folder in audits else ()
             files = replace(files, logs=system_run.paths)
             made.append(RowTexts(at, folder, files, places, block.shown, verdicts))
     return tuple(made)
 
 
-def _own_faults(audit: Audit, name: str) -> tuple[InvariantVerdict, ...]:
+def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
+    """Return the verdicts of an audit with the faults of one system run alone."""
+    name = system_run_name(files)
     return tuple(
         replace(one, faults=tuple(fault for fault in one.faults if fault.task == name))
         for one in audit.verdicts
@@ -118,7 +118,7 @@ def _write(scratch: Path, row: RowTexts) -> list[str]:
         path = scratch / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text_shard(row, number, LONGEST), encoding="ascii")
-    _read.cache_clear()
+    read_queries.cache_clear()
     return [f"data/{name}" for name in names]
 
 
@@ -136,7 +136,7 @@ def text_shard(one: RowTexts, number: int, most: float = inf) -> str:
         raise IndexError(number)
     first = number * SHARD
     queries = ["null"] * min(SHARD, len(one.places) - first)
-    read = _read(one.files, one.files.size)
+    read = read_queries(one.files, one.files.size)
     run = replace(read, shown=read.shown and one.shown)
     here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
@@ -146,7 +146,7 @@ def text_shard(one: RowTexts, number: int, most: float = inf) -> str:
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
-def _read(files: RunFiles, size: int) -> RunQueries:
+def read_queries(files: RunFiles, size: int) -> RunQueries:
     """Return the queries of a system run; `size` says whether its files have grown since."""
     with without_collector():
         return run_queries(files)

@@ -28,10 +28,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from harness.errors import UserError
 from harness.ledger.logs import NOTHING, Json, open_log
 from harness.ledger.runs import JOURNALS, LOGS
+from harness.ledger.served import served_below
 from harness.serving import Access, bound_socket, listen, serve, with_access
 from reports.blocks import DEFAULTS, ReportOptions
 from reports.report import report_of
-from reports.site.build import SiteOptions, write_site
+from reports.site.build import SiteOptions, write_served_site, write_site
 from reports.site.index import Index, site_blocks
 from reports.site.pages import CSP
 from reports.site.texts import RowTexts, text_shard
@@ -70,6 +71,8 @@ class _Made:
 
     state: frozenset[tuple[str, int, int]]
     pages: Mapping[str, Path]
+    first: str
+    """The page that the address alone leads to."""
     index: Index
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
@@ -107,16 +110,27 @@ class ServedRuns:
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        report = report_of(self.dirs, self.wanted.report)
+        report = None if _are_served(self.dirs) else report_of(self.dirs, self.wanted.report)
         options = SiteOptions(texts=False, versions=self.wanted.versions, served=True)
-        site = write_site(self.dirs, report, self.folder, options)
+        if report:
+            site = write_site(self.dirs, report, self.folder, options)
+        else:
+            site = write_served_site(self.dirs, self.folder)
         return _Made(
             state=state,
             pages={path.relative_to(site.folder).as_posix(): path for path in site.files},
-            index=Index(tuple(site_blocks(report.shown)), served=True),
+            first=site.first,
+            index=Index(tuple(site_blocks(report.shown)) if report else (), served=True),
             texts={one.row: one for one in site.texts},
-            logs={path.name: path for one in report.system_runs for path in one.paths},
+            logs={path.name: path for one in report.system_runs for path in one.paths}
+            if report
+            else {},
         )
+
+
+def _are_served(dirs: Sequence[Path]) -> bool:
+    """Say whether directories hold what was served, and no run."""
+    return not any(any(one.glob(LOGS)) for one in dirs) and any(map(served_below, dirs))
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
@@ -148,10 +162,10 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
     """Return the ASGI application of a view that listens on a port of this machine."""
 
     def page(request: Request) -> Response:
-        name = request.path_params.get("name") or "index.html"
+        name = request.path_params.get("name") or ""
         # A page is made of the files as they are; what it loads, of what it was made of itself.
-        made = runs.fresh() if name.endswith(".html") else runs.made()
-        path = made.pages.get(name)
+        made = runs.fresh() if not name or name.endswith(".html") else runs.made()
+        path = made.pages.get(name or made.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
 
     def texts(request: Request) -> Response:
@@ -162,9 +176,11 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         return Response(text_shard(one, number), media_type=SCRIPT)
 
     def cells(request: Request) -> Response:
-        name = request.path_params["name"]
-        found = runs.made().index.text(name)
-        return Response(found, media_type=SCRIPT) if found else _missing(NO_PAGE.format(name))
+        name, made = request.path_params["name"], runs.made()
+        if found := made.index.text(name):
+            return Response(found, media_type=SCRIPT)
+        path = made.pages.get(f"data/{name}.js")
+        return FileResponse(path, media_type=SCRIPT) if path else _missing(NO_PAGE.format(name))
 
     viewer = InspectViewer.installed(runs)
     served = json.dumps({"inspect": INSPECT if viewer else None})

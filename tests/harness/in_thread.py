@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -13,9 +14,9 @@ from harness.serving import uvicorn_config
 
 
 @contextmanager
-def served(application: ASGIApp, taken: socket.socket) -> Generator[None]:
-    """Serve on a socket until the block ends."""
-    server = uvicorn.Server(uvicorn_config(application, grace_s=5))
+def served(application: ASGIApp, taken: socket.socket, **settings: Any) -> Generator[None]:
+    """Serve on a socket until the block ends; the settings are those of `uvicorn_config`."""
+    server = uvicorn.Server(uvicorn_config(application, **{"grace_s": 5, **settings}))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
     thread.start()
     try:

@@ -191,7 +191,7 @@
       call.error ? el("p", { class: "query-error" }, "✗ error: ", quoted(call.error)) : null,
       messages("Prompt", call.prompt),
       longText("Reply", call.reply, { open: true }),
-      detail.shown && call.reply == null ? el("p", {}, "No reply is in the log.") : null,
+      detail.shown && !detail.served && call.reply == null ? el("p", {}, "No reply is in the log.") : null,
       el("div", { class: "query-figures" },
         el("div", {}, el("h6", {}, "Tokens"), facts(tokensOf(call))),
         el("div", {}, el("h6", {}, "US dollars"), facts(moneyOf(call))),
@@ -251,6 +251,7 @@
   // --- verdict, checks, rows ---------------------------------------------------------------------
 
   function verdictOf(detail) {
+    if (detail.served) return { mark: "–", said: "served, not graded" };
     const [mark, word] = VERDICTS[detail.verdict] ?? ["?", detail.verdict];
     return { mark, said: detail.score == null ? word : `${word} (${detail.score})` };
   }
@@ -270,6 +271,19 @@
       ["decided by", quoted(detail.rule ?? withheldOr(detail, "its grader names no rule"))],
       ["tests passed", tests ? `${tests.passed} of ${tests.total}` : "the suite runs none"],
       ...(detail.reason ? [["reason", quoted(detail.reason)]] : []),
+    ]);
+  }
+
+  // What a server wrote down of a request, and its answer where texts were kept.
+  function servedAs({ served, answer, refused_texts: refused }) {
+    return facts([
+      ["asked as", quoted(served.model)],
+      ["which was", quoted(or(served.resolved))],
+      ["dialect", quoted(served.dialect)],
+      ["key", quoted(served.key ?? "none")],
+      ["ended", quoted([served.ending, served.status, served.error].filter((one) => one != null).join(" "))],
+      ["answer", answer == null ? "not kept" : quoted(answer)],
+      ...refused.map((said) => ["a text is not shown", quoted(said)]),
     ]);
   }
 
@@ -333,6 +347,8 @@
 
   // --- the page --------------------------------------------------------------------------------
 
+  const NOT_KEPT = "Its texts were not kept: podium serve keeps them with --keep-texts only.";
+
   function questionBox(detail) {
     const section = el("section", {}, el("h2", {}, "Question"));
     if (!detail.shown) {
@@ -342,7 +358,7 @@
     } else {
       const options = detail.choices?.length
         ? [el("ol", { class: "query-options", type: "A" }, ...detail.choices.map((one) => el("li", {}, quoted(one))))] : [];
-      section.append(messages("Question", detail.input) ?? el("p", {}, "The log does not hold its text."), ...options);
+      section.append(messages("Question", detail.input) ?? el("p", {}, detail.served ? NOT_KEPT : "The log does not hold its text."), ...options);
     }
     return section;
   }
@@ -353,7 +369,7 @@
     return el("section", { class: "query-system" }, name,
       el("p", { class: `badge ${detail.label}` }, detail.label || "unlabelled"),
       verdict(detail),
-      grade(detail),
+      detail.served ? servedAs(detail) : grade(detail),
       inspectLink(detail, detail.log, "open in Inspect View"),
       planOf(detail),
       apart(detail, "Calls of the conductor", detail.conductor),
@@ -462,7 +478,8 @@
   async function draw() {
     const mine = (drawing += 1);
     delete document.documentElement.dataset.ready;
-    const blocks = (await podium.index()).blocks.filter((one) => one.questions.length > 0);
+    const { index } = document.getElementById("query").dataset; // what was served has one of its own
+    const blocks = (await (index ? podium.json(index) : podium.index())).blocks.filter((one) => one.questions.length > 0);
     if (mine !== drawing) return undefined;
     if (blocks.length === 0) return say("Nobody has answered a question in these runs yet.", []);
     const shown = resolved(blocks);

@@ -12,8 +12,9 @@ import pytest
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.rewards.launch import is_loopback, read_token
+from harness.rewards.launch import read_token
 from harness.rewards.outcome import RewardClient, RewardItem, ServiceRefusal
+from harness.serving import is_loopback
 from suites import SUITES
 from tests.harness.rewards.service import listening, service_of, train
 

@@ -60,7 +60,12 @@ def ask(url: str, path: str = "/", method: str = "GET", **headers: str) -> Answe
 
 
 def queries(script: str) -> list[dict[str, Any] | None]:
-    """Return what a file of texts holds, as a page unpacks it."""
+    """Return what a file of texts holds."""
+    return packed(script)["queries"]
+
+
+def packed(script: str) -> Any:
+    """Return what a data file holds, as a page unpacks it."""
     found = re.search(r'"([A-Za-z0-9+/=]*)"\);\s*$', script)
     assert found, script[:100]
-    return json.loads(gzip.decompress(base64.b64decode(found.group(1))))["queries"]
+    return json.loads(gzip.decompress(base64.b64decode(found.group(1))))

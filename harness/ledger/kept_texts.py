@@ -1,0 +1,130 @@
+"""Texts of served requests, where `--keep-texts` kept them: shown as far as the journal vouches.
+
+One file stands beside each journal, `texts/<system>/<its name>`, with a line for each request. A
+text whose digest the journal does not have is not shown.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, cast
+
+from harness.files import regular_size
+from harness.ledger.call import Call
+from harness.ledger.hooks import facts_digest, text_digest
+from harness.ledger.logs import UNFOUNDED, Json
+from harness.ledger.served import PREFIX, ServedQuery
+from harness.request import turns_digest
+
+FOLDER = "texts"
+NAMED = re.compile(rb'"query": ?"(req-[^"]*)"')
+"""The id of a line; inside a text its quotes would be escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallText:
+    """What was sent in one call, as role and text of each message, and what came back."""
+
+    prompt: tuple[tuple[str, str], ...]
+    reply: str | None
+
+
+@dataclass(slots=True)
+class KeptTexts:
+    """The texts of one request that are those of its journal."""
+
+    input: str | None = None
+    plan: str | None = None
+    answer: str | None = None
+    calls: dict[str, CallText] = field(default_factory=dict[str, CallText])
+    """By id of the call."""
+    refused: list[str] = field(default_factory=list[str])
+    """A sentence for each text that is not what the journal has a digest of."""
+
+
+def texts_path(journal: Path) -> Path:
+    """Return where the texts lie that go with a served system's journal."""
+    system = journal.parent.name.removeprefix(PREFIX)
+    return journal.parents[2] / FOLDER / system / journal.name
+
+
+def kept_texts(query: ServedQuery) -> KeptTexts:
+    """Return what was kept of a request; nothing where nothing was."""
+    entry = _entry(query)
+    try:
+        return KeptTexts() if entry is None else _vouched(entry, query)
+    except UNFOUNDED:
+        return KeptTexts(refused=["its line of texts is malformed"])
+
+
+def kept_traces(journal: Path) -> frozenset[str]:
+    """Return the requests of a journal whose texts were kept."""
+    return frozenset(_index(journal))
+
+
+def _entry(query: ServedQuery) -> Json | None:
+    if not query.journal.name:  # held in memory
+        return None
+    place = _index(query.journal.path).get(query.trace)
+    if place is None:
+        return None
+    with texts_path(query.journal.path).open("rb") as file:
+        file.seek(place)
+        return json.loads(file.readline())
+
+
+def _index(journal: Path) -> Mapping[str, int]:
+    path = texts_path(journal)
+    return _places(path, regular_size(path)) if path.is_file() else {}
+
+
+@lru_cache(maxsize=8)
+def _places(path: Path, size: int) -> Mapping[str, int]:
+    """Return where the line of each request begins; `size` says whether the file has grown."""
+    found: dict[str, int] = {}
+    place = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n") and (named := NAMED.search(line)):
+                found[named[1].decode()] = place
+            place += len(line)
+    return found
+
+
+def _vouched(entry: Json, query: ServedQuery) -> KeptTexts:
+    found, said = KeptTexts(), [entry.get(name) for name in ("input", "plan", "answer")]
+    asked, plan, answer = cast(Sequence[str | None], said)
+    shape = facts_digest(query.depth, query.steps, query.stopped, plan)
+    if query.input_sha256 not in (None, text_digest(asked or "")):
+        found.refused.append("its question is not the one whose digest the journal holds")
+    else:
+        found.input = asked
+    if plan is not None and shape != query.shape_sha256:
+        found.refused.append("its plan is not the one whose digest the journal holds")
+    else:
+        found.plan = plan
+    if answer is not None and text_digest(answer) != query.answer_sha256:
+        found.refused.append("its answer is not the one whose digest the journal holds")
+    else:
+        found.answer = answer
+    last = {row.call: row for row in query.rows}
+    for one in cast(Sequence[Json], entry.get("calls") or ()):
+        call = str(one["call"])
+        if call in last and _is_vouched(one, last[call], query.sent[call]):
+            found.calls[call] = CallText(tuple(_turns(one)), one.get("reply"))
+        else:
+            found.refused.append(f"the texts of call {call} are not those of its journal")
+    return found
+
+
+def _is_vouched(said: Json, row: Call, sent: str | None) -> bool:
+    reply: Any = said.get("reply")
+    same = reply is None or text_digest(reply) == row.output_sha256
+    return same and turns_digest(_turns(said)) in (row.prompt_sha256, sent)
+
+
+def _turns(said: Json) -> Iterator[tuple[str, str]]:
+    yield from ((str(role), str(text)) for role, text in said["prompt"])

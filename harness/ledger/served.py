@@ -1,0 +1,229 @@
+"""What was served, from journals alone: each request with its calls, and how it ended.
+
+A directory that `podium serve` writes has journals below `ledger/serve_<system>/` and no logs. Its
+requests stand beside the questions of runs wherever these are shown: audited, and not graded.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.ledger.call import Call
+from harness.ledger.join import merged
+from harness.ledger.journal import FOLDER, read_sample
+from harness.ledger.logs import IN_FLIGHT, Json
+from harness.ledger.runs import (
+    AnswerRecord,
+    Gathered,
+    JournalRecord,
+    LogHeader,
+    RunFiles,
+    below,
+    gather,
+    keep_line,
+    naming_system_run,
+)
+from harness.prices import Book
+
+SUITE, PURPOSE = "served", "serving"
+"""What stands for a suite, and what the questions are for."""
+PREFIX = "serve_"
+SERVED = f"**/{FOLDER}/{PREFIX}*/*.jsonl"
+"""Where the journals of a server lie, below any directory."""
+TRACE = re.compile(r"req-(\d{8})-[0-9a-f]{16}")
+"""The id of a request: the day on which it began, by UTC, and what tells it from others."""
+ANSWERED, GONE = 200, 499
+"""Statuses of a request that got its answer, and of one whose client went away."""
+Ending = Literal["answered", "refused", "cut off", "in flight"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedQuery:
+    """One request to a server; None is what nobody wrote down."""
+
+    journal: JournalRecord
+    trace: str
+    system: str
+    model: str
+    """As it was asked for: a system, an alias or a dated id."""
+    resolved: str | None
+    dialect: str
+    key: str | None
+    """The name of the key that paid."""
+    at: str
+    status: int | None
+    """Of HTTP; None where it is in flight, or was when its process died."""
+    error: str | None
+    """The kind of its refusal."""
+    depth: int | None
+    steps: int | None
+    stopped: str | None
+    plan: str | None
+    """As JSON, without texts."""
+    latency_s: float | None
+    input_sha256: str | None
+    answer_sha256: str | None
+    shape_sha256: str | None
+    rows: Sequence[Call]
+    sent: Mapping[str, str | None]
+    """By call: the digest of its request as it went out, which an adapter may have changed."""
+
+    @property
+    def day(self) -> str:
+        """The day on which it began, by UTC."""
+        return self.at[:10]
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended."""
+        if self.status is None:
+            return "in flight"
+        if self.status == GONE:
+            return "cut off"
+        return "answered" if self.status == ANSWERED else "refused"
+
+    @property
+    def facts(self) -> Json:
+        """What was asked, and how it ended, as plain values."""
+        return {name: getattr(self, name) for name in ("ending", *ASKED, "day", "status", "error")}
+
+    @property
+    def answer(self) -> AnswerRecord:
+        """What stands where a log has an answer and its grade."""
+        head = self.journal.head
+        named = {name: str(head.get(name, "")) for name in ("task", "suite", "system", "label")}
+        none = dict.fromkeys(("score", "answer", "target", "plan_sha256", "critical_path_s"))
+        return AnswerRecord(
+            header=LogHeader(**named, shown=bool(head.get("shown", True)), purpose=PURPOSE),
+            question=self.trace,
+            epoch=1,
+            sample=self.trace,
+            reason=f"served, not graded{self._why}",
+            parsed=True,
+            **none,
+            **{name: getattr(self, name) for name in (*SHAPE, "latency_s")},
+        )
+
+    @property
+    def _why(self) -> str:
+        if self.ending == "answered":
+            return ""
+        if self.ending == "in flight":
+            return f" ({IN_FLIGHT})"
+        return f" ({self.ending} with status {self.status}: {self.error or 'no reason'})"
+
+
+ASKED = ("model", "resolved", "dialect", "key")
+SHAPE = ("depth", "steps", "stopped", "plan")
+ENDED = ("status", "error", *SHAPE, "latency_s", "answer_sha256", "shape_sha256")
+
+
+def queries_of(found: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
+    """Yield the requests of a served system, in the order in which they began, with their rows."""
+    own: dict[str, list[Call]] = {}
+    for row in rows:
+        own.setdefault(row.sample, []).append(row)
+    for journal in found.journals:
+        for uuid, asked in journal.requests.items():
+            ended: Json = found.answer_lines.get(uuid, [{}])[-1]
+            told: dict[str, Any] = {
+                **{name: asked.get(name) for name in (*ASKED, "at", "input_sha256")},
+                **{name: ended.get(name) for name in ENDED},
+            }
+            yield ServedQuery(
+                journal=journal,
+                trace=str(asked["sample"]["question"]),
+                system=str(journal.head.get("system", "")),
+                rows=own.get(uuid, ()),
+                sent={
+                    row.call: (found.calls[row.call].outcome or {}).get("sent_sha256")
+                    for row in own.get(uuid, ())
+                },
+                **told,
+            )
+
+
+def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> list[Call]:
+    """Return the rows of a request whose lines are still in memory, as its files would give them.
+
+    `book` is the head's, where the caller has it: else it is read anew.
+    """
+    journal = JournalRecord(Path(), head)
+    found = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
+    for line in lines:
+        keep_line(journal, line, found)
+    return merged(found, book and {book.sha256: book}).rows
+
+
+def served_below(log_dir: Path) -> list[RunFiles]:
+    """Return the served systems below a directory, sorted; none where nothing was served."""
+    places: dict[Path, list[Path]] = {}
+    for path in sorted(log_dir.glob(SERVED)):
+        places.setdefault(path.parent, []).append(path)
+    return [
+        RunFiles(below(place.parents[1], log_dir), place.name, (), tuple(paths))
+        for place, paths in places.items()
+    ]
+
+
+def is_served(files: RunFiles) -> bool:
+    """Say whether the files of a system run are those of a server."""
+    return not files.logs and files.task.startswith(PREFIX)
+
+
+def served_requests(log_dir: Path) -> Iterator[ServedQuery]:
+    """Yield every request to the systems that were served into a directory."""
+    for files in served_below(log_dir):
+        with naming_system_run(files):
+            joined = merged(gather(files))
+        yield from queries_of(joined, joined.rows)
+
+
+def read_trace(log_dir: Path, trace: str) -> ServedQuery | None:
+    """Return one request; None where no journal has it. Only lines of its own are parsed."""
+    for files in served_below(log_dir):
+        if found := gather_trace(files, trace):
+            return next(queries_of(found, merged(found).rows))
+    return None
+
+
+def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
+    """Return what the journals of a served system say of one request; None for nothing."""
+    for path in _of_its_day(files.journals, trace):
+        journal = JournalRecord(path, {})
+        found = Gathered(files, journals=[journal])
+        with naming_system_run(files):
+            for line in read_sample(path, trace):
+                keep_line(journal, line, found)
+        if trace in journal.requests:
+            return found
+    return None
+
+
+def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
+    """Yield the journals that can hold a request: begun on its day, or on the day before."""
+    if not (named := TRACE.fullmatch(trace)):
+        return
+    day = named[1]
+    try:
+        before = f"{date.fromisoformat(day) - timedelta(days=1):%Y%m%d}"
+    except (ValueError, OverflowError):
+        return
+    yield from (path for path in paths if path.name[:8] in (day, before))
+
+
+def traces_below(log_dir: Path) -> Iterator[tuple[str, str]]:
+    """Yield the id of every request below a directory, and who was asked."""
+    for query in served_requests(log_dir):
+        yield query.trace, query.system
+
+
+def as_it_was_asked(query: ServedQuery) -> str:
+    """Say in a line what was asked of whom, and how it ended."""
+    key = f", key {query.key}" if query.key else ""
+    status = "" if query.status is None else f" with status {query.status}"
+    error = f": {query.error}" if query.error else ""
+    return f"asked as {query.model} ({query.dialect}{key}); {query.ending}{status}{error}"

@@ -1,0 +1,162 @@
+"""Pages of what was served: a line for each system, its newest requests, and each one in full.
+
+Nothing here was graded, so no figure stands in a comparison. The page of one request is the query
+page over an index of its own.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from harness.audit import Audit
+from harness.ledger.details import RunQueries
+from harness.ledger.runs import RunFiles
+from harness.ledger.served import PREFIX, SUITE, ServedQuery, served_below
+from harness.ledger.totals import CallSum, add_up, last_attempts
+from reports import render
+from reports.render import UNKNOWN
+from reports.site.pages import data_script
+from reports.site.texts import RowTexts, own_faults, read_queries
+
+MOST = 500
+"""Requests of one system that the page lists, the newest ones; the page of a request has all."""
+INDEX = "served"
+ENDINGS = ("answered", "refused", "cut off", "in flight")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSystem:
+    """One system that was served, and what it was asked."""
+
+    folder: Path
+    """The directory that was named, below which its journals lie."""
+    files: RunFiles
+    row: int
+    """Its place behind the rows of a report."""
+    run: RunQueries
+
+    @property
+    def requests(self) -> list[ServedQuery]:
+        """What it was asked, in the order in which that began."""
+        # A page that is older than its newest request finds the others where they were.
+        return sorted(self.run.served.values(), key=lambda one: (one.at, one.trace))
+
+    @property
+    def name(self) -> str:
+        """What tells it from other rows."""
+        return f"{self.system}.{self.row}"
+
+    @property
+    def system(self) -> str:
+        """Its name."""
+        return next(
+            (one.system for one in self.run.served.values()), self.files.task.removeprefix(PREFIX)
+        )
+
+    @property
+    def label(self) -> str:
+        """Whether anything left a purse."""
+        return next((str(one.journal.head.get("label")) for one in self.requests), "")
+
+    def texts(self, audit: Audit | None) -> RowTexts:
+        """Return what its queries in full are made of."""
+        places = {(trace, 1): at for at, trace in enumerate(self._traces)}
+        verdicts = own_faults(audit, self.files) if audit else ()
+        return RowTexts(self.row, self.folder, self.files, places, self.run.shown, verdicts)
+
+    @property
+    def _traces(self) -> list[str]:
+        return [one.trace for one in self.requests]
+
+    def about(self) -> dict[str, Any]:
+        """Return what the index says of it: one block, with one row."""
+        row = {"row": self.row, "system": self.system, "name": self.system}
+        named = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
+        return {**named, "questions": self._traces, "epochs": 1, "rows": [row]}
+
+
+def served_systems(dirs: Sequence[Path], first: int) -> tuple[ServedSystem, ...]:
+    """Return the systems that were served into some directories; their rows begin at `first`."""
+    found = [(folder, files) for folder in dirs for files in served_below(folder)]
+    return tuple(
+        ServedSystem(folder, files, first + at, read_queries(files, files.size))
+        for at, (folder, files) in enumerate(found)
+    )
+
+
+def served_index(systems: Sequence[ServedSystem]) -> str:
+    """Return the data file that the page of a request chooses from."""
+    return data_script(INDEX, json.dumps({"blocks": [one.about() for one in systems]}).encode())
+
+
+def served_context(systems: Sequence[ServedSystem]) -> dict[str, Any]:
+    """Return what served.html shows."""
+    return {
+        "labels": sorted({one.label for one in systems if one.label}),
+        "systems": [HEADS, *map(_line, systems)],
+        "blocks": [
+            {
+                "system": one.system,
+                "requests": [_request(one, each) for each in one.requests[: -MOST - 1 : -1]],
+                "more": len(one.requests[:-MOST]),
+            }
+            for one in systems
+        ],
+    }
+
+
+HEADS = (
+    *("system", "requests", *ENDINGS, "calls", "tokens in", "tokens out", "USD at the book"),
+    *("median s", "95 % within s"),
+)
+
+
+def _line(system: ServedSystem) -> list[str]:
+    ended = Counter(one.ending for one in system.requests)
+    rows = [row for one in system.requests for row in one.rows]
+    last = last_attempts(rows)
+    once = add_up(last)
+    took = [one.latency_s for one in system.requests if one.ending == "answered"]
+    known = sorted(one for one in took if one is not None)
+    counts = (len(system.requests), *(ended[name] for name in ENDINGS), len(last))
+    return [
+        system.system,
+        *(f"{one:,}" for one in counts),
+        *(render.count(one) for one in (once.tokens_in, once.tokens_out)),
+        _usd(add_up(rows)),
+        *(_seconds(known, share) for share in (0.5, 0.95)),
+    ]
+
+
+def _usd(calls: CallSum) -> str:
+    paid = calls.paid
+    if paid.exact is not None and not paid.unpriced:
+        return render.usd(paid.exact)
+    high = UNKNOWN if paid.high is None or paid.unpriced else render.usd(paid.high)
+    return f"{render.usd(paid.low)} to {high}"
+
+
+def _seconds(known: Sequence[float], share: float) -> str:
+    """Return the smallest latency within which such a share was answered."""
+    return f"{known[ceil(share * len(known)) - 1]:.3f}" if known else UNKNOWN
+
+
+def _request(system: ServedSystem, one: ServedQuery) -> dict[str, str]:
+    told = "" if one.status is None else f" {one.status}"
+    return {
+        "trace": one.trace,
+        "href": f"request.html#/q/{quote(system.name, safe='')}/{quote(one.trace, safe='')}/1",
+        "at": one.at[:19],
+        "model": one.model,
+        "dialect": one.dialect,
+        "key": one.key or "",
+        "ending": f"{one.ending}{told}" + (f": {one.error}" if one.error else ""),
+        "calls": f"{len(last_attempts(one.rows)):,}",
+        "usd": _usd(add_up(one.rows)),
+        "seconds": UNKNOWN if one.latency_s is None else f"{one.latency_s:.3f}",
+    }
