@@ -47,6 +47,9 @@ from harness.serving.openai_fields import (
 )
 from harness.text import make_storable
 
+Token = Annotated[str, Field(pattern="^[0-9]{1,9}$")]
+Bias = Annotated[float, Field(ge=-100, le=100)]
+
 
 class ChatFormat(PlainFormat):
     """`response_format`."""
@@ -103,10 +106,7 @@ class ChatFields(SharedFields):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     frequency_penalty: Penalty | None = None
     presence_penalty: Penalty | None = None
-    logit_bias: (
-        dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], Annotated[float, Field(ge=-100, le=100)]]
-        | None
-    ) = None
+    logit_bias: dict[Token, Bias] | None = None
     reasoning_effort: Effort | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     response_format: ChatFormat | None = None

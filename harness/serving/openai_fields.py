@@ -149,9 +149,10 @@ NESTED = ("items", "additionalProperties")
 
 def _read_schema(kind: type[BaseModel], schema: Mapping[str, Any], at: str) -> Any:
     try:
+        json.dumps(schema, allow_nan=False)  # a reply repeats it
         _refuse_lost(schema, kind.model_fields, at)
         return kind.model_validate(schema)
-    except (ValidationError, RecursionError):
+    except (ValueError, RecursionError):
         raise invalid(at, "it is no JSON schema that workers can be sent") from None
 
 

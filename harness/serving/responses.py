@@ -8,7 +8,7 @@ from itertools import count
 from typing import Annotated, Any, Literal, cast
 
 from inspect_ai.model import ChatMessageSystem, messages_from_openai_responses
-from inspect_ai.tool import ToolInfo
+from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import Field, TypeAdapter
 
@@ -136,6 +136,7 @@ class OpenAIResponses:
         if asked.instructions:
             messages.insert(0, ChatMessageSystem(content=asked.instructions))
         offered = Offer(asked.tools or [])
+        choice = read_tool_choice(asked.tool_choice, offered.tools)
         config, params = asked_sampling(_sampling(asked))
         if offered.tools:
             params["tools"] = "tools"
@@ -146,11 +147,11 @@ class OpenAIResponses:
             model=asked.model,
             messages=messages,
             tools=offered.tools,
-            tool_choice=read_tool_choice(asked.tool_choice, offered.tools),
+            tool_choice=choice,
             config=config,
             params=params,
             stream=bool(asked.stream),
-            echo=_echo(asked) | {"tools": offered.echo},
+            echo={**_echo(asked), "tools": offered.echo, "tool_choice": _chosen(choice)},
         )
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -254,6 +255,12 @@ def _sampling(asked: ResponsesFields) -> Iterator[tuple[str, str, Any]]:
         read_fields(PlainFormat, form, "text.format")
 
 
+def _chosen(choice: ToolChoice | None) -> Any:
+    if isinstance(choice, ToolFunction):
+        return {"type": "function", "name": choice.name}
+    return "required" if choice == "any" else choice or "auto"
+
+
 def _echo(asked: ResponsesFields) -> dict[str, Any]:
     """Return what a response repeats; the schema takes no null for what has a default."""
     text = asked.text or TextFields()
@@ -271,7 +278,6 @@ def _echo(asked: ResponsesFields) -> dict[str, Any]:
             "format": text.format or {"type": "text"},
             **({"verbosity": text.verbosity} if text.verbosity else {}),
         },
-        "tool_choice": asked.tool_choice or "auto",
         "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "user": asked.user,
     }

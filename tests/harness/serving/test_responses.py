@@ -200,6 +200,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         asking(tools=[{**AGENTS, "tools": [{"type": "function"}]}]),
         "tools[0].tools[0].name",
     ),
+    "endless-default": (
+        asking(tools=[{**CLOCK_TOOL, "parameters": {"properties": {"a": {"default": 1e999}}}}]),
+        "tools[0].parameters",
+    ),
     "twins": (asking(tools=[CLOCK_TOOL, AGENTS]), "tools"),
     "choice-of-no-tool": (asking(tool_choice={"type": "function", "name": "x"}), "tool_choice"),
     "format-without-schema": (
