@@ -116,8 +116,11 @@ class ChatFields(SharedFields):
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
 
 
-ROLES = {"system": "text", "developer": "text", "tool": "text", "user": "text image_url"}
-"""The parts that each role's content may have; an assistant's: text and refusal."""
+ROLES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("system", "developer", "tool"), ("text",)),
+    "user": ("text", "image_url"),
+    "assistant": ("text", "refusal"),
+}  # the parts that each role's content may have
 FINISH: Mapping[StopReason, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "stop": "stop",
     "unknown": "stop",
@@ -136,10 +139,8 @@ class ChatCompletions:
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
         asked = read_fields(ChatFields, make_storable(body))
-        for number, message in enumerate(asked.messages):
-            _check_message(message, f"messages[{number}]")
-        convert = messages_from_openai(asked.messages)
-        messages, images = await read_messages(convert, "messages")
+        said = [_said(one, f"messages[{number}]") for number, one in enumerate(asked.messages)]
+        messages, images = await read_messages(messages_from_openai(said), "messages")
         tools = [_tool(one, f"tools[{at}]") for at, one in enumerate(asked.tools or [])]
         refuse_twins(tools)
         config, params = asked_sampling(_sampling(asked))
@@ -184,16 +185,20 @@ class ChatCompletions:
         return ChatStream(request, trace, created)
 
 
-def _check_message(found: object, at: str) -> None:
+def _said(found: Any, at: str) -> Any:
+    """Return a message as the converter takes it: without what is null."""
     message = read_fields(ChatMessageFields, found, at)
-    content, kinds = message.content, ROLES.get(message.role, "text refusal").split()
-    if content is None and (
-        message.role == "assistant" and (message.tool_calls or message.refusal)
-    ):
-        return
     if message.role == "tool" and message.tool_call_id is None:
         raise invalid(f"{at}.tool_call_id", "a tool's message names the call that it answers")
-    for where, part in content_parts(content, f"{at}.content"):
+    calling = message.role == "assistant" and (message.tool_calls or message.refusal)
+    if not (calling and message.content is None):
+        _check_content(message, f"{at}.content")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _check_content(message: ChatMessageFields, at: str) -> None:
+    kinds = ROLES[message.role]
+    for where, part in content_parts(message.content, at):
         kind = part.get("type")
         if kind not in kinds:
             raise unsupported(f"{where}.type", f"it can only be {' or '.join(kinds)} here")

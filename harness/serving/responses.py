@@ -107,7 +107,8 @@ class NamespaceFields(Fields):
 
 
 ITEMS = ("message", "function_call", "function_call_output", "reasoning")
-PARTS = ("input_text", "output_text", "refusal", "input_image")
+SAID, HEARD = ("output_text", "refusal"), ("input_text", "input_image")
+"""Parts of what an assistant says, and of all else; the converter drops others in silence."""
 FAILED: Mapping[RefusalKind, str] = {
     "too_many": "rate_limit_exceeded",
     "out_of_budget": "rate_limit_exceeded",
@@ -131,7 +132,7 @@ class OpenAIResponses:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
         asked = read_fields(ResponsesFields, make_storable(body))
         _check_input(asked.input)
-        convert = messages_from_openai_responses(_without_namespaces(asked.input))
+        convert = messages_from_openai_responses(_for_inspect(asked.input))
         messages, images = await read_messages(convert, "input")
         if asked.instructions:
             messages.insert(0, ChatMessageSystem(content=asked.instructions))
@@ -167,12 +168,17 @@ class OpenAIResponses:
         return ResponsesStream(request, trace, created)
 
 
-def _without_namespaces(found: Any) -> Any:
-    """Return a copy for Inspect, which keeps a call's namespace as long as the process lives."""
+def _for_inspect(found: Any) -> Any:
+    """Return input as the converter takes it.
+
+    It drops an assistant's parts where a message does not say that it is one, and it keeps a call's
+    namespace for as long as the process lives.
+    """
     if isinstance(found, str):
         return found
     items = cast(list[dict[str, Any]], found)
-    return [{k: v for k, v in item.items() if k != "namespace"} for item in items]
+    plain = ({k: v for k, v in one.items() if k != "namespace"} for one in items)
+    return [{"type": "message", **one} for one in plain]
 
 
 def _check_input(found: object) -> None:
@@ -196,9 +202,10 @@ def _check_item(item: Mapping[str, Any], at: str) -> None:
     held = {"message": "content", "function_call_output": "output"}.get(kind)
     if held is None:
         return
+    parts = SAID if item.get("role") == "assistant" else HEARD
     for where, part in content_parts(item.get(held), f"{at}.{held}"):
-        if part.get("type") not in PARTS:
-            raise unsupported(f"{where}.type", f"it can only be {', '.join(PARTS)} here")
+        if part.get("type") not in parts:
+            raise unsupported(f"{where}.type", f"it can only be {' or '.join(parts)} here")
         if part["type"] == "input_image":
             refuse_address(part.get("image_url"), f"{where}.image_url")
 

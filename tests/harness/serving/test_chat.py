@@ -81,7 +81,7 @@ def test_a_conversation_is_read_as_it_was_said() -> None:
         HI,
         {"role": "assistant", "content": None, "tool_calls": [call], "audio": None},
         {"role": "tool", "tool_call_id": "c1", "content": "noon"},
-        {"role": "assistant", "content": "Noon.", "refusal": None, "annotations": []},
+        {"role": "assistant", "content": "Noon.", "tool_calls": None, "annotations": []},
         {"role": "user", "content": [{"type": "text", "text": "Sure?"}]},
     ]
     read = reading(CHAT, asking(messages=conversation))
