@@ -28,9 +28,7 @@ from harness.serving.openai_fields import (
     SharedFields,
     StreamOptions,
     Tokens,
-    arguments_of,
     asked_sampling,
-    asks_for_tools,
     content_parts,
     error_body,
     function_tool,
@@ -235,7 +233,8 @@ def _sampling(asked: ChatFields) -> Iterator[tuple[str, str, Any]]:
 
 
 def _finish(reply: ServedReply) -> str:
-    return "tool_calls" if asks_for_tools(reply) else FINISH[reply.stop]
+    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # as some providers call it
+    return "tool_calls" if calls else FINISH[reply.stop]
 
 
 def _calls(reply: ServedReply) -> list[dict[str, Any]]:
@@ -243,7 +242,7 @@ def _calls(reply: ServedReply) -> list[dict[str, Any]]:
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.function, "arguments": arguments_of(call)},
+            "function": {"name": call.function, "arguments": json.dumps(call.arguments)},
         }
         for call in reply.tool_calls
     ]

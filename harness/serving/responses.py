@@ -31,7 +31,6 @@ from harness.serving.openai_fields import (
     SharedFields,
     StreamOptions,
     Tokens,
-    arguments_of,
     asked_sampling,
     content_parts,
     error_body,
@@ -240,7 +239,7 @@ class Offer:
     def _function(self, tool: object, at: str) -> dict[str, Any]:
         found = read_fields(FunctionToolFields, tool, at)
         self.tools.append(function_tool(found, at))
-        return {**found.model_dump(), "strict": False}
+        return {**found.model_dump(), "strict": bool(found.strict)}
 
 
 def _sampling(asked: ResponsesFields) -> Iterator[tuple[str, str, Any]]:
@@ -377,7 +376,7 @@ def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
             "type": "function_call",
             "call_id": call.id,
             "name": call.function,
-            "arguments": arguments_of(call),
+            "arguments": json.dumps(call.arguments),
             "status": status,
         }
         if call.function in spaces:

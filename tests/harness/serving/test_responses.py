@@ -232,7 +232,6 @@ UNHONOURED: dict[str, tuple[Any, str]] = {
     "custom": (asking(tools=[{"type": "custom", "name": "x"}]), "tools[0].type"),
     "shell": (asking(tools=[{"type": "local_shell"}]), "tools[0].type"),
     "mcp": (asking(tools=[{"type": "mcp"}]), "tools[0].type"),
-    "strict": (asking(tools=[{**CLOCK_TOOL, "strict": True}]), "tools[0].strict"),
     "choice-of-search": (asking(tools=[SEARCH], tool_choice={"type": "web_search"}), "tool_choice"),
     "reference": (asking([{"type": "item_reference", "id": "x"}]), "input[0].type"),
     "compaction": (asking([{"type": "compaction"}]), "input[0].type"),
