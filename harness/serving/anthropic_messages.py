@@ -11,24 +11,15 @@ from typing import Any, cast
 import anyio
 from anthropic.types import (
     DirectCaller,
-    InputJSONDelta,
     Message,
-    MessageDeltaUsage,
     MessageParam,
     MessageTokensCount,
-    RawContentBlockDeltaEvent,
-    RawContentBlockStartEvent,
-    RawContentBlockStopEvent,
-    RawMessageDeltaEvent,
-    RawMessageStartEvent,
-    RawMessageStopEvent,
+    RawMessageStreamEvent,
     StopReason,
     TextBlock,
-    TextDelta,
     ToolUseBlock,
 )
 from anthropic.types import Usage as MessageUsage
-from anthropic.types.raw_message_delta_event import Delta
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageSystem,
@@ -44,6 +35,7 @@ from inspect_ai.model._assistant_internal import (  # pyright: ignore[reportMiss
     init_sample_assistant_internal,
 )
 from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
+from pydantic import TypeAdapter
 
 from harness.records import Usage
 from harness.serving.anthropic_fields import (
@@ -90,6 +82,7 @@ STOPS: Mapping[WorkerStop, StopReason] = {
     "content_filter": "refusal",
     "unknown": "end_turn",
 }
+EVENTS: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
 PIECE = 160  # characters: a text that arrives whole is still read as it comes
 COUNTING_S = 30.0  # how long a provider may take to count
 
@@ -318,59 +311,36 @@ class MessageStream:
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
         """Yield the message from its beginning to its stop."""
-        whole = _message(reply)
-        start = whole.model_copy(update={"content": [], "stop_reason": None})
-        yield _event(RawMessageStartEvent(type="message_start", message=start))
-        for index, block in enumerate(whole.content):
-            yield from _block(index, cast(TextBlock | ToolUseBlock, block))
-        end = RawMessageDeltaEvent(
-            type="message_delta",
-            delta=Delta(stop_reason=whole.stop_reason),
-            usage=MessageDeltaUsage.model_validate(message_usage(reply.bill)),
-        )
-        yield _event(end)
-        yield _event(RawMessageStopEvent(type="message_stop"))
+        whole = _message(reply).model_dump()
+        yield _event("message_start", message={**whole, "content": [], "stop_reason": None})
+        for index, block in enumerate(whole["content"]):
+            yield from _block(index, block)
+        delta = {"stop_reason": whole["stop_reason"]}
+        yield _event("message_delta", delta=delta, usage=message_usage(reply.bill))
+        yield _event("message_stop")
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
         """Yield an error, which ends the stream."""
         yield StreamEvent(json.dumps(self._dialect.error(refusal, self._trace)), "error")
 
 
-def _block(index: int, block: TextBlock | ToolUseBlock) -> Iterator[StreamEvent]:
+def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
     """Yield a block: its frame, what fills it piece by piece, and its end."""
-    if isinstance(block, TextBlock):
-        frame = block.model_copy(update={"text": ""})
-        pieces = [TextDelta(type="text_delta", text=one) for one in _pieces(block.text)]
-    else:
-        frame = block.model_copy(update={"input": {}})
-        filling = json.dumps(block.input)
-        pieces = [
-            InputJSONDelta(type="input_json_delta", partial_json=one) for one in _pieces(filling)
-        ]
-    start = RawContentBlockStartEvent(type="content_block_start", index=index, content_block=frame)
-    yield _event(start)
-    for one in pieces:
-        delta = RawContentBlockDeltaEvent(type="content_block_delta", index=index, delta=one)
-        yield _event(delta)
-    yield _event(RawContentBlockStopEvent(type="content_block_stop", index=index))
+    is_text = block["type"] == "text"
+    kind, piece = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
+    filling: str = block["text"] if is_text else json.dumps(block["input"])
+    frame: dict[str, Any] = {**block, **({"text": ""} if is_text else {"input": {}})}
+    yield _event("content_block_start", index=index, content_block=frame)
+    for at in range(0, len(filling), PIECE):
+        delta = {"type": kind, piece: filling[at : at + PIECE]}
+        yield _event("content_block_delta", index=index, delta=delta)
+    yield _event("content_block_stop", index=index)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
-
-
-_Event = (
-    RawMessageStartEvent
-    | RawContentBlockStartEvent
-    | RawContentBlockDeltaEvent
-    | RawContentBlockStopEvent
-    | RawMessageDeltaEvent
-    | RawMessageStopEvent
-)
-
-
-def _event(event: _Event) -> StreamEvent:
-    return StreamEvent(json.dumps(event.model_dump()), event.type)
+def _event(name: str, **fields: Any) -> StreamEvent:
+    """Return an event once it is one of anthropic's own."""
+    event = EVENTS.validate_python({"type": name, **fields})
+    return StreamEvent(json.dumps(event.model_dump()), name)
 
 
 async def count_tokens(request: ServedRequest, models: Sequence[Model]) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 And a tiny server of the dialect, which answers as a test says.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any, get_args
 from anthropic.types import Message, RawMessageStreamEvent
 from anthropic.types.shared.error_type import ErrorType
 from inspect_ai.model import GenerateConfig
+from inspect_ai.tool import ToolCall
 from pydantic import TypeAdapter
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
@@ -45,6 +47,28 @@ EVENTS: TypeAdapter[Any] = TypeAdapter(RawMessageStreamEvent)
 ERROR_TYPES = {*get_args(ErrorType), "request_too_large"}  # which anthropic's types leave out
 
 Json = dict[str, Any]
+HELLO: Json = {
+    "model": "podium/toy",
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "Hello."}],
+}
+WEATHER: Json = {
+    "name": "weather",
+    "description": "Say the weather.",
+    "input_schema": {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "place": {"type": "string", "description": "A city."},
+            "days": {"type": "array", "items": {"const": 1}, "minItems": 1},
+        },
+        "required": ["place"],
+    },
+}
+CALLS = (
+    ToolCall(id="call_1", function="weather", arguments={"place": "Kyōto", "days": [1]}),
+    ToolCall(id="call_2", function="weather", arguments={}),
+)
 
 
 def read_as(bill: Bill) -> Usage | None:
@@ -215,3 +239,13 @@ async def _events(
         events += stream.fail(refusal)
     for event in events:
         yield {"event": event.name, "data": event.data}
+
+
+def read(**changes: Any) -> ServedRequest:
+    """Return a greeting, changed, as the dialect reads it."""
+    return asyncio.run(AnthropicMessages().read({**HELLO, **changes}))
+
+
+def asked(content: Any) -> list[Json]:
+    """Return a conversation in which a user says something."""
+    return [{"role": "user", "content": content}]
