@@ -55,7 +55,6 @@ from harness.serving.exchange import (
     StreamEvent,
 )
 from harness.serving.tool_schemas import tool_info
-from harness.text import storable
 from harness.usage import INCOMPLETE
 
 ERROR_TYPES: Mapping[str, str] = {
@@ -75,13 +74,11 @@ ERROR_TYPES: Mapping[str, str] = {
     "deadline": "timeout_error",
 }
 STOPS: Mapping[WorkerStop, StopReason] = {
-    "stop": "end_turn",
     "max_tokens": "max_tokens",
     "model_length": "model_context_window_exceeded",
-    "tool_calls": "tool_use",
     "content_filter": "refusal",
-    "unknown": "end_turn",
 }
+"""Why a reply ended before its end."""
 EVENTS: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
 PIECE = 160  # characters: a text that arrives whole is still read as it comes
 COUNTING_S = 30.0  # how long a provider may take to count
@@ -143,12 +140,10 @@ async def _conversation(found: CountFields) -> list[ChatMessage]:
     # Inspect keeps what its messages have no field for beside them, for one sample at a time;
     # without one of its own, a request would leave it to the process for good.
     init_sample_assistant_internal()
-    turns = cast(
-        list[MessageParam], [turn.model_dump(exclude_unset=True) for turn in found.messages]
-    )
     try:
-        messages = await messages_from_anthropic(turns)
-    except Exception:  # it raises whatever anthropic's own objects do
+        turns = [turn.model_dump(exclude_unset=True) for turn in found.messages]
+        messages = await messages_from_anthropic(cast(list[MessageParam], turns))
+    except Exception:  # too deep, or whatever anthropic's own objects raise
         raise wrong("messages", "they cannot be read as a conversation") from None
     for one in messages:
         if isinstance(one, ChatMessageTool) and one.function is None:
@@ -269,7 +264,7 @@ def message_usage(bill: Bill) -> dict[str, Any]:
 
 
 def _message(reply: ServedReply) -> Message:
-    text = [TextBlock(type="text", text=storable(reply.text))]
+    text = [TextBlock(type="text", text=reply.text)]
     direct = DirectCaller(type="direct")  # the document asks for one, and types have it optional
     calls = [
         ToolUseBlock(
@@ -277,14 +272,14 @@ def _message(reply: ServedReply) -> Message:
         )
         for call in reply.tool_calls
     ]
-    called = calls and reply.stop in ("stop", "unknown")  # so some providers call it
     return Message(
         id=reply.trace.replace("req-", "msg_", 1),
         type="message",
         role="assistant",
         model=reply.model,
         content=[*(text if reply.text or not calls else ()), *calls],
-        stop_reason="tool_use" if called else STOPS[reply.stop],
+        # By the calls that are there: some providers call it a plain stop.
+        stop_reason=STOPS.get(reply.stop, "tool_use" if calls else "end_turn"),
         usage=MessageUsage.model_validate(message_usage(reply.bill)),
     )
 

@@ -169,6 +169,14 @@ def test_reading_leaves_nothing_of_a_request_in_the_process() -> None:
     assert "only-here" not in json.dumps(dump_sample_assistant_internal())
 
 
+def test_a_schema_that_is_too_deep_is_refused() -> None:
+    deep: Json = {}
+    for _ in range(800):
+        deep = {"properties": {"one": deep}, "type": "object"}
+    with pytest.raises(Refusal, match="no JSON schema"):
+        read(tools=[{**WEATHER, "input_schema": deep}])
+
+
 def test_our_own_reply_can_be_sent_back_as_history() -> None:
     said = reply_of(tool_calls=CALLS[:1], stop="tool_calls")
     body = AnthropicMessages().reply(read(), said)
