@@ -20,14 +20,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.errors import UserError
 from harness.records import Usage
-from harness.serving.exchange import Bill
+from harness.serving.exchange import RequestBill
 from harness.serving.telemetry import OTHER, Served, Telemetry, log_line, spans_to
 from tests.harness.ledger.ledger_rows import killed, refused, row
 
 TRACE = "req-20261123-00112233445566aa"
 CANARY = "the-canary-of-a-prompt"
 HOSTILE = 'a"} 1\npodium_requests_total{system="x\\\x1b[31m\u2028'
-BILL = Bill(
+BILL = RequestBill(
     visible=Usage(input=10, output=5, cache_read=4, cache_write=1),
     orchestration=Usage(input=100, output=40),
     calls=2,
