@@ -166,7 +166,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--delay", type=float, default=0.05)
     delay, port = parser.parse_args().delay, free_port()
-    config = uvicorn.Config(upstream(delay), port=port, log_level="error", access_log=False)
+    app, keep = upstream(delay), 300  # a client must not ask while we close
+    config = uvicorn.Config(app, port=port, log_level="error", timeout_keep_alive=keep)
     print(f"http://127.0.0.1:{port}", flush=True)
     uvicorn.Server(config).run()
 
