@@ -90,10 +90,14 @@ class Telemetry:
         self,
         systems: Sequence[str],
         write: Callable[[str], object],
-        spans: Recorder | None = None,
+        otlp: str | None = None,
     ) -> None:
-        """Begin with zeros for `systems`; `write` is given a log line without its end."""
-        self._systems, self._write, self._spans = frozenset(systems), write, spans
+        """Begin with zeros for `systems`; UserError for an `otlp` that is no URL of a collector.
+
+        `write` is given the log's lines of JSON, without their ends.
+        """
+        self._systems, self._write = frozenset(systems), write
+        self._spans = spans_to(otlp, self._warn) if otlp is not None else None
         self._metrics = _Metrics(systems)
 
     def begun(self, system: str) -> None:
@@ -105,10 +109,7 @@ class Telemetry:
         system = self._label(served.system)
         self._metrics.in_flight.labels(system).dec()
         self._metrics.count(system, served)
-        try:
-            self._write(log_line(served))
-        except (OSError, ValueError):  # whoever read stderr has gone; no request fails for that
-            self._metrics.log_failures.inc()
+        self._log(log_line(served))
         if self._spans:
             self._spans.record(served)
 
@@ -124,6 +125,15 @@ class Telemetry:
         """Send what is left; returns within a bound."""
         if self._spans:
             self._spans.close()
+
+    def _warn(self, sentence: str) -> None:
+        self._log(json.dumps({"time": _instant(datetime.now(UTC)), "warning": sentence}))
+
+    def _log(self, line: str) -> None:
+        try:
+            self._write(line)
+        except (OSError, ValueError):  # whoever read stderr has gone; no request fails for that
+            self._metrics.log_failures.inc()
 
     def _label(self, system: str) -> str:
         return system if system in self._systems else OTHER
@@ -195,7 +205,7 @@ def log_line(served: Served) -> str:
     bill = served.bill
     return json.dumps(
         {
-            "time": served.started.astimezone(UTC).isoformat(timespec="milliseconds"),
+            "time": _instant(served.started),
             "trace": served.trace,
             "system": served.system,
             "dialect": served.dialect,
@@ -209,6 +219,10 @@ def log_line(served: Served) -> str:
             "key": served.key,
         }
     )
+
+
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def request_attributes(served: Served) -> dict[str, Any]:
