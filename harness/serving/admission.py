@@ -152,17 +152,14 @@ class Admission:
         """Return the meters above a request's, with the limits that hold now."""
         day = self._today()
         ends = datetime.combine(day + timedelta(days=1), time(), UTC)
-        own, a_day = f"{caller.name}.max_usd", f"{caller.name}.max_usd_per_day"
-        per_key = caller.max_usd, LimitName(own)
+        a_keys_day = LimitName(f"{caller.name}.max_usd_per_day", NEXT_DAY, ends=ends)
+        of_key = caller.max_usd, LimitName(f"{caller.name}.max_usd")
         if caller.max_usd is None:
-            per_key = self.limits.max_usd_per_key, LimitName("--max-usd-per-key")
+            of_key = self.limits.max_usd_per_key, LimitName("--max-usd-per-key")
         limits = (
-            (caller.max_usd_per_day, LimitName(a_day, NEXT_DAY, ends=ends)),
-            per_key,
-            (
-                self.limits.max_usd_per_day,
-                LimitName("--max-usd-per-day", NEXT_DAY, ends=ends),
-            ),
+            (caller.max_usd_per_day, a_keys_day),
+            of_key,
+            (self.limits.max_usd_per_day, LimitName("--max-usd-per-day", NEXT_DAY, ends=ends)),
             (self.limits.max_usd, self.spend.name),
         )
         purses = _purses(caller.name, day)

@@ -17,6 +17,7 @@ from harness.context import current
 from harness.ledger.journal import Head, Journal, SampleRef
 from harness.ledger.kept_texts import texts_path
 from harness.ledger.recorder import CallInFlight, TaskJournal
+from harness.prices import Book
 from harness.text import make_storable
 
 OWNER_ONLY = 0o600
@@ -70,6 +71,7 @@ class DailyJournals:
     log_dir: Path
     heads: Mapping[str, Head]
     """By system."""
+    book: Book
     today: Callable[[], date]
     _open: dict[tuple[str, date], _Day] = field(default_factory=dict[tuple[str, date], _Day])
 
@@ -77,13 +79,18 @@ class DailyJournals:
     def request(self, system: str) -> Generator[RequestJournal]:
         """Let one request be written down; OSError where nothing can be."""
         key, head = (system, self.today()), self.heads[system]
-        day = self._open.setdefault(key, _Day(TaskJournal(self.log_dir, head)))
+        day = self._open.get(key) or self._begun(key, TaskJournal(self.log_dir, head))
         day.users += 1
         try:
             yield RequestJournal(self.log_dir, head, lines=RequestLines(day.journal.journal()))
         finally:
             day.users -= 1
             self._close_past()
+
+    def _begun(self, key: tuple[str, date], journal: TaskJournal) -> _Day:
+        """Begin a day's journal; no log embeds the prices, so it does."""
+        journal.journal().write("book", {"prices": self.book.as_json()})
+        return self._open.setdefault(key, _Day(journal))
 
     def _close_past(self) -> None:
         """Close the journals of earlier days that nobody writes to any more."""

@@ -110,8 +110,8 @@ def model_server(
     keys = Keys(request.keys, tell=say)
     spec = read_pool(request.pool)
     source = ModelSource(catalogue, spec, read_book(spec.prices), request.learnt, request.seed)
+    _refuse_itself(spec, taken)  # before anybody looks whether the address answers
     models = served_models(request.systems, source)
-    _refuse_itself(spec, taken)
     mend(request.log_dir)
     before = SpentBefore.of(served_requests(request.log_dir))
     admission = Admission(source.book, limits, lambda: datetime.now(UTC), before)
@@ -123,7 +123,9 @@ def model_server(
             models=models,
             made=models_by_role(models.models, spec, request.seed, request.time_scale),
             admission=admission,
-            journals=DailyJournals(request.log_dir, _heads(models, source.book), _today),
+            journals=DailyJournals(
+                request.log_dir, _heads(models, source.book), source.book, _today
+            ),
             telemetry=telemetry,
             limits=limits,
             book=source.book,

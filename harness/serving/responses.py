@@ -106,17 +106,6 @@ class NamespaceFields(Fields):
     tools: list[Any]
 
 
-class WebSearchFields(Fields):
-    """The search that Codex offers unless its `web_search` is "disabled".
-
-    It forbids access to the web, and a model need not take it: it is withheld, and so it does not
-    stand among the reply's `tools`. A search that may reach the web is refused.
-    """
-
-    type: Literal["web_search"]
-    external_web_access: Literal[False]
-
-
 ITEMS = ("message", "function_call", "function_call_output", "reasoning")
 PARTS = ("input_text", "output_text", "refusal", "input_image")
 FAILED: Mapping[RefusalKind, str] = {
@@ -224,16 +213,21 @@ class Offer:
             self._add(tool, f"tools[{number}]")
         refuse_twins(self.tools)
 
-    def _add(self, tool: object, at: str) -> None:
+    def _add(self, tool: Any, at: str) -> None:
         kind = kind_of(tool)
-        if kind == "web_search":
-            read_fields(WebSearchFields, tool, at)
-        elif kind == "namespace":
+        if kind == "namespace":
             space = read_fields(NamespaceFields, tool, at)
             inner = [self._function(one, f"{at}.tools[{n}]") for n, one in enumerate(space.tools)]
             self.echo.append({**space.model_dump(), "tools": inner})
-        else:
+        elif kind in (None, "function"):
             self.echo.append(self._function(tool, at))
+        elif kind != "web_search":
+            raise unsupported(f"{at}.type", "workers can only be offered functions")
+        elif tool.get("external_web_access") is not False:
+            # Codex offers a search that forbids the web unless its own is switched off. A model
+            # need not take it: it is withheld, and does not stand among the tools of the reply.
+            said = 'no worker searches the web (Codex: web_search = "disabled")'
+            raise unsupported(f"{at}.external_web_access", said)
 
     def _function(self, tool: object, at: str) -> dict[str, Any]:
         found = read_fields(FunctionToolFields, tool, at)

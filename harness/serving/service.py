@@ -157,7 +157,7 @@ class ModelService:
         return pending
 
     def answering(self, asked: str) -> list[Model]:
-        """Return the workers of whom one would be sent a conversation as it is; none of planners."""
+        """Return the workers of whom one is sent a conversation as it is; none of planners."""
         model = self.models.find(asked)
         workers = self.made[model.name] if model.passes_through else {}
         only = model.args.get("worker")
@@ -198,6 +198,7 @@ class ModelService:
                 with self.journals.request(pending.model.name) as journal:
                     try:
                         came = await self._asked(pending, spend, journal)
+                        refusal = pending.gate.closed if pending.left.is_set() else None
                     except Exception as error:
                         refusal = pending.gate.closed or self._refusal(error)
                     except asyncio.CancelledError:

@@ -58,7 +58,7 @@ def endpoint(
     """Serve systems until the block ends; what is asked more is of `EndpointRequest`."""
     settings: dict[str, Any] = {"time_scale": 0.0, "grace_s": 5, **asked}
     request = EndpointRequest(pool=pool, systems=systems, log_dir=folder / "serving", **settings)
-    request.log_dir.mkdir(exist_ok=True)
+    request.log_dir.mkdir(parents=True, exist_ok=True)
     with bound_socket("127.0.0.1", request.port) as taken, manifested(request.log_dir):
         told, logged = list[str](), list[str]()
         made = model_server(request, whole_catalogue(), taken, (told.append, logged.append))

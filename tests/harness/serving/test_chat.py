@@ -313,9 +313,9 @@ def test_every_refusal_is_openais_error_object(kind: RefusalKind) -> None:
     ("stop", "reason"),
     [
         ("stop", "stop"),
+        ("unknown", "stop"),
         ("max_tokens", "length"),
         ("model_length", "length"),
-        ("unknown", "stop"),
         ("content_filter", "content_filter"),
         ("tool_calls", "tool_calls"),
     ],
