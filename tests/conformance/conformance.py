@@ -309,12 +309,13 @@ def _fate(asked: Asked) -> Act:
     return Act(text="All quiet.", wait_s=SILENCE_S)
 
 
-def _call(body: dict[str, Any]) -> None:
+def _call(body: dict[str, Any]) -> dict[str, Any]:
     function = {"name": "get_weather", "arguments": '{"location": "San Francisco"}'}
     call = {"id": "call_1", "type": "function", "function": function}
     (choice,) = body["choices"]
     choice["finish_reason"] = "tool_calls"
     choice["message"] |= {"content": None, "tool_calls": [call]}
+    return body
 
 
 def _stub_pool(folder: Path, url: str) -> Path:
@@ -333,6 +334,8 @@ def _line(cases: Sequence[ClientCase]) -> str:
     failed = [f"{one.name} ({one.expected or 'UNEXPECTED'})" for one in ran if one.failed]
     skipped = [one.name for one in cases if one.skipped]
     told = [*failed, *(f"{name} (its suite skips it)" for name in skipped)]
+    if len(cases) == 1 and passed:
+        told.append(f"passed: {first.name}")
     return (
         f"| {first.tool} | {first.version} | {first.model} | {len(passed)}/{len(ran)} | "
         f"{'; '.join(told)} |"
@@ -340,7 +343,7 @@ def _line(cases: Sequence[ClientCase]) -> str:
 
 
 def _show(cases: Sequence[ClientCase]) -> None:
-    print("| tool | version | model | passed | not passed |\n|---|---|---|---|---|")
+    print("| tool | version | model | passed | what did not, and why |\n|---|---|---|---|---|")
     for _, group in groupby(cases, key=lambda one: (one.tool, one.model)):
         print(_line([*group]))
     for one in cases:
