@@ -30,12 +30,15 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.providers import Act, serve  # noqa: E402 - found by the line above
+from harness.ledger.served import served_requests  # noqa: E402 - found by the line above
+from tests.harness.serving.reply_checks import check_books  # noqa: E402
+from tests.providers import Act, serve  # noqa: E402
 from tests.providers.dialect import Asked  # noqa: E402
 
 PLANS, ALONE = "podium/moa-lite", "podium/single:abacus"
 CALLS_TOOLS, SILENT = "podium/single:caller", "podium/single:sleeper"
 SILENCE_S = 10
+LOGS = ("rehearsal-pool", "own-provider")
 NO_TOOLS = "a system that plans refuses tools by name"
 NO_IMAGES = "a system that plans refuses images by name"
 NO_CALLER = "rehearsal workers read no tools: see the same case with a worker that calls them"
@@ -352,6 +355,29 @@ def _show(cases: Sequence[ClientCase]) -> None:
             print(f"\n{one.tool}, {one.model}, {one.name}: {said}")
 
 
+def _asked(tools: Tools, scratch: Path) -> list[ClientCase]:
+    """Start both servers, ask them everything, and stop them in good order."""
+    systems = [f"--system={one.removeprefix('podium/')}" for one in (ALONE, PLANS)]
+    with ExitStack() as stack:
+        url = stack.enter_context(podium_serve(scratch / LOGS[0], *systems))
+        provider = stack.enter_context(serve(_fate))
+        pool = _stub_pool(scratch, provider.openai)
+        words = ("--system=single", "--pool", pool)
+        stub = stack.enter_context(podium_serve(scratch / LOGS[1], *words))
+        return [*Conformance(tools, scratch, url, stub).all()]
+
+
+def _audited(log_dir: Path) -> ClientCase:
+    """Hold what a server wrote down against itself: nothing is lost, nothing is unbilled."""
+    served = len([*served_requests(log_dir)])
+    name = f"{served:,} requests, each with its end, each call with its outcome"
+    try:
+        check_books(log_dir)
+    except AssertionError as error:
+        return ClientCase("podium audit", "", log_dir.name, name, str(error))
+    return ClientCase("podium audit", "", log_dir.name, name)
+
+
 def main() -> int:
     """Install, serve, ask, and print the table."""
     parser = argparse.ArgumentParser()
@@ -360,15 +386,9 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     tools = Tools(folder)
     tools.install()
-    with ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
-        systems = [f"--system={one.removeprefix('podium/')}" for one in (ALONE, PLANS)]
-        url = stack.enter_context(podium_serve(scratch / "logs", *systems))
-        provider = stack.enter_context(serve(_fate))
-        pool = _stub_pool(scratch, provider.openai)
-        words = ("--system=single", "--pool", pool)
-        stub = stack.enter_context(podium_serve(scratch / "stub-logs", *words))
-        cases = [*Conformance(tools, scratch, url, stub).all()]
+    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        cases = _asked(tools, Path(scratch))
+        cases += [_audited(Path(scratch, name)) for name in LOGS]
     _show(cases)
     return int(any(one.wrong for one in cases))
 

@@ -1,7 +1,7 @@
 """The anthropic package: messages whole and streamed, a count of tokens, errors."""
 
 import anthropic
-from cases import MODEL, QUESTION, URL, run
+from cases import MODEL, QUESTION, URL, raised, run
 
 client = anthropic.Anthropic(base_url=URL, api_key="none", max_retries=0, timeout=60)
 ASKED = {
@@ -38,22 +38,16 @@ def models() -> None:
 
 
 def unknown_model_is_not_found() -> None:
-    try:
-        client.messages.create(**{**ASKED, "model": "podium/none"})
-    except anthropic.NotFoundError as error:
-        assert error.body["error"]["type"] == "not_found_error"
-        assert error.body["request_id"]
-        return
-    raise AssertionError("it was answered")
+    asked = {**ASKED, "model": "podium/none"}
+    error = raised(anthropic.NotFoundError, lambda: client.messages.create(**asked))
+    assert error.body["error"]["type"] == "not_found_error"
+    assert error.body["request_id"]
 
 
 def no_messages_is_a_bad_request() -> None:
-    try:
-        client.messages.create(**{**ASKED, "messages": []})
-    except anthropic.BadRequestError as error:
-        assert error.body["error"]["type"] == "invalid_request_error"
-        return
-    raise AssertionError("it was answered")
+    asked = {**ASKED, "messages": []}
+    error = raised(anthropic.BadRequestError, lambda: client.messages.create(**asked))
+    assert error.body["error"]["type"] == "invalid_request_error"
 
 
 run(create, stream, count_tokens, models, unknown_model_is_not_found, no_messages_is_a_bad_request)

@@ -1,7 +1,7 @@
 """The openai package: both dialects, whole and streamed, errors, headers."""
 
 import openai
-from cases import MODEL, QUESTION, URL, run
+from cases import MODEL, QUESTION, URL, raised, run
 
 client = openai.OpenAI(base_url=f"{URL}/v1", api_key="none", max_retries=0, timeout=60)
 ASKED = [{"role": "user", "content": QUESTION}]
@@ -61,22 +61,17 @@ def models() -> None:
 
 
 def unknown_model_is_not_found() -> None:
-    try:
-        client.chat.completions.create(model="podium/none", messages=ASKED)
-    except openai.NotFoundError as error:
-        assert error.request_id
-        assert error.param == "model"
-        return
-    raise AssertionError("it was answered")
+    create = client.chat.completions.create
+    asked = {"model": "podium/none", "messages": ASKED}
+    error = raised(openai.NotFoundError, lambda: create(**asked))
+    assert error.request_id
+    assert error.param == "model"
 
 
 def n_of_3_is_a_bad_request() -> None:
-    try:
-        client.chat.completions.create(model=MODEL, messages=ASKED, n=3)
-    except openai.BadRequestError as error:
-        assert error.param == "n"
-        return
-    raise AssertionError("it was answered")
+    create = client.chat.completions.create
+    error = raised(openai.BadRequestError, lambda: create(model=MODEL, messages=ASKED, n=3))
+    assert error.param == "n"
 
 
 run(

@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -156,9 +155,7 @@ def test_a_key_that_is_not_known_asks_nothing(
 ) -> None:
     served, _, _ = keyed
     asked = body_of(dialect, QUESTION, ALONE)
-    assert shown[7:] not in refused(served, dialect, asked, 401, authorization=shown)[9:] or (
-        len(shown) < 8
-    )
+    assert "guessed" not in refused(served, dialect, asked, 401, authorization=shown)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

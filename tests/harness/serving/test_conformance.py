@@ -1,4 +1,4 @@
-"""Clients of others against this endpoint, and our own provider of Fugu, whose ledger must agree."""
+"""Clients of others against this endpoint; our own provider of Fugu has the server's own ledger."""
 
 import json
 from collections.abc import Generator
@@ -33,7 +33,11 @@ name = "podium"
 model = "fugu/{model}"
 not_auditable = "its price is what the server says"
 config = {{ max_tokens = 512, max_retries = 0 }}
-args = {{ base_url = "{url}", api_key = "test", responses_api = {responses}, default_headers = {{ connection = "close" }} }}
+[workers.args]
+base_url = "{url}"
+api_key = "test"
+responses_api = {responses}
+default_headers = {{ connection = "close" }}
 """
 
 
