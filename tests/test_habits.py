@@ -138,6 +138,7 @@ OPTIONAL = {
     ("conductor/training/model.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/audit/verify.py", "cryptography"),
+    ("harness/serving/spans.py", "opentelemetry"),  # a file that is imported for `--otlp` alone
     ("harness/files.py", "compression"),  # of Python's own library, from 3.14 on
 }
 """Extras, each of which one file imports inside its functions, or only where it is there."""

@@ -4,7 +4,6 @@ One file stands beside each journal, `texts/<system>/<its name>`, with a line fo
 text whose digest the journal does not have is not shown.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from harness.files import regular_size
+from harness.files import parse_json, regular_size
 from harness.ledger.call import Call
 from harness.ledger.hooks import facts_digest, text_digest
 from harness.ledger.logs import UNFOUNDED, Json
@@ -53,8 +52,8 @@ def texts_path(journal: Path) -> Path:
 
 def kept_texts(query: ServedQuery) -> KeptTexts:
     """Return what was kept of a request; nothing where nothing was."""
-    entry = _entry(query)
     try:
+        entry = _entry(query)
         return KeptTexts() if entry is None else _vouched(entry, query)
     except UNFOUNDED:
         return KeptTexts(refused=["its line of texts is malformed"])
@@ -73,17 +72,18 @@ def _entry(query: ServedQuery) -> Json | None:
         return None
     with texts_path(query.journal.path).open("rb") as file:
         file.seek(place)
-        return json.loads(file.readline())
+        found = parse_json(file.readline())
+    return cast(Json, found) if isinstance(found, dict) else {}
 
 
 def _index(journal: Path) -> Mapping[str, int]:
     path = texts_path(journal)
-    return _places(path, regular_size(path)) if path.is_file() else {}
+    return _places(path, regular_size(path), path.stat().st_mtime_ns) if path.is_file() else {}
 
 
 @lru_cache(maxsize=8)
-def _places(path: Path, size: int) -> Mapping[str, int]:
-    """Return where the line of each request begins; `size` says whether the file has grown."""
+def _places(path: Path, size: int, changed: int) -> Mapping[str, int]:
+    """Return where each request's line begins; `size` and `changed` tell versions of the file."""
     found: dict[str, int] = {}
     place = 0
     with path.open("rb") as file:
@@ -95,6 +95,8 @@ def _places(path: Path, size: int) -> Mapping[str, int]:
 
 
 def _vouched(entry: Json, query: ServedQuery) -> KeptTexts:
+    if entry.get("query") != query.trace:
+        raise ValueError("another request's")
     found, said = KeptTexts(), [entry.get(name) for name in ("input", "plan", "answer")]
     asked, plan, answer = cast(Sequence[str | None], said)
     shape = facts_digest(query.depth, query.steps, query.stopped, plan)

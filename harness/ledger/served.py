@@ -14,7 +14,7 @@ from typing import Any, Literal
 from harness.ledger.call import Call
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER, read_sample
-from harness.ledger.logs import IN_FLIGHT, Json
+from harness.ledger.logs import Json
 from harness.ledger.runs import (
     AnswerRecord,
     Gathered,
@@ -112,7 +112,7 @@ class ServedQuery:
         if self.ending == "answered":
             return ""
         if self.ending == "in flight":
-            return f" ({IN_FLIGHT})"
+            return " (in flight, or its process was killed)"
         return f" ({self.ending} with status {self.status}: {self.error or 'no reason'})"
 
 

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from harness.serving.exchange import Refusal
+from harness.text import storable
 
 
 class _Fields(BaseModel):
@@ -27,6 +28,8 @@ def _plain(text: str) -> str:
     # Inspect takes what stands in such a tag for a note of its own, and the tag out of the text.
     if "<content-internal>" in text:
         raise ValueError("no text may hold the tag <content-internal>")
+    if storable(text) != text:
+        raise ValueError("it holds half a character")
     return text
 
 

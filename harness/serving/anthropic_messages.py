@@ -11,24 +11,15 @@ from typing import Any, cast
 import anyio
 from anthropic.types import (
     DirectCaller,
-    InputJSONDelta,
     Message,
-    MessageDeltaUsage,
     MessageParam,
     MessageTokensCount,
-    RawContentBlockDeltaEvent,
-    RawContentBlockStartEvent,
-    RawContentBlockStopEvent,
-    RawMessageDeltaEvent,
-    RawMessageStartEvent,
-    RawMessageStopEvent,
+    RawMessageStreamEvent,
     StopReason,
     TextBlock,
-    TextDelta,
     ToolUseBlock,
 )
 from anthropic.types import Usage as MessageUsage
-from anthropic.types.raw_message_delta_event import Delta
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageSystem,
@@ -44,6 +35,7 @@ from inspect_ai.model._assistant_internal import (  # pyright: ignore[reportMiss
     init_sample_assistant_internal,
 )
 from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
+from pydantic import TypeAdapter
 
 from harness.records import Usage
 from harness.serving.anthropic_fields import (
@@ -63,7 +55,6 @@ from harness.serving.exchange import (
     StreamEvent,
 )
 from harness.serving.tool_schemas import tool_info
-from harness.text import storable
 from harness.usage import INCOMPLETE
 
 ERROR_TYPES: Mapping[str, str] = {
@@ -83,13 +74,12 @@ ERROR_TYPES: Mapping[str, str] = {
     "deadline": "timeout_error",
 }
 STOPS: Mapping[WorkerStop, StopReason] = {
-    "stop": "end_turn",
     "max_tokens": "max_tokens",
     "model_length": "model_context_window_exceeded",
-    "tool_calls": "tool_use",
     "content_filter": "refusal",
-    "unknown": "end_turn",
 }
+"""Why a reply ended before its end."""
+EVENTS: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
 PIECE = 160  # characters: a text that arrives whole is still read as it comes
 COUNTING_S = 30.0  # how long a provider may take to count
 
@@ -150,12 +140,10 @@ async def _conversation(found: CountFields) -> list[ChatMessage]:
     # Inspect keeps what its messages have no field for beside them, for one sample at a time;
     # without one of its own, a request would leave it to the process for good.
     init_sample_assistant_internal()
-    turns = cast(
-        list[MessageParam], [turn.model_dump(exclude_unset=True) for turn in found.messages]
-    )
     try:
-        messages = await messages_from_anthropic(turns)
-    except Exception:  # it raises whatever anthropic's own objects do
+        turns = [turn.model_dump(exclude_unset=True) for turn in found.messages]
+        messages = await messages_from_anthropic(cast(list[MessageParam], turns))
+    except Exception:  # too deep, or whatever anthropic's own objects raise
         raise wrong("messages", "they cannot be read as a conversation") from None
     for one in messages:
         if isinstance(one, ChatMessageTool) and one.function is None:
@@ -276,7 +264,7 @@ def message_usage(bill: Bill) -> dict[str, Any]:
 
 
 def _message(reply: ServedReply) -> Message:
-    text = [TextBlock(type="text", text=storable(reply.text))]
+    text = [TextBlock(type="text", text=reply.text)]
     direct = DirectCaller(type="direct")  # the document asks for one, and types have it optional
     calls = [
         ToolUseBlock(
@@ -284,14 +272,14 @@ def _message(reply: ServedReply) -> Message:
         )
         for call in reply.tool_calls
     ]
-    called = calls and reply.stop in ("stop", "unknown")  # so some providers call it
     return Message(
         id=reply.trace.replace("req-", "msg_", 1),
         type="message",
         role="assistant",
         model=reply.model,
         content=[*(text if reply.text or not calls else ()), *calls],
-        stop_reason="tool_use" if called else STOPS[reply.stop],
+        # By the calls that are there: some providers call it a plain stop.
+        stop_reason=STOPS.get(reply.stop, "tool_use" if calls else "end_turn"),
         usage=MessageUsage.model_validate(message_usage(reply.bill)),
     )
 
@@ -318,59 +306,36 @@ class MessageStream:
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
         """Yield the message from its beginning to its stop."""
-        whole = _message(reply)
-        start = whole.model_copy(update={"content": [], "stop_reason": None})
-        yield _event(RawMessageStartEvent(type="message_start", message=start))
-        for index, block in enumerate(whole.content):
-            yield from _block(index, cast(TextBlock | ToolUseBlock, block))
-        end = RawMessageDeltaEvent(
-            type="message_delta",
-            delta=Delta(stop_reason=whole.stop_reason),
-            usage=MessageDeltaUsage.model_validate(message_usage(reply.bill)),
-        )
-        yield _event(end)
-        yield _event(RawMessageStopEvent(type="message_stop"))
+        whole = _message(reply).model_dump()
+        yield _event("message_start", message={**whole, "content": [], "stop_reason": None})
+        for index, block in enumerate(whole["content"]):
+            yield from _block(index, block)
+        delta = {"stop_reason": whole["stop_reason"]}
+        yield _event("message_delta", delta=delta, usage=message_usage(reply.bill))
+        yield _event("message_stop")
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
         """Yield an error, which ends the stream."""
         yield StreamEvent(json.dumps(self._dialect.error(refusal, self._trace)), "error")
 
 
-def _block(index: int, block: TextBlock | ToolUseBlock) -> Iterator[StreamEvent]:
+def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
     """Yield a block: its frame, what fills it piece by piece, and its end."""
-    if isinstance(block, TextBlock):
-        frame = block.model_copy(update={"text": ""})
-        pieces = [TextDelta(type="text_delta", text=one) for one in _pieces(block.text)]
-    else:
-        frame = block.model_copy(update={"input": {}})
-        filling = json.dumps(block.input)
-        pieces = [
-            InputJSONDelta(type="input_json_delta", partial_json=one) for one in _pieces(filling)
-        ]
-    start = RawContentBlockStartEvent(type="content_block_start", index=index, content_block=frame)
-    yield _event(start)
-    for one in pieces:
-        delta = RawContentBlockDeltaEvent(type="content_block_delta", index=index, delta=one)
-        yield _event(delta)
-    yield _event(RawContentBlockStopEvent(type="content_block_stop", index=index))
+    is_text = block["type"] == "text"
+    kind, piece = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
+    filling: str = block["text"] if is_text else json.dumps(block["input"])
+    frame: dict[str, Any] = {**block, **({"text": ""} if is_text else {"input": {}})}
+    yield _event("content_block_start", index=index, content_block=frame)
+    for at in range(0, len(filling), PIECE):
+        delta = {"type": kind, piece: filling[at : at + PIECE]}
+        yield _event("content_block_delta", index=index, delta=delta)
+    yield _event("content_block_stop", index=index)
 
 
-def _pieces(text: str) -> Iterator[str]:
-    yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
-
-
-_Event = (
-    RawMessageStartEvent
-    | RawContentBlockStartEvent
-    | RawContentBlockDeltaEvent
-    | RawContentBlockStopEvent
-    | RawMessageDeltaEvent
-    | RawMessageStopEvent
-)
-
-
-def _event(event: _Event) -> StreamEvent:
-    return StreamEvent(json.dumps(event.model_dump()), event.type)
+def _event(name: str, **fields: Any) -> StreamEvent:
+    """Return an event once it is one of anthropic's own."""
+    event = EVENTS.validate_python({"type": name, **fields})
+    return StreamEvent(json.dumps(event.model_dump()), name)
 
 
 async def count_tokens(request: ServedRequest, models: Sequence[Model]) -> Mapping[str, Any]:

@@ -28,9 +28,7 @@ from harness.serving.openai_fields import (
     SharedFields,
     StreamOptions,
     Tokens,
-    arguments_of,
     asked_sampling,
-    asks_for_tools,
     content_parts,
     error_body,
     function_tool,
@@ -46,6 +44,9 @@ from harness.serving.openai_fields import (
     usage_fields,
 )
 from harness.text import make_storable
+
+Token = Annotated[str, Field(pattern="^[0-9]{1,9}$")]
+Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
 class ChatFormat(PlainFormat):
@@ -103,10 +104,7 @@ class ChatFields(SharedFields):
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     frequency_penalty: Penalty | None = None
     presence_penalty: Penalty | None = None
-    logit_bias: (
-        dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], Annotated[float, Field(ge=-100, le=100)]]
-        | None
-    ) = None
+    logit_bias: dict[Token, Bias] | None = None
     reasoning_effort: Effort | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
     response_format: ChatFormat | None = None
@@ -116,8 +114,11 @@ class ChatFields(SharedFields):
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
 
 
-ROLES = {"system": "text", "developer": "text", "tool": "text", "user": "text image_url"}
-"""The parts that each role's content may have; an assistant's: text and refusal."""
+ROLES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("system", "developer", "tool"), ("text",)),
+    "user": ("text", "image_url"),
+    "assistant": ("text", "refusal"),
+}  # the parts that each role's content may have
 FINISH: Mapping[StopReason, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "stop": "stop",
     "unknown": "stop",
@@ -136,10 +137,8 @@ class ChatCompletions:
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
         asked = read_fields(ChatFields, make_storable(body))
-        for number, message in enumerate(asked.messages):
-            _check_message(message, f"messages[{number}]")
-        convert = messages_from_openai(asked.messages)
-        messages, images = await read_messages(convert, "messages")
+        said = [_said(one, f"messages[{number}]") for number, one in enumerate(asked.messages)]
+        messages, images = await read_messages(messages_from_openai(said), "messages")
         tools = [_tool(one, f"tools[{at}]") for at, one in enumerate(asked.tools or [])]
         refuse_twins(tools)
         config, params = asked_sampling(_sampling(asked))
@@ -184,16 +183,20 @@ class ChatCompletions:
         return ChatStream(request, trace, created)
 
 
-def _check_message(found: object, at: str) -> None:
+def _said(found: Any, at: str) -> Any:
+    """Return a message as the converter takes it: without what is null."""
     message = read_fields(ChatMessageFields, found, at)
-    content, kinds = message.content, ROLES.get(message.role, "text refusal").split()
-    if content is None and (
-        message.role == "assistant" and (message.tool_calls or message.refusal)
-    ):
-        return
     if message.role == "tool" and message.tool_call_id is None:
         raise invalid(f"{at}.tool_call_id", "a tool's message names the call that it answers")
-    for where, part in content_parts(content, f"{at}.content"):
+    calling = message.role == "assistant" and (message.tool_calls or message.refusal)
+    if not (calling and message.content is None):
+        _check_content(message, f"{at}.content")
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _check_content(message: ChatMessageFields, at: str) -> None:
+    kinds = ROLES[message.role]
+    for where, part in content_parts(message.content, at):
         kind = part.get("type")
         if kind not in kinds:
             raise unsupported(f"{where}.type", f"it can only be {' or '.join(kinds)} here")
@@ -230,7 +233,8 @@ def _sampling(asked: ChatFields) -> Iterator[tuple[str, str, Any]]:
 
 
 def _finish(reply: ServedReply) -> str:
-    return "tool_calls" if asks_for_tools(reply) else FINISH[reply.stop]
+    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # as some providers call it
+    return "tool_calls" if calls else FINISH[reply.stop]
 
 
 def _calls(reply: ServedReply) -> list[dict[str, Any]]:
@@ -238,7 +242,7 @@ def _calls(reply: ServedReply) -> list[dict[str, Any]]:
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.function, "arguments": arguments_of(call)},
+            "function": {"name": call.function, "arguments": json.dumps(call.arguments)},
         }
         for call in reply.tool_calls
     ]

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from inspect_ai.model import ChatMessage, ContentImage, GenerateConfig, ResponseSchema
-from inspect_ai.tool import ToolCall, ToolChoice, ToolFunction, ToolInfo, ToolParams
+from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo, ToolParams
 from inspect_ai.util import JSONSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness.serving.exchange import Bill, Refusal, RefusalKind, ServedReply
+from harness.serving.exchange import Bill, Refusal, RefusalKind
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Tokens = Annotated[int, Field(ge=1, lt=2**31)]
@@ -55,7 +55,8 @@ class FunctionFields(Fields):
     name: Annotated[str, Field(min_length=1)]
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: Literal[False] | None = None  # Inspect has no word for it
+    strict: bool | None = None
+    """Not passed on: Inspect asks it by itself of OpenAI-compatible workers, of others never."""
 
 
 class SchemaFields(Fields):
@@ -135,7 +136,9 @@ def _refuse_lost(schema: object, known: Iterable[str], at: str) -> None:
         if word not in known and word not in LOST:
             raise unsupported(f"{at}.{word}", "workers are not sent this word of JSON Schema")
     below = found.get("properties")
-    parts: list[tuple[str, object]] = [(f"{at}.{w}", found.get(w)) for w in NESTED]
+    parts: list[tuple[str, object]] = [
+        (f"{at}.{w}", found.get(w)) for w in ("items", "additionalProperties")
+    ]
     if isinstance(below, Mapping):
         parts += [(f"{at}.properties.{n}", one) for n, one in cast(Any, below).items()]
     if isinstance(found.get("anyOf"), list):
@@ -144,14 +147,12 @@ def _refuse_lost(schema: object, known: Iterable[str], at: str) -> None:
         _refuse_lost(one, JSONSchema.model_fields, name)
 
 
-NESTED = ("items", "additionalProperties")
-
-
 def _read_schema(kind: type[BaseModel], schema: Mapping[str, Any], at: str) -> Any:
     try:
+        json.dumps(schema, allow_nan=False)  # a reply repeats it
         _refuse_lost(schema, kind.model_fields, at)
         return kind.model_validate(schema)
-    except (ValidationError, RecursionError):
+    except (ValueError, RecursionError):
         raise invalid(at, "it is no JSON schema that workers can be sent") from None
 
 
@@ -301,13 +302,3 @@ PIECE = 160  # characters: a text that arrives whole is still read as it comes
 def text_pieces(text: str) -> Iterator[str]:
     """Yield a text in pieces."""
     yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
-
-
-def arguments_of(call: ToolCall) -> str:
-    """Return a call's arguments as the JSON text that clients parse."""
-    return json.dumps(call.arguments)
-
-
-def asks_for_tools(reply: ServedReply) -> bool:
-    """Say whether a reply ends for its calls, which some providers call a plain stop."""
-    return bool(reply.tool_calls) and reply.stop in ("stop", "unknown", "tool_calls")

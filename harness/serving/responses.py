@@ -8,7 +8,7 @@ from itertools import count
 from typing import Annotated, Any, Literal, cast
 
 from inspect_ai.model import ChatMessageSystem, messages_from_openai_responses
-from inspect_ai.tool import ToolInfo
+from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import Field, TypeAdapter
 
@@ -31,7 +31,6 @@ from harness.serving.openai_fields import (
     SharedFields,
     StreamOptions,
     Tokens,
-    arguments_of,
     asked_sampling,
     content_parts,
     error_body,
@@ -107,7 +106,8 @@ class NamespaceFields(Fields):
 
 
 ITEMS = ("message", "function_call", "function_call_output", "reasoning")
-PARTS = ("input_text", "output_text", "refusal", "input_image")
+SAID, HEARD = ("output_text", "refusal"), ("input_text", "input_image")
+"""Parts of what an assistant says, and of all else; the converter drops others in silence."""
 FAILED: Mapping[RefusalKind, str] = {
     "too_many": "rate_limit_exceeded",
     "out_of_budget": "rate_limit_exceeded",
@@ -131,11 +131,12 @@ class OpenAIResponses:
         """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
         asked = read_fields(ResponsesFields, make_storable(body))
         _check_input(asked.input)
-        convert = messages_from_openai_responses(_without_namespaces(asked.input))
+        convert = messages_from_openai_responses(_for_inspect(asked.input))
         messages, images = await read_messages(convert, "input")
         if asked.instructions:
             messages.insert(0, ChatMessageSystem(content=asked.instructions))
         offered = Offer(asked.tools or [])
+        choice = read_tool_choice(asked.tool_choice, offered.tools)
         config, params = asked_sampling(_sampling(asked))
         if offered.tools:
             params["tools"] = "tools"
@@ -146,11 +147,11 @@ class OpenAIResponses:
             model=asked.model,
             messages=messages,
             tools=offered.tools,
-            tool_choice=read_tool_choice(asked.tool_choice, offered.tools),
+            tool_choice=choice,
             config=config,
             params=params,
             stream=bool(asked.stream),
-            echo=_echo(asked) | {"tools": offered.echo},
+            echo={**_echo(asked), "tools": offered.echo, "tool_choice": _chosen(choice)},
         )
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -166,12 +167,17 @@ class OpenAIResponses:
         return ResponsesStream(request, trace, created)
 
 
-def _without_namespaces(found: Any) -> Any:
-    """Return a copy for Inspect, which keeps a call's namespace as long as the process lives."""
+def _for_inspect(found: Any) -> Any:
+    """Return input as the converter takes it.
+
+    It drops an assistant's parts where a message does not say that it is one, and it keeps a call's
+    namespace for as long as the process lives.
+    """
     if isinstance(found, str):
         return found
     items = cast(list[dict[str, Any]], found)
-    return [{k: v for k, v in item.items() if k != "namespace"} for item in items]
+    plain = ({k: v for k, v in one.items() if k != "namespace"} for one in items)
+    return [{"type": "message", **one} for one in plain]
 
 
 def _check_input(found: object) -> None:
@@ -195,9 +201,10 @@ def _check_item(item: Mapping[str, Any], at: str) -> None:
     held = {"message": "content", "function_call_output": "output"}.get(kind)
     if held is None:
         return
+    parts = SAID if item.get("role") == "assistant" else HEARD
     for where, part in content_parts(item.get(held), f"{at}.{held}"):
-        if part.get("type") not in PARTS:
-            raise unsupported(f"{where}.type", f"it can only be {', '.join(PARTS)} here")
+        if part.get("type") not in parts:
+            raise unsupported(f"{where}.type", f"it can only be {' or '.join(parts)} here")
         if part["type"] == "input_image":
             refuse_address(part.get("image_url"), f"{where}.image_url")
 
@@ -232,7 +239,7 @@ class Offer:
     def _function(self, tool: object, at: str) -> dict[str, Any]:
         found = read_fields(FunctionToolFields, tool, at)
         self.tools.append(function_tool(found, at))
-        return {**found.model_dump(), "strict": False}
+        return {**found.model_dump(), "strict": bool(found.strict)}
 
 
 def _sampling(asked: ResponsesFields) -> Iterator[tuple[str, str, Any]]:
@@ -254,6 +261,12 @@ def _sampling(asked: ResponsesFields) -> Iterator[tuple[str, str, Any]]:
         read_fields(PlainFormat, form, "text.format")
 
 
+def _chosen(choice: ToolChoice | None) -> Any:
+    if isinstance(choice, ToolFunction):
+        return {"type": "function", "name": choice.name}
+    return "required" if choice == "any" else choice or "auto"
+
+
 def _echo(asked: ResponsesFields) -> dict[str, Any]:
     """Return what a response repeats; the schema takes no null for what has a default."""
     text = asked.text or TextFields()
@@ -271,7 +284,6 @@ def _echo(asked: ResponsesFields) -> dict[str, Any]:
             "format": text.format or {"type": "text"},
             **({"verbosity": text.verbosity} if text.verbosity else {}),
         },
-        "tool_choice": asked.tool_choice or "auto",
         "top_p": 1.0 if asked.top_p is None else asked.top_p,
         "user": asked.user,
     }
@@ -364,7 +376,7 @@ def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
             "type": "function_call",
             "call_id": call.id,
             "name": call.function,
-            "arguments": arguments_of(call),
+            "arguments": json.dumps(call.arguments),
             "status": status,
         }
         if call.function in spaces:

@@ -43,6 +43,14 @@ ANTHROPIC: dict[str, Any] = {
     "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 30},
     "output_tokens": 8,
 }
+PODIUM: dict[str, Any] = {
+    **ANTHROPIC,
+    "output_tokens_details": {"thinking_tokens": 3},
+    "orchestration_input_tokens": 70,
+    "orchestration_input_cached_tokens": 20,
+    "orchestration_output_tokens": 9,
+    "total_tokens": 232,
+}
 GOOGLE: dict[str, Any] = {
     "promptTokenCount": 60,
     "cachedContentTokenCount": 10,
@@ -83,6 +91,23 @@ GOOGLE: dict[str, Any] = {
             id="anthropic",
         ),
         pytest.param(
+            PODIUM,
+            "anthropic",
+            Usage(
+                input=5,
+                output=8,
+                cache_read=100,
+                cache_write=40,
+                cache_write_1h=30,
+                reasoning=3,
+                orchestration_in=70,
+                orchestration_in_cached=20,
+                orchestration_out=9,
+                total_reported=232,
+            ),
+            id="podium",
+        ),
+        pytest.param(
             GOOGLE,
             "google",
             Usage(55, 97, cache_read=10, reasoning=90, total_reported=162),
@@ -95,6 +120,19 @@ def test_each_dialects_counts_become_ours(raw: dict[str, Any], dialect: Any, usa
     assert usage_from_raw(dialect, raw) == usage
     if usage.total_reported is not None:
         assert usage.parts_total == usage.total_reported
+
+
+def test_anthropics_counts_get_the_orchestration_and_the_total_that_inspect_drops() -> None:
+    counted = Usage(5, 8, cache_read=100, cache_write=40, reasoning=3, total_reported=153)
+    assert usage_of_event(counted, PODIUM) == usage_from_raw("anthropic", PODIUM)
+
+
+def test_a_usage_that_says_that_it_is_incomplete_is_unknown() -> None:
+    said = {**ANTHROPIC, "incomplete": True}
+    assert usage_from_raw("anthropic", said) is None
+    counted = usage_from_raw("anthropic", ANTHROPIC)
+    assert usage_of_event(counted, said) is None
+    assert usage_of_event(counted, {**ANTHROPIC, "incomplete": False}) == counted
 
 
 def test_a_usage_without_prompt_or_reply_is_unknown() -> None:

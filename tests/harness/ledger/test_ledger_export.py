@@ -19,12 +19,10 @@ from harness.ledger.export import (
     FORMATS,
     PLACES,
     QUOTIENTS,
-    SAME,
     SCHEMA,
     SOURCE,
     TABLES,
     ParquetWriter,
-    attributes,
     each_of,
     export,
     rows_in,
@@ -33,6 +31,7 @@ from harness.ledger.export import (
     writer_for,
 )
 from harness.ledger.join import rows_of
+from harness.ledger.otel import SAME, attributes
 from harness.ledger.queries import QueryRow, query_rows
 from harness.ledger.runs import system_runs_below
 from tests.harness.ledger.ledger_rows import answer, killed, row

@@ -9,7 +9,6 @@ import pytest
 from harness.cli import main
 from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 from tests.harness.runs import sit
-from tests.reports.site.conftest import Open
 from tests.reports.site.viewed import ask, packed, queries, viewed
 
 GONE = Told(499, "cancelled")
@@ -101,17 +100,3 @@ def test_a_report_of_what_was_served_says_what_to_use(
     assert main(["report", str(log_dir)]) == 2
     said = capsys.readouterr().err
     assert "`podium view` shows it, and `podium audit` checks it." in " ".join(said.split())
-
-
-def test_the_page_of_a_request_draws_its_plan_and_its_texts(
-    site_page: Open, tmp_path: Path
-) -> None:
-    (trace,) = served(tmp_path, "What is 6 times 7?", keep_texts=True)
-    with viewed(tmp_path) as url:
-        page = site_page(f"{url}/request.html")
-        said = page.inner_text("main")
-    assert trace in said
-    assert "served, not graded" in said
-    assert "podium/pair" in said
-    assert page.locator("svg.plan-graph .plan-step").count() == 2
-    assert "The answer is" in said

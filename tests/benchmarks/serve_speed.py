@@ -1,0 +1,177 @@
+"""What `podium serve` adds to a request, and its memory with many streams; LiteLLM's proxy beside.
+
+    PYTHONPATH=. python tests/benchmarks/serve_speed.py [--litellm FOLDER] [--only podium|litellm]
+
+The upstream is a stub that answers after a fixed delay, in a process of its own, so the slowest
+path is known: one delay for a single worker, two for `moa-lite`. FOLDER gets a virtual environment
+with `litellm[proxy]`, installed there once. Both servers are asked in turns in one run, on the same
+upstream, by the same client. Nothing is paid: rehearsal.
+"""
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.benchmarks.serve_upstream import (
+    MODEL,
+    Asker,
+    free_port,
+    many_connections,
+    percentile,
+    process,
+    resident_mib,
+    side_by_side,
+    started_upstream,
+    write_pool,
+)
+
+COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
+WORKER = "single:ada"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One server, one model: where it is, and how many delays its slowest path has."""
+
+    name: str
+    model: str
+    url: str
+    server: psutil.Process | None
+    delays: int
+
+
+@contextmanager
+def podium(folder: Path, upstream: str) -> Generator[list[Measured]]:
+    """Yield what a started `podium serve` offers."""
+    pool = write_pool(folder, upstream)
+    command = [sys.executable, "-c", COMMAND, "serve", "--pool", str(pool), "--port", "0"]
+    command += ["--system", "moa-lite", "--system", WORKER, "--log-dir", str(folder / "served")]
+    with process(command, stderr=(folder / "podium.log").open("w")) as (server, url):
+        answered = httpx.get(f"{url}/v1/models", trust_env=False).json()
+        ids = [one["id"] for one in answered["data"]]
+        moa, single = (next(one for one in ids if name in one) for name in ("moa-lite", "ada"))
+        yield [
+            Measured("podium, one worker", single, url, server, 1),
+            Measured("podium, moa-lite", moa, url, server, 2),
+        ]
+
+
+@contextmanager
+def litellm(folder: Path, installed: Path, upstream: str) -> Generator[list[Measured]]:
+    """Yield what a started proxy of LiteLLM offers; it is installed first where it is not."""
+    if not (installed / "bin" / "litellm").exists():
+        venv.create(installed, with_pip=True)
+        subprocess.run([installed / "bin" / "pip", "install", "-q", "litellm[proxy]"], check=True)
+    config = folder / "litellm.yaml"
+    config.write_text(
+        f"model_list:\n- model_name: {MODEL}\n  litellm_params:\n    model: openai/{MODEL}\n"
+        f"    api_base: {upstream}/v1\n    api_key: stub\n"
+        "litellm_settings:\n  telemetry: false\n  num_retries: 0\n"
+    )
+    port = free_port()
+    command = [installed / "bin" / "litellm", "--config", config, "--host", "127.0.0.1"]
+    env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+    log = (folder / "litellm.log").open("w")
+    proxy = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        await_ready(f"{url}/health/liveliness", proxy)
+        yield [Measured("LiteLLM's proxy, one worker", MODEL, url, psutil.Process(proxy.pid), 1)]
+    finally:
+        proxy.terminate()
+        proxy.wait(60)
+
+
+def await_ready(url: str, server: "subprocess.Popen[bytes]") -> None:
+    """Wait until a server answers; RuntimeError when it ends before."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until and server.poll() is None:
+        try:
+            if httpx.get(url, trust_env=False).status_code == 200:
+                return
+        except httpx.HTTPError:
+            time.sleep(0.2)
+    raise RuntimeError(f"{url} does not answer; its log says why")
+
+
+async def overheads(shown: list[Measured], delay: float, count: int, width: int) -> None:
+    """Print what each adds to its slowest path, in milliseconds; rounds alternate."""
+    found: dict[str, list[float]] = {one.name: [] for one in shown}
+    async with many_connections() as client:
+        for one in shown:
+            await side_by_side(Asker(client, one.url, one.model).ask, 2 * width + 10, width)
+        for _ in range(5):
+            for one in shown:
+                asker = Asker(client, one.url, one.model)
+                found[one.name] += await side_by_side(asker.ask, count // 5, width)
+    for one in shown:
+        over = [1000 * (seconds - one.delays * delay) for seconds in found[one.name]]
+        print(
+            f"{one.name:32}{width:9}{len(over):7}{percentile(over, 50):9.1f}"
+            f"{percentile(over, 95):9.1f}"
+        )
+
+
+async def streams(one: Measured, count: int, rounds: int) -> None:
+    """Print the memory of a server before, during and after rounds of concurrent streams."""
+    if one.server is None:
+        return
+    before, most, after = resident_mib(one.server), 0.0, list[float]()
+    async with many_connections() as client:
+        asker = Asker(client, one.url, one.model, stream=True)
+        for _ in range(rounds):
+            asking = asyncio.gather(*(asker.ask() for _ in range(count)))
+            while not asking.done():
+                most = max(most, resident_mib(one.server))
+                await asyncio.sleep(0.02)
+            await asking
+            after.append(resident_mib(one.server))
+    print(
+        f"{one.name:32}{before:9.0f}{most:9.0f}{after[0]:9.0f}{after[len(after) // 2]:9.0f}"
+        f"{after[-1]:9.0f}"
+    )
+
+
+def main() -> None:
+    """Start all three and print both tables."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--litellm", type=Path, help="folder of its virtual environment")
+    parser.add_argument("--only", choices=("podium", "litellm"))
+    parser.add_argument("--delay", type=float, default=0.05)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=10)
+    asked = parser.parse_args()
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = stack.enter_context(started_upstream(asked.delay))
+        shown = [Measured("the upstream itself", MODEL, url, None, 1)]
+        if asked.only != "litellm":
+            shown += stack.enter_context(podium(folder, url))
+        if asked.litellm:
+            shown += stack.enter_context(litellm(folder, asked.litellm, url))
+        print(f"rehearsal; upstream delay {1000 * asked.delay:.0f} ms; ms over the slowest path")
+        print(f"{'':32}{'at once':>9}{'calls':>7}{'p50':>9}{'p95':>9}")
+        for width in (1, 32):
+            asyncio.run(overheads(shown, asked.delay, asked.count, width))
+        print(f"\n{asked.streams} streams at once, {asked.rounds} rounds; resident MiB")
+        heads = ("before", "most", "round 1", "middle", "last")
+        print(f"{'':32}" + "".join(f"{head:>9}" for head in heads))
+        for one in shown:
+            asyncio.run(streams(one, asked.streams, asked.rounds))
+
+
+if __name__ == "__main__":
+    main()
