@@ -131,6 +131,10 @@ trainers: $(INSTALLED_DEV) ## Run the reward adapters in the trainers' own relea
 serving: $(INSTALLED_DEV) ## Serve a checkpoint with vLLM on a CPU and compare its plans (downloads 1 GB)
 	PODIUM_SERVING=1 $(BIN)/python -m pytest tests/conductor/test_served.py $(ARGS)
 
+.PHONY: conformance
+conformance: $(INSTALLED_DEV) ## Ask a real server by clients and suites of others (downloads 1.2 GB, needs npm); ARGS="--folder DIR"
+	$(BIN)/python tests/conformance/conformance.py $(ARGS)
+
 .PHONY: frameworks
 frameworks: $(INSTALLED_DEV) ## Run the agent frameworks on the ledger (downloads 1.3 GB)
 	PODIUM_FRAMEWORKS=1 $(BIN)/python -m pytest tests/baselines/test_frameworks.py $(ARGS)

@@ -135,6 +135,10 @@ class RehearsalAPI(ModelAPI):
         key = (self._given.seed, stream, digest, sample.epoch, sample.occurrence)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 
+    async def count_text_tokens(self, text: str) -> int:
+        """Return a text's tokens as they are billed; Inspect's own count needs the network."""
+        return count_tokens(text)
+
     def max_connections(self) -> int:
         """Return how many calls may be in flight: no server has to be spared."""
         return 64

@@ -1,0 +1,397 @@
+"""Clients and suites that we did not write, against a real `podium serve`: `make conformance`.
+
+    python tests/conformance/conformance.py --folder build/conformance
+
+The folder gets two Python environments and one of npm (1.2 GB, downloaded once), pinned by the
+files beside this one. Two servers are started: one over the rehearsal pool, and one over a provider
+of our own that calls tools, or is silent for ten seconds. Nothing else is asked: no key is needed,
+and no request leaves this machine. What cannot pass stands in `EXPECTED`, with the reason; any
+other failure, and an expected one that passes, ends this with 1.
+"""
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
+
+from harness.ledger.served import served_requests  # noqa: E402 - found by the line above
+from tests.harness.serving.reply_checks import check_books  # noqa: E402
+from tests.providers import Act, serve  # noqa: E402
+from tests.providers.dialect import Asked  # noqa: E402
+
+PLANS, ALONE = "podium/moa-lite", "podium/single:abacus"
+CALLS_TOOLS, SILENT = "podium/single:caller", "podium/single:sleeper"
+SILENCE_S = 10
+LOGS = ("rehearsal-pool", "own-provider")
+NO_TOOLS = "a system that plans refuses tools by name"
+NO_IMAGES = "a system that plans refuses images by name"
+NO_CALLER = "rehearsal workers read no tools: see the same case with a worker that calls them"
+NO_COUNT = "no worker of a system that plans is sent the conversation as it is"
+EXPECTED: Mapping[tuple[str, str, str], str] = {
+    **{
+        ("llm-comply", model, f"{prefix}tool-calling"): why
+        for model, why in ((PLANS, NO_TOOLS), (ALONE, NO_CALLER))
+        for prefix in ("", "chat-", "anth-")
+    },
+    **{
+        ("llm-comply", PLANS, f"{prefix}image-input"): NO_IMAGES
+        for prefix in ("", "chat-", "anth-")
+    },
+    ("anthropic", PLANS, "count_tokens"): NO_COUNT,
+}
+"""By tool, model and case: why it fails."""
+FORMATS = ("open-responses", "openai-chat", "anthropic")
+CHECKS = "not_a_server_error,response_schema_conformance,content_type_conformance"
+POOL = """\
+label = "live"
+prices = "book.toml"
+"""
+WORKER = """
+[[workers]]
+name = "{name}"
+model = "openai-api/stub/{name}"
+args = {{ base_url = "{url}", api_key = "test" }}
+"""
+BOOK = """\
+date = "2026-01-02"
+source = "made up for tests"
+[usd_per_mtok]
+"openai-api/stub/caller" = { input = "1", output = "10" }
+"openai-api/stub/sleeper" = { input = "1", output = "10" }
+"""
+CODEX = """\
+model = "{model}"
+model_provider = "podium"
+[model_providers.podium]
+name = "podium"
+base_url = "{url}/v1"
+wire_api = "responses"
+stream_idle_timeout_ms = 4000
+request_max_retries = 0
+stream_max_retries = 0
+"""
+"""Its idle timer counts events, and ends a stream after four seconds without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCase:
+    """One case of one tool, and what was wrong with it."""
+
+    tool: str
+    version: str
+    model: str
+    name: str
+    failed: str = ""
+    skipped: bool = False
+
+    @property
+    def expected(self) -> str:
+        """Why it cannot pass; empty where it must."""
+        return EXPECTED.get((self.tool, self.model, self.name), "")
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it is not as it should be."""
+        return bool(self.failed) != bool(self.expected) and not self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What is installed in the folder."""
+
+    folder: Path
+
+    def install(self) -> None:
+        """Make what is missing; what is there stays."""
+        for name in ("clients", "litellm"):
+            pins = (HERE / f"{name}.txt").read_text()
+            self._once(name, pins, lambda name=name: self._environment(name))
+        self._once("node", (HERE / "package.json").read_text(), self._node)
+
+    def _once(self, name: str, pins: str, make: Callable[[], None]) -> None:
+        mark = self.folder / f"{name}.installed"
+        if not mark.exists() or mark.read_text() != pins:
+            make()
+            mark.write_text(pins)
+
+    def _environment(self, name: str) -> None:
+        print(f"Installing {name} into {self.folder}", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", self.folder / name], check=True)
+        pip = [self.python(name), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+        subprocess.run([*pip, "-r", HERE / f"{name}.txt"], check=True)
+
+    def _node(self) -> None:
+        print(f"Installing node packages into {self.folder}", flush=True)
+        home = self.folder / "node"
+        home.mkdir(exist_ok=True)
+        (home / "package.json").write_text((HERE / "package.json").read_text())
+        words = ["npm", "install", "--no-audit", "--no-fund", "--silent"]
+        subprocess.run(words, cwd=home, check=True)
+
+    def python(self, name: str) -> Path:
+        """Return an environment's interpreter."""
+        return self.folder / name / "bin" / "python"
+
+    def version(self, name: str, package: str) -> str:
+        """Return what is installed of a package."""
+        (packages,) = (self.folder / name).glob("lib/python*/site-packages")
+        found = distributions(name=package, path=[str(packages)])
+        return next(one.version for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """The tools and the servers that they ask."""
+
+    tools: Tools
+    scratch: Path
+    url: str
+    """Of the server over the rehearsal pool."""
+    stub: str
+    """Of the one over our own provider."""
+
+    def all(self) -> Iterator[ClientCase]:
+        """Run everything."""
+        for model in (ALONE, PLANS):
+            yield from self.llm_comply(self.url, model)
+        yield from self.llm_comply(self.stub, CALLS_TOOLS, only="tool-calling")
+        for model in (ALONE, PLANS):
+            yield from self.schemathesis(model)
+            yield from self.script("openai", "openai_python.py", model)
+            yield from self.script("anthropic", "anthropic_python.py", model)
+            yield from self.script("langchain-openai", "langchain_openai_client.py", model)
+            yield from self.script("litellm", "litellm_client.py", model, home="litellm")
+            yield from self.node(model)
+        yield from self.codex()
+
+    def llm_comply(self, url: str, model: str, only: str = "") -> Iterator[ClientCase]:
+        """Run its three suites."""
+        command = self.tools.python("clients").with_name("llm-comply")
+        for form in FORMATS:
+            words = ["--format", form, "-u", f"{url}/v1", "-k", "none", "-m", model, "--json"]
+            prefix = {"openai-chat": "chat-", "anthropic": "anth-"}.get(form, "")
+            words += ["-f", f"{prefix}{only}"] if only else []
+            for one in json.loads(self._said([command, *words]))["results"]:
+                skipped = one["status"] == "skipped"
+                failed = "; ".join(one["errors"]) if one["status"] == "failed" else ""
+                yield self._case("llm-comply", model, one["id"], failed, skipped)
+
+    def schemathesis(self, model: str) -> Iterator[ClientCase]:
+        """Fuzz the responses API, by the document that llm-comply ships.
+
+        Its only model is ours: else nearly every request would be refused for its model. It
+        declares no status but 200, so statuses are not held against it.
+        """
+        packages = self.tools.folder.glob("clients/lib/python*/site-packages")
+        document = next(packages) / "llm_comply" / "specs" / "openresponses.json"
+        found = json.loads(document.read_text())
+        found["components"]["schemas"]["CreateResponseBody"]["properties"]["model"] = {
+            "type": "string",
+            "enum": [model],
+        }
+        ours = self.scratch / "openresponses.json"
+        ours.write_text(json.dumps(found))
+        command = self.tools.python("clients").with_name("schemathesis")
+        words = ["run", ours, "--url", f"{self.url}/v1", "--checks", CHECKS, "--seed", "1"]
+        words += ["-n", "100", "--no-color", "--include-path", "/responses"]
+        done = self._run([command, *words])
+        counted = re.search(r"(\d+) generated", done.stdout)
+        name = f"/responses, {counted[1] if counted else 'no'} requests"
+        failed = "" if done.returncode == 0 else done.stdout[-3000:]
+        yield self._case("schemathesis", model, name, failed)
+
+    def script(
+        self, tool: str, script: str, model: str, home: str = "clients"
+    ) -> Iterator[ClientCase]:
+        """Run a script of ours in a client's own environment."""
+        words = [self.tools.python(home), HERE / "clients" / script, self.url, model]
+        yield from self._lines(tool, model, words)
+
+    def node(self, model: str) -> Iterator[ClientCase]:
+        """Run the npm package openai; a module is looked for beside the script."""
+        script = self.tools.folder / "node" / "openai_node.mjs"
+        script.write_text((HERE / "clients" / script.name).read_text())
+        yield from self._lines("npm openai", model, ["node", script, self.url, model])
+
+    def codex(self) -> Iterator[ClientCase]:
+        """Ask by Codex's command line, whose tools go along, and wait through the silence."""
+        home, work = self.scratch / "codex", self.scratch / "work"
+        home.mkdir()
+        work.mkdir()
+        (home / "config.toml").write_text(CODEX.format(model=SILENT, url=self.stub))
+        command = self.tools.folder / "node" / "node_modules" / ".bin" / "codex"
+        words = [command, "exec", "--skip-git-repo-check", "--sandbox", "read-only", "Say it."]
+        began = time.monotonic()
+        done = self._run(words, cwd=work, CODEX_HOME=str(home))
+        waited = time.monotonic() - began
+        failed = "" if "All quiet." in done.stdout else (done.stdout + done.stderr)[-2000:]
+        name = f"codex exec, {SILENCE_S} s of silence, idle timeout 4 s"
+        yield self._case("npm @openai/codex", SILENT, name, failed or _too_fast(waited))
+
+    def _lines(self, tool: str, model: str, words: Sequence[str | Path]) -> Iterator[ClientCase]:
+        said = [line for line in self._said(words).splitlines() if line.startswith('{"case"')]
+        if not said:
+            yield self._case(tool, model, "no case ran", "it printed none")
+        for found in map(json.loads, said):
+            yield self._case(tool, model, found["case"], found["failed"])
+
+    def _case(
+        self, tool: str, model: str, name: str, failed: str, skipped: bool = False
+    ) -> ClientCase:
+        return ClientCase(tool, self._version(tool), model, name, failed, skipped)
+
+    def _version(self, tool: str) -> str:
+        if tool.startswith("npm "):
+            package = self.tools.folder / "node" / "node_modules" / tool.removeprefix("npm ")
+            return str(json.loads((package / "package.json").read_text())["version"])
+        return self.tools.version("litellm" if tool == "litellm" else "clients", tool)
+
+    def _said(self, words: Sequence[str | Path]) -> str:
+        done = self._run(words)
+        if not done.stdout.strip():
+            raise SystemExit(f"{words[0]} said nothing: {done.stderr[-2000:]}")
+        return done.stdout
+
+    def _run(
+        self, words: Sequence[str | Path], cwd: Path | None = None, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        local = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "127.0.0.1"}
+        return subprocess.run(
+            words,
+            cwd=cwd or self.scratch,
+            env={**os.environ, **local, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+
+def _too_fast(waited_s: float) -> str:
+    return "" if waited_s >= SILENCE_S else f"it took {waited_s:.1f} s: nothing was silent"
+
+
+@contextmanager
+def podium_serve(log_dir: Path, *words: str | Path) -> Generator[str]:
+    """Yield the URL of a `podium serve` in a process of its own; it is stopped in good order."""
+    command = [sys.executable, "-m", "podium", "serve", "--port", "0", "--log-dir", log_dir, *words]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            found = re.search(r"http://[\d.:]+\d", process.stdout.readline())
+            if found is None:
+                raise SystemExit(f"podium serve did not begin: {' '.join(map(str, words))}")
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def _fate(asked: Asked) -> Act:
+    """Return what our provider does: `caller` calls a tool, `sleeper` is silent and answers."""
+    if asked.model == "caller":
+        return Act(change=_call)
+    return Act(text="All quiet.", wait_s=SILENCE_S)
+
+
+def _call(body: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": "get_weather", "arguments": '{"location": "San Francisco"}'}
+    call = {"id": "call_1", "type": "function", "function": function}
+    (choice,) = body["choices"]
+    choice["finish_reason"] = "tool_calls"
+    choice["message"] |= {"content": None, "tool_calls": [call]}
+    return body
+
+
+def _stub_pool(folder: Path, url: str) -> Path:
+    workers = "".join(WORKER.format(name=name, url=url) for name in ("caller", "sleeper"))
+    (folder / "book.toml").write_text(BOOK)
+    path = folder / "stub.toml"
+    path.write_text(POOL + workers)
+    return path
+
+
+def _line(cases: Sequence[ClientCase]) -> str:
+    """Return a row of the table: what passed, and each failure by its name."""
+    first = cases[0]
+    ran = [one for one in cases if not one.skipped]
+    passed = [one for one in ran if not one.failed]
+    failed = [f"{one.name} ({one.expected or 'UNEXPECTED'})" for one in ran if one.failed]
+    skipped = [one.name for one in cases if one.skipped]
+    told = [*failed, *(f"{name} (its suite skips it)" for name in skipped)]
+    if len(cases) == 1 and passed:
+        told.append(f"passed: {first.name}")
+    return (
+        f"| {first.tool} | {first.version} | {first.model} | {len(passed)}/{len(ran)} | "
+        f"{'; '.join(told)} |"
+    )
+
+
+def _show(cases: Sequence[ClientCase]) -> None:
+    print("| tool | version | model | passed | what did not, and why |\n|---|---|---|---|---|")
+    for _, group in groupby(cases, key=lambda one: (one.tool, one.model)):
+        print(_line([*group]))
+    for one in cases:
+        if one.wrong:
+            said = one.failed or f"passed, and was to fail: {one.expected}"
+            print(f"\n{one.tool}, {one.model}, {one.name}: {said}")
+
+
+def _asked(tools: Tools, scratch: Path) -> list[ClientCase]:
+    """Start both servers, ask them everything, and stop them in good order."""
+    systems = [f"--system={one.removeprefix('podium/')}" for one in (ALONE, PLANS)]
+    with ExitStack() as stack:
+        url = stack.enter_context(podium_serve(scratch / LOGS[0], *systems))
+        provider = stack.enter_context(serve(_fate))
+        pool = _stub_pool(scratch, provider.openai)
+        words = ("--system=single", "--pool", pool)
+        stub = stack.enter_context(podium_serve(scratch / LOGS[1], *words))
+        return [*Conformance(tools, scratch, url, stub).all()]
+
+
+def _audited(log_dir: Path) -> ClientCase:
+    """Hold what a server wrote down against itself: nothing is lost, nothing is unbilled."""
+    served = len([*served_requests(log_dir)])
+    name = f"{served:,} requests, each with its end, each call with its outcome"
+    try:
+        check_books(log_dir)
+    except AssertionError as error:
+        return ClientCase("podium audit", "", log_dir.name, name, str(error))
+    return ClientCase("podium audit", "", log_dir.name, name)
+
+
+def main() -> int:
+    """Install, serve, ask, and print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "conformance")
+    folder: Path = parser.parse_args().folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    tools = Tools(folder)
+    tools.install()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as scratch:
+        cases = _asked(tools, Path(scratch))
+        cases += [_audited(Path(scratch, name)) for name in LOGS]
+    _show(cases)
+    return int(any(one.wrong for one in cases))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
