@@ -31,7 +31,7 @@ from harness.serving.journals import DailyJournals
 from harness.serving.listener import Access, bound_socket, is_loopback, listen, serve
 from harness.serving.models import ModelSource, ServedModels, models_by_role, served_models
 from harness.serving.service import ModelService
-from harness.serving.telemetry import Telemetry, spans_to
+from harness.serving.telemetry import Telemetry
 
 EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
 
@@ -116,8 +116,7 @@ def model_server(
     mend(request.log_dir)
     before = SpentBefore.of(served_requests(request.log_dir))
     admission = Admission(source.book, limits, lambda: datetime.now(UTC), before)
-    spans = spans_to(request.otlp, say) if request.otlp else None
-    telemetry = Telemetry([one.name for one in models.models], log, spans)
+    telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
     name = secrets.token_hex(8)
 
     def make() -> ModelService:
