@@ -266,22 +266,27 @@ def read_sample(path: Path, uuid: str) -> Iterator[dict[str, Any]]:
     wanted, calls, answered, line = uuid.encode(), set[bytes](), False, b""
     with path.open("rb") as file:
         for number, line in enumerate(file):
-            known = CALL.search(line) if calls else None
-            ours = wanted in line or (known is not None and known[1] in calls)
-            found = _object(line) if ours or number < FIRST else None
-            if found is None:
+            known = CALL.search(line)
+            call = known[1] if known else b""
+            found = _object(line) if call in calls or wanted in line or number < FIRST else None
+            if found is None or not (call in calls or _is_about(found, uuid)):
                 continue
             yield found
-            kind, call = found.get("kind"), str(found.get("call", "")).encode()
-            answered |= ours and kind == "answer"
-            if kind == "intent" and ours:
+            answered |= found.get("kind") == "answer"
+            if found.get("kind") == "intent":
                 calls.add(call)
-            elif kind == "outcome":
+            elif found.get("kind") == "outcome":
                 calls.discard(call)
             if answered and not calls:
                 return
     if line.endswith(b"\n") and (found := _object(line)) and found.get("kind") == "closed":
         yield found
+
+
+def _is_about(line: Mapping[str, Any], uuid: str) -> bool:
+    """Say whether a line is of a sample, or of all of its journal."""
+    sample: Mapping[str, Any] = line.get("sample") or {}
+    return line.get("kind") in ("head", "book") or sample.get("uuid") == uuid
 
 
 FIRST = 2

@@ -46,9 +46,9 @@ from harness.serving.anthropic_fields import (
     wrong,
 )
 from harness.serving.exchange import (
-    Bill,
     DialectName,
     Refusal,
+    RequestBill,
     ServedReply,
     ServedRequest,
     StepBegun,
@@ -226,7 +226,7 @@ def _reasoning(found: MessageFields) -> dict[str, tuple[str, int | str | None]]:
     }
 
 
-def message_usage(bill: Bill) -> dict[str, Any]:
+def message_usage(bill: RequestBill) -> dict[str, Any]:
     """Return a bill as Anthropic's usage with Fugu's counts beside it; `harness.usage` reads it.
 
     Anthropic's counts must be integers. So where a part of the tokens is unknown, every count is

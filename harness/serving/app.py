@@ -27,7 +27,7 @@ from harness.ledger.served import read_trace
 from harness.serving.access_keys import Keys
 from harness.serving.anthropic_messages import AnthropicMessages, count_tokens
 from harness.serving.chat import ChatCompletions
-from harness.serving.exchange import Bill, Dialect, Refusal, ServedRequest, StreamEvent
+from harness.serving.exchange import Dialect, Refusal, RequestBill, ServedRequest, StreamEvent
 from harness.serving.listener import Access, with_access
 from harness.serving.responses import OpenAIResponses
 from harness.serving.service import VIA, ModelService, PendingRequest, client_gone, new_trace
@@ -45,7 +45,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "/v1/responses": RESPONSES,
     "/v1/messages": MESSAGES,
 }
-NO_RETRY = frozenset({"out_of_budget", "loop"})
+NO_RETRY = frozenset({"out_of_budget", "loop", "unsupported_parameter"})
 """Refusals that asking again, as clients do by themselves, does not lift."""
 
 
@@ -140,8 +140,7 @@ class _Endpoints:
         caller = self.settings.keys.caller(request.headers)
         dialect = DIALECTS[request.url.path]
         asked = await dialect.read(await _body(request))
-        via = request.headers.get(VIA, "")
-        pending = _service(request).begin(_trace(request), asked, caller, via)
+        pending = _service(request).begin(_trace(request), asked, caller, request.headers)
         if asked.stream:
             return self._streamed(dialect, asked, pending)
         return await _whole(request, dialect, pending)
@@ -295,7 +294,7 @@ def _trace_header(trace: str) -> dict[str, str]:
     return {"x-podium-trace": f"/v1/traces/{trace}"}
 
 
-def _bill_headers(trace: str, bill: Bill | None) -> dict[str, str]:
+def _bill_headers(trace: str, bill: RequestBill | None) -> dict[str, str]:
     found = _trace_header(trace)
     if bill is None:
         return found
@@ -319,7 +318,8 @@ def _identified(application: ASGIApp) -> ASGIApp:
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["x-request-id"] = trace
+                named = dict.fromkeys(("x-request-id", "request-id"), trace)  # OpenAI, Anthropic
+                MutableHeaders(scope=message).update(named)
             await send(message)
 
         await application(scope, receive, sent)

@@ -7,7 +7,7 @@ from harness.ledger.call import Call
 from harness.ledger.critical_path import step_number
 from harness.ledger.totals import add_up, usage_of
 from harness.records import Usage
-from harness.serving.exchange import Bill
+from harness.serving.exchange import RequestBill
 
 NO_TOKENS = Usage(reasoning=0)
 NO_ORCHESTRATION = dict.fromkeys(
@@ -15,13 +15,13 @@ NO_ORCHESTRATION = dict.fromkeys(
 )
 
 
-def bill_of(rows: Sequence[Call]) -> Bill:
+def bill_of(rows: Sequence[Call]) -> RequestBill:
     """Return what the calls of a request come to; no call answered where all have failed."""
     steps = {row.call: step_number(row.step) for row in rows if row.error is None}
     last = max((step for step in steps.values() if step is not None), default=None)
     visible = [row for row in rows if row.error is None and last and steps[row.call] == last]
     own, others = usage_of(visible), usage_of(row for row in rows if row not in visible)
-    return Bill(
+    return RequestBill(
         visible=own and replace(own, **NO_ORCHESTRATION, total_reported=None),
         orchestration=own and others and _orchestration(own) + _whole(others),
         calls=len({row.call for row in rows}),

@@ -63,7 +63,7 @@ class ServedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class RequestBill:
     """What the calls of one request come to, by the one sum; None: a part is unknown."""
 
     visible: Usage | None
@@ -94,7 +94,7 @@ class ServedReply:
     text: str
     tool_calls: Sequence[ToolCall] = ()
     stop: StopReason = "stop"
-    bill: Bill
+    bill: RequestBill
 
 
 @dataclass(frozen=True, slots=True)

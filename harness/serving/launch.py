@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ from harness.serving.journals import DailyJournals
 from harness.serving.listener import Access, bound_socket, is_loopback, listen, serve
 from harness.serving.models import ModelSource, ServedModels, models_by_role, served_models
 from harness.serving.service import ModelService
-from harness.serving.telemetry import Telemetry
+from harness.serving.telemetry import Telemetry, spans_to
 
 EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
 
@@ -115,7 +116,8 @@ def model_server(
     mend(request.log_dir)
     before = SpentBefore.of(served_requests(request.log_dir))
     admission = Admission(source.book, limits, lambda: datetime.now(UTC), before)
-    telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
+    spans = spans_to(request.otlp, say) if request.otlp else None
+    telemetry = Telemetry([one.name for one in models.models], log, spans)
     name = secrets.token_hex(8)
 
     def make() -> ModelService:
@@ -151,6 +153,10 @@ def _limits(request: EndpointRequest) -> ServingLimits:
             f"--host {request.host} lets other machines in: name a --keys file (--new-key "
             "makes one), or leave --host out."
         )
+    for name in ("max_calls", "concurrency", "deadline_s"):
+        if not 0 < getattr(request, name) < inf:
+            option = name.removesuffix("_s").replace("_", "-")
+            raise UserError(f"--{option} must be above 0, not {getattr(request, name)}.")
     named = {one.name for one in fields(ServingLimits)}
     return ServingLimits(**{name: getattr(request, name) for name in named})
 

@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from inspect_ai.model import ChatMessage, ContentImage, GenerateConfig, ResponseSchema
-from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo, ToolParams
+from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from inspect_ai.util import JSONSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness.serving.exchange import Bill, Refusal, RefusalKind
+from harness.serving.exchange import Refusal, RefusalKind, RequestBill
+from harness.serving.tool_schemas import tool_info
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Tokens = Annotated[int, Field(ge=1, lt=2**31)]
@@ -147,20 +148,10 @@ def _refuse_lost(schema: object, known: Iterable[str], at: str) -> None:
         _refuse_lost(one, JSONSchema.model_fields, name)
 
 
-def _read_schema(kind: type[BaseModel], schema: Mapping[str, Any], at: str) -> Any:
-    try:
-        json.dumps(schema, allow_nan=False)  # a reply repeats it
-        _refuse_lost(schema, kind.model_fields, at)
-        return kind.model_validate(schema)
-    except (ValueError, RecursionError):
-        raise invalid(at, "it is no JSON schema that workers can be sent") from None
-
-
 def function_tool(found: FunctionFields, at: str) -> ToolInfo:
     """Return a function as a worker is offered it."""
-    schema = found.parameters or {}
-    parameters = _read_schema(ToolParams, schema, f"{at}.parameters")
-    return ToolInfo(name=found.name, description=found.description or "", parameters=parameters)
+    schema = found.parameters or {"type": "object"}
+    return tool_info(found.name, found.description or "", schema, f"{at}.parameters")
 
 
 def refuse_twins(tools: Sequence[ToolInfo]) -> None:
@@ -172,7 +163,13 @@ def refuse_twins(tools: Sequence[ToolInfo]) -> None:
 
 def response_schema(found: SchemaFields, at: str) -> ResponseSchema:
     """Return what a worker is to be held to."""
-    schema = _read_schema(JSONSchema, found.schema_, f"{at}.schema")
+    where = f"{at}.schema"
+    try:
+        json.dumps(found.schema_, allow_nan=False)  # a reply repeats it
+        _refuse_lost(found.schema_, JSONSchema.model_fields, where)
+        schema = JSONSchema.model_validate(found.schema_)
+    except (ValueError, RecursionError):
+        raise invalid(where, "it is no JSON schema that workers can be sent") from None
     return ResponseSchema(
         name=found.name, json_schema=schema, description=found.description, strict=found.strict
     )
@@ -269,7 +266,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
     return {"error": {"message": str(refusal), "type": kind, "param": refusal.param, "code": code}}
 
 
-def usage_fields(bill: Bill, into: str, out: str) -> dict[str, Any] | None:
+def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
     """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts.
 
     Orchestration stands outside them, that of a worker which orchestrates itself included. A cost

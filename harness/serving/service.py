@@ -34,7 +34,7 @@ from harness.serving.conversation import (
     question_of,
     refuse_unhonoured,
 )
-from harness.serving.exchange import Bill, Refusal, ServedReply, ServedRequest, StepBegun
+from harness.serving.exchange import Refusal, RequestBill, ServedReply, ServedRequest, StepBegun
 from harness.serving.journals import DailyJournals, RequestJournal, keep_texts
 from harness.serving.models import ServedModel, ServedModels
 from harness.serving.telemetry import Served, Telemetry
@@ -60,7 +60,8 @@ class PendingRequest:
     caller: Caller
     gate: RequestGate
     created: int
-    via: str = ""
+    headers: Mapping[str, str]
+    """The client's: which servers of ours it has come through, and which span it belongs to."""
     began: float = field(default_factory=monotonic)
     step: StepBegun | None = None
     """The latest that has begun and that nobody has been told of."""
@@ -68,7 +69,7 @@ class PendingRequest:
     """Set when a step has begun or the request has ended."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when nobody waits any more."""
-    bill: Bill | None = None
+    bill: RequestBill | None = None
     """None until it has ended."""
     task: "asyncio.Task[ServedReply] | None" = None
 
@@ -134,12 +135,9 @@ class ModelService:
             raise stopping()
 
     def begin(
-        self, trace: str, request: ServedRequest, caller: Caller, via: str = ""
+        self, trace: str, request: ServedRequest, caller: Caller, headers: Mapping[str, str]
     ) -> PendingRequest:
-        """Begin to answer a request; Refusal, before anything is asked, where it may not be.
-
-        `via` names the servers of ours that it has come through.
-        """
+        """Begin to answer a request; Refusal, before anything is asked, where it may not be."""
         self.refuse_stopping()
         model = self.models.find(request.model)
         refuse_unhonoured(request, model)
@@ -148,7 +146,7 @@ class ModelService:
         spend = admitted.enter_context(self.admission.admit(caller, *names))
         gate = RequestGate(self.limits.max_calls, spend, lambda step: pending.begin_step(step))
         created = int(datetime.now(UTC).timestamp())
-        pending = PendingRequest(trace, request, model, caller, gate, created, via)
+        pending = PendingRequest(trace, request, model, caller, gate, created, headers)
         pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
         self.in_flight.add(pending.task)
         pending.task.add_done_callback(self._ended)
@@ -187,7 +185,7 @@ class ModelService:
         """Return what requests to real providers say of where they come from."""
         if pending.model.spec.label != "live":
             return {}
-        return {VIA: " ".join((*pending.via.split(), self.name))}
+        return {VIA: " ".join((*pending.headers.get(VIA, "").split(), self.name))}
 
     async def _answered(
         self, pending: PendingRequest, spend: Spend, admitted: ExitStack
@@ -291,7 +289,9 @@ def _too_late(deadline_s: float) -> Refusal:
     return Refusal(504, "deadline", f"There was no answer after {deadline_s:g} s (--deadline).")
 
 
-def _reply(pending: PendingRequest, answer: Answer, pool: RequestPool, bill: Bill) -> ServedReply:
+def _reply(
+    pending: PendingRequest, answer: Answer, pool: RequestPool, bill: RequestBill
+) -> ServedReply:
     own = pool.outputs[-1] if pool.outputs else None
     whole = {"tool_calls": own.message.tool_calls or (), "stop": own.stop_reason} if own else {}
     return ServedReply(
@@ -351,4 +351,5 @@ def _served(pending: PendingRequest, refusal: Refusal | None, rows: list[Call]) 
         bill=pending.bill,
         calls=rows,
         key=pending.caller.name or None,
+        headers=pending.headers,
     )

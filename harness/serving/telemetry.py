@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from harness.errors import UserError
 from harness.ledger.call import Call, shortest
 from harness.records import CONDUCTOR
-from harness.serving.exchange import Bill, DialectName, RefusalKind
+from harness.serving.exchange import DialectName, RefusalKind, RequestBill
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
 """Seconds: from a stub's reply to a conductor's half hour."""
@@ -40,7 +40,7 @@ class Served:
     stream: bool
     seconds: float
     started: datetime
-    bill: Bill | None
+    bill: RequestBill | None
     """None where nothing is known of what it made."""
     calls: Sequence[Call] = ()
     key: str | None = None
@@ -90,10 +90,14 @@ class Telemetry:
         self,
         systems: Sequence[str],
         write: Callable[[str], object],
-        spans: Recorder | None = None,
+        otlp: str | None = None,
     ) -> None:
-        """Begin with zeros for `systems`; `write` is given a log line without its end."""
-        self._systems, self._write, self._spans = frozenset(systems), write, spans
+        """Begin with zeros for `systems`; UserError for an `otlp` that is no URL of a collector.
+
+        `write` is given the log's lines of JSON, without their ends.
+        """
+        self._systems, self._write = frozenset(systems), write
+        self._spans = spans_to(otlp, self._warn) if otlp is not None else None
         self._metrics = _Metrics(systems)
 
     def begun(self, system: str) -> None:
@@ -105,10 +109,7 @@ class Telemetry:
         system = self._label(served.system)
         self._metrics.in_flight.labels(system).dec()
         self._metrics.count(system, served)
-        try:
-            self._write(log_line(served))
-        except (OSError, ValueError):  # whoever read stderr has gone; no request fails for that
-            self._metrics.log_failures.inc()
+        self._log(log_line(served))
         if self._spans:
             self._spans.record(served)
 
@@ -124,6 +125,15 @@ class Telemetry:
         """Send what is left; returns within a bound."""
         if self._spans:
             self._spans.close()
+
+    def _warn(self, sentence: str) -> None:
+        self._log(json.dumps({"time": _instant(datetime.now(UTC)), "warning": sentence}))
+
+    def _log(self, line: str) -> None:
+        try:
+            self._write(line)
+        except (OSError, ValueError):  # whoever read stderr has gone; no request fails for that
+            self._metrics.log_failures.inc()
 
     def _label(self, system: str) -> str:
         return system if system in self._systems else OTHER
@@ -179,7 +189,7 @@ class _Metrics:
             self.dollars.labels(system).inc(float(usd))
 
 
-def _tokens(bill: Bill | None) -> Mapping[str, int | None]:
+def _tokens(bill: RequestBill | None) -> Mapping[str, int | None]:
     """Return the tokens of a bill as its reply's usage has them; None is unknown."""
     own, others = (bill.visible, bill.orchestration) if bill else (None, None)
     return {
@@ -195,7 +205,7 @@ def log_line(served: Served) -> str:
     bill = served.bill
     return json.dumps(
         {
-            "time": served.started.astimezone(UTC).isoformat(timespec="milliseconds"),
+            "time": _instant(served.started),
             "trace": served.trace,
             "system": served.system,
             "dialect": served.dialect,
@@ -209,6 +219,10 @@ def log_line(served: Served) -> str:
             "key": served.key,
         }
     )
+
+
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
 def request_attributes(served: Served) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Any, cast
 
 from inspect_ai.tool import ToolInfo, ToolParams
 from inspect_ai.util import JSONSchema
-from pydantic import ValidationError
 
 from harness.serving.exchange import Refusal
 
@@ -21,9 +20,10 @@ def tool_info(name: str, description: str, schema: Mapping[str, Any], at: str) -
     what it would drop stands in the description of what it is said of, as JSON.
     """
     try:
+        json.dumps(schema, allow_nan=False)  # a reply repeats it
         told = _told(schema, ToolParams.model_fields)
         parameters = ToolParams.model_validate({"additionalProperties": True, **told})
-    except (ValidationError, RecursionError):
+    except (ValueError, RecursionError):
         said = f"`{at}` is no JSON schema of an object: send one, with `properties`."
         raise Refusal(400, "invalid_request", said, param=at) from None
     more = told.get("description", "")

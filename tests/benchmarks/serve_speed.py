@@ -83,6 +83,7 @@ def litellm(folder: Path, installed: Path, upstream: str) -> Generator[list[Meas
     port = free_port()
     command = [installed / "bin" / "litellm", "--config", config, "--host", "127.0.0.1"]
     env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
+    env["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"  # as ours, on loopback
     log = (folder / "litellm.log").open("w")
     proxy = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"

@@ -90,14 +90,14 @@ def started_upstream(delay: float) -> Generator[str]:
 
 
 def write_pool(folder: Path, url: str, workers: Sequence[str] = ("ada", "bob", "cleo")) -> Path:
-    """Write a pool of workers that are all the stub, priced by the list of one that is known."""
-    lines = ['label = "rehearsal"', 'prices = "list-2026-11-21"']
+    """Write a pool of workers that are all the stub, at the list price of a known model."""
+    lines = ['label = "live"', 'prices = "list-2026-11-21"']
     for name in workers:
         lines += [
             "[[workers]]",
             f'name = "{name}"',
             f'model = "openai-api/stub/{name}"',
-            'price = "openai/gpt-5-mini"',
+            'price = "openai/gpt-5-2025-08-07"',
             'knowledge_cutoff = "unknown"',
             f'args = {{ base_url = "{url}/v1", api_key = "stub" }}',
             "config = { max_tokens = 256, max_connections = 1000 }",
@@ -166,7 +166,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--delay", type=float, default=0.05)
     delay, port = parser.parse_args().delay, free_port()
-    config = uvicorn.Config(upstream(delay), port=port, log_level="error", access_log=False)
+    app, keep = upstream(delay), 300  # a client must not ask while we close
+    config = uvicorn.Config(app, port=port, log_level="error", timeout_keep_alive=keep)
     print(f"http://127.0.0.1:{port}", flush=True)
     uvicorn.Server(config).run()
 

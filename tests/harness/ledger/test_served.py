@@ -16,6 +16,7 @@ from harness.ledger.journal import read_lines
 from harness.ledger.kept_texts import kept_texts, texts_path
 from harness.ledger.runs import system_runs_below
 from harness.ledger.served import read_trace, rows_from, served_requests
+from tests.harness.audit.audited_run import edit_journal, of_kind
 from tests.harness.ledger.served_journal import DAY, Server, Told, served, trace_of
 from tests.harness.runs import sit
 
@@ -111,6 +112,16 @@ def test_calls_whose_ends_come_after_the_answer_are_there(tmp_path: Path) -> Non
     killed = read_trace(tmp_path, trace_of(1))
     assert killed is not None
     assert sum(row.billable == "unknown" for row in killed.rows) == 1
+
+
+def test_a_journal_without_prices_of_its_own_is_read_by_its_books_name(tmp_path: Path) -> None:
+    (first, second) = served(tmp_path, ASKED, PRODUCT)
+    edit_journal(tmp_path, of_kind("book", lambda line: None))
+    for trace in (first, second):
+        one = read_trace(tmp_path, trace)
+        assert one is not None
+        assert one.trace == trace
+        assert all(row.usd for row in one.rows)
 
 
 def test_a_trace_is_what_the_audit_of_a_query_writes(log_dir: Path, tmp_path: Path) -> None:

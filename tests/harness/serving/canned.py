@@ -19,9 +19,9 @@ from starlette.routing import Route
 from harness.records import Usage
 from harness.serving import bound_socket, listen
 from harness.serving.exchange import (
-    Bill,
     Dialect,
     Refusal,
+    RequestBill,
     ServedReply,
     ServedRequest,
     StepBegun,
@@ -32,7 +32,7 @@ from tests.harness.in_thread import served
 TRACE = "req-20261123-0123456789abcdef"
 CREATED = 1_795_000_000
 TEXT = "Vier – 四. " * 60 + "\n\nEnd."
-BILL = Bill(
+BILL = RequestBill(
     visible=Usage(input=90, output=40, cache_read=7, cache_write=3, reasoning=11),
     orchestration=Usage(input=900, output=300, cache_read=50),
     calls=4,
@@ -114,7 +114,7 @@ def usages(draw: st.DrawFn) -> Usage:
 
 
 BILLS = st.builds(
-    Bill,
+    RequestBill,
     visible=st.none() | usages(),
     orchestration=st.none() | usages(),
     calls=COUNTS,

@@ -25,8 +25,8 @@ from harness.records import Usage
 from harness.serving import bound_socket, listen
 from harness.serving.anthropic_messages import AnthropicMessages
 from harness.serving.exchange import (
-    Bill,
     Refusal,
+    RequestBill,
     ServedReply,
     ServedRequest,
     StepBegun,
@@ -36,7 +36,7 @@ from harness.usage import dialect_of, usage_from_raw
 from tests.harness.in_thread import served
 
 TRACE = "req-20261123-0123456789abcdef"
-BILL = Bill(
+BILL = RequestBill(
     visible=Usage(20, 9, cache_read=4, cache_write=3, cache_write_1h=1, reasoning=2),
     orchestration=Usage(700, 80, cache_read=30, reasoning=60),
     calls=4,
@@ -71,7 +71,7 @@ CALLS = (
 )
 
 
-def read_as(bill: Bill) -> Usage | None:
+def read_as(bill: RequestBill) -> Usage | None:
     """Return what a bill's usage must be read as: all of its tokens, or unknown."""
     seen, rest = bill.visible, bill.orchestration
     if seen is None or rest is None:
@@ -92,7 +92,7 @@ def read_as(bill: Bill) -> Usage | None:
     )
 
 
-def check_usage(usage: Json, bill: Bill) -> None:
+def check_usage(usage: Json, bill: RequestBill) -> None:
     """A usage is the bill, to the token and to the cent, or says that it is not the whole."""
     assert dialect_of(usage) == "anthropic"
     read = usage_from_raw("anthropic", usage)

@@ -14,7 +14,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from harness.records import Usage
-from harness.serving.exchange import Bill, StreamEvent
+from harness.serving.exchange import RequestBill, StreamEvent
 from harness.usage import dialect_of, usage_from_raw
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
@@ -114,7 +114,7 @@ def _item(bodies: Sequence[dict[str, Any]], index: int) -> dict[str, Any]:
     return {**told[0]["item"], "status": done["status"], "content": [part]}
 
 
-def check_usage(usage: dict[str, Any] | None, bill: Bill) -> None:
+def check_usage(usage: dict[str, Any] | None, bill: RequestBill) -> None:
     """Hold a reply's usage against the bill, to the token and to the dollar."""
     expected = billed(bill)
     if expected is None:
@@ -131,7 +131,7 @@ def check_usage(usage: dict[str, Any] | None, bill: Bill) -> None:
     assert found == expected
 
 
-def billed(bill: Bill) -> Usage | None:
+def billed(bill: RequestBill) -> Usage | None:
     """Return a bill as the usage of one call that orchestrated."""
     seen, rest = bill.visible, bill.orchestration
     if seen is None or rest is None:

@@ -25,9 +25,9 @@ from inspect_ai.model import (
 from harness.records import Usage
 from harness.serving.anthropic_messages import AnthropicMessages, count_tokens, message_usage
 from harness.serving.exchange import (
-    Bill,
     Refusal,
     RefusalKind,
+    RequestBill,
     ServedReply,
     ServedRequest,
     StreamEvent,
@@ -163,9 +163,9 @@ REPLIES = [
     reply_of(text=""),
     reply_of(text="", tool_calls=CALLS, stop="stop"),
     reply_of(text="I look.", tool_calls=CALLS, stop="tool_calls"),
-    reply_of(bill=Bill(visible=None, orchestration=Usage(1, 2), calls=2, usd=None)),
-    reply_of(bill=Bill(visible=Usage(1, 2), orchestration=None, calls=2, usd=None)),
-    reply_of(bill=Bill(visible=Usage(1, 2), orchestration=Usage(), calls=1, usd=None)),
+    reply_of(bill=RequestBill(visible=None, orchestration=Usage(1, 2), calls=2, usd=None)),
+    reply_of(bill=RequestBill(visible=Usage(1, 2), orchestration=None, calls=2, usd=None)),
+    reply_of(bill=RequestBill(visible=Usage(1, 2), orchestration=Usage(), calls=1, usd=None)),
 ]
 
 
@@ -267,7 +267,7 @@ def usages(draw: st.DrawFn) -> Usage:
 
 
 BILLS = st.builds(
-    Bill,
+    RequestBill,
     visible=st.none() | usages(),
     orchestration=st.none() | usages(),
     calls=st.integers(1, 9),
@@ -277,7 +277,7 @@ BILLS = st.builds(
 
 @given(BILLS, st.none() | st.decimals(0, 100, places=6))
 def test_what_podium_reads_of_a_usage_is_the_bill_to_the_token(
-    bill: Bill, usd: Decimal | None
+    bill: RequestBill, usd: Decimal | None
 ) -> None:
     assume(bill.total_tokens != 0)  # Inspect's word for a total that nobody says
     bill = dataclasses.replace(bill, usd=None if bill.total_tokens is None else usd)

@@ -19,7 +19,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolFunction
 from openai.types.responses import Response
 
-from harness.serving.exchange import Bill, Refusal, RefusalKind, StreamEvent
+from harness.serving.exchange import Refusal, RefusalKind, RequestBill, StreamEvent
 from harness.serving.responses import OpenAIResponses
 from harness.usage import usage_from, usage_of_event
 from tests.harness.serving.canned import (
@@ -300,7 +300,7 @@ def test_a_cost_that_is_unknown_is_absent_and_a_usage_that_is_unknown_is_null() 
 
 @settings(max_examples=200, deadline=None)
 @given(BILLS)
-def test_the_usage_is_the_bill_to_the_token_for_us_and_for_inspect(bill: Bill) -> None:
+def test_the_usage_is_the_bill_to_the_token_for_us_and_for_inspect(bill: RequestBill) -> None:
     body = RESPONSES.reply(reading(RESPONSES, asking()), canned_reply(bill=bill))
     usage = json.loads(json.dumps(body))["usage"]
     check_usage(usage, bill)

@@ -14,13 +14,14 @@ import pytest
 
 from harness.audit import audit
 from harness.cli import main
+from harness.ledger.logs import IN_FLIGHT
 from harness.ledger.served import served_requests
 from harness.serving import bound_socket
 from tests import ROOT
 from tests.harness.serving.endpoint import chat, events
 
 ASK = "/v1/chat/completions"
-SLOW = ("--time-scale", "2")
+SLOW = ("--time-scale", "0.3")
 
 
 @contextmanager
@@ -72,7 +73,7 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
             server.kill()
             server.wait()
     (cut,) = served_requests(tmp_path)
-    assert (cut.status, {row.error for row in cut.rows}) == (None, {"InFlight"})
+    assert (cut.status, {row.error for row in cut.rows}) == (None, {IN_FLIGHT})
     found = audit(tmp_path)
     assert found.ok
     assert found.table.counts["in flight"] == len(cut.rows) > 0
@@ -92,7 +93,7 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
         (("--system", "nobody"), "There is no system 'nobody'"),
         (("--system", "oracle"), "it looks at the answers"),
         (("--system", "router-knn"), "it has to learn first"),
-        (("--system", "ag2"), "a framework changes clients of the whole process"),
+        (("--system", "langgraph"), "langgraph"),
         (("--system", "single:nobody"), "has no worker 'nobody'"),
         (("--system", "moa-lite", "--host", "0.0.0.0"), "name a --keys file"),
         (("--system", "moa-lite", "--keys", "nothing.toml"), "nothing.toml"),
@@ -101,6 +102,7 @@ def test_a_killed_server_leaves_calls_that_nobody_knows_and_the_next_one_goes_on
         (("--system", "moa-lite", "--pool", "nobody"), "There is no pool 'nobody'"),
         (("--new-key", "alice"), "name it with --keys FILE"),
         (("--system", "moa-lite", "--max-calls", "0"), "--max-calls"),
+        (("--system", "moa-lite", "--deadline", "0"), "--deadline must be above 0"),
         (("--system", "moa-lite", "--otlp", "nowhere"), "--otlp"),
     ],
 )

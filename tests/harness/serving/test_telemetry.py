@@ -20,14 +20,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.errors import UserError
 from harness.records import Usage
-from harness.serving.exchange import Bill
+from harness.serving.exchange import RequestBill
 from harness.serving.telemetry import OTHER, Served, Telemetry, log_line, spans_to
 from tests.harness.ledger.ledger_rows import killed, refused, row
 
 TRACE = "req-20261123-00112233445566aa"
 CANARY = "the-canary-of-a-prompt"
 HOSTILE = 'a"} 1\npodium_requests_total{system="x\\\x1b[31m\u2028'
-BILL = Bill(
+BILL = RequestBill(
     visible=Usage(input=10, output=5, cache_read=4, cache_write=1),
     orchestration=Usage(input=100, output=40),
     calls=2,
@@ -251,10 +251,11 @@ def told(span: Span) -> dict[str, Any]:
 
 
 def traced(served: Served, found: Collector, notes: list[str]) -> None:
-    telemetry = Telemetry(["moa-lite"], [].append, spans_to(found.url, notes.append))
+    telemetry = Telemetry(["moa-lite"], notes.append, found.url)
     telemetry.begun("moa-lite")
     telemetry.ended(served)
     telemetry.close()
+    notes[:] = [one for one in notes if "warning" in json.loads(one)]
 
 
 def test_a_request_is_a_span_with_its_calls_below_it() -> None:
@@ -296,7 +297,7 @@ def test_what_was_written_and_whose_key_it_is_stand_in_no_span() -> None:
     headers = {"authorization": f"Bearer {CANARY}", "x-else": CANARY}
     lines: list[str] = []
     with collector() as found:
-        telemetry = Telemetry(["moa-lite"], lines.append, spans_to(found.url, print))
+        telemetry = Telemetry(["moa-lite"], lines.append, found.url)
         telemetry.begun("moa-lite")
         served = replace(SERVED, calls=(row(raw_usage=foreign),), headers=headers, key="the-key")
         telemetry.ended(served)
@@ -340,6 +341,14 @@ def test_a_collector_that_hangs_delays_no_request_and_an_end_only_within_its_bou
         spans.close()
         assert time.monotonic() - began < 9
     assert len(notes) == 1
+
+
+def test_the_log_says_in_its_own_form_that_the_collector_is_down() -> None:
+    notes: list[str] = []
+    with collector(503) as found:
+        traced(SERVED, found, notes)
+    (line,) = notes
+    assert list(json.loads(line)) == ["time", "warning"]
 
 
 @pytest.mark.parametrize("url", ["", "localhost:4318", "ftp://host", "http://", "http://h:port"])
