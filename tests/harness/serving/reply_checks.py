@@ -18,7 +18,7 @@ from harness.audit import audit
 from harness.ledger.hooks import text_digest
 from harness.ledger.served import TRACE, ServedQuery, read_trace
 from harness.serving.bill import bill_of
-from harness.serving.exchange import Bill, DialectName, ServedReply
+from harness.serving.exchange import RequestBill, DialectName, ServedReply
 from tests.harness.serving import message_checks
 from tests.harness.serving.stream_checks import (
     check_chat_stream,
@@ -153,7 +153,7 @@ def _query(received: Received, log_dir: Path) -> ServedQuery:
     return found
 
 
-def _as_served(received: Received, text: str, bill: Bill) -> ServedReply:
+def _as_served(received: Received, text: str, bill: RequestBill) -> ServedReply:
     return message_checks.reply_of(
         trace=received.trace, model="podium/moa-lite", text=text, bill=bill
     )
