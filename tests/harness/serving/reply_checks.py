@@ -18,7 +18,7 @@ from harness.audit import audit
 from harness.ledger.hooks import text_digest
 from harness.ledger.served import TRACE, ServedQuery, read_trace
 from harness.serving.bill import bill_of
-from harness.serving.exchange import RequestBill, DialectName, ServedReply
+from harness.serving.exchange import DialectName, RequestBill, ServedReply
 from tests.harness.serving import message_checks
 from tests.harness.serving.stream_checks import (
     check_chat_stream,
