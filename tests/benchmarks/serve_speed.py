@@ -39,6 +39,7 @@ from tests.benchmarks.serve_upstream import (
 
 COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
 WORKER = "single:ada"
+LITELLM = "LiteLLM's proxy, one worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def podium(folder: Path, upstream: str) -> Generator[list[Measured]]:
     pool = write_pool(folder, upstream)
     command = [sys.executable, "-c", COMMAND, "serve", "--pool", str(pool), "--port", "0"]
     command += ["--system", "moa-lite", "--system", WORKER, "--log-dir", str(folder / "served")]
+    command += ["--concurrency", "1000"]  # its cap a caller is not what is measured
     with process(command, stderr=(folder / "podium.log").open("w")) as (server, url):
         answered = httpx.get(f"{url}/v1/models", trust_env=False).json()
         ids = [one["id"] for one in answered["data"]]
@@ -89,7 +91,7 @@ def litellm(folder: Path, installed: Path, upstream: str) -> Generator[list[Meas
     url = f"http://127.0.0.1:{port}"
     try:
         await_ready(f"{url}/health/liveliness", proxy)
-        yield [Measured("LiteLLM's proxy, one worker", MODEL, url, psutil.Process(proxy.pid), 1)]
+        yield [Measured(LITELLM, MODEL, url, psutil.Process(proxy.pid), 1)]
     finally:
         proxy.terminate()
         proxy.wait(60)
@@ -117,12 +119,15 @@ async def overheads(shown: list[Measured], delay: float, count: int, width: int)
             for one in shown:
                 asker = Asker(client, one.url, one.model)
                 found[one.name] += await side_by_side(asker.ask, count // 5, width)
+    bare = 1000 * (percentile(found[shown[0].name], 50) - delay)
+    proxy = next((one for one in shown if one.name == LITELLM), None)
+    beside = 1000 * (percentile(found[LITELLM], 50) - delay) - bare if proxy else None
     for one in shown:
         over = [1000 * (seconds - one.delays * delay) for seconds in found[one.name]]
-        print(
-            f"{one.name:32}{width:9}{len(over):7}{percentile(over, 50):9.1f}"
-            f"{percentile(over, 95):9.1f}"
-        )
+        p50, p95 = percentile(over, 50), percentile(over, 95)
+        net = p50 - one.delays * bare
+        ratio = f"{net / beside:9.2f}" if beside and one.server else f"{'':9}"
+        print(f"{one.name:32}{width:9}{len(over):7}{p50:9.1f}{p95:9.1f}{net:9.1f}{ratio}")
 
 
 async def streams(one: Measured, count: int, rounds: int) -> None:
@@ -164,7 +169,11 @@ def main() -> None:
         if asked.litellm:
             shown += stack.enter_context(litellm(folder, asked.litellm, url))
         print(f"rehearsal; upstream delay {1000 * asked.delay:.0f} ms; ms over the slowest path")
-        print(f"{'':32}{'at once':>9}{'calls':>7}{'p50':>9}{'p95':>9}")
+        print(
+            "net: p50 without what the upstream and the client themselves take, a path's calls each"
+        )
+        heads = ("at once", "calls", "p50", "p95", "net", "ratio")
+        print(f"{'':32}{heads[0]:>9}{heads[1]:>7}" + "".join(f"{head:>9}" for head in heads[2:]))
         for width in (1, 32):
             asyncio.run(overheads(shown, asked.delay, asked.count, width))
         print(f"\n{asked.streams} streams at once, {asked.rounds} rounds; resident MiB")

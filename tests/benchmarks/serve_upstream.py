@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,21 @@ ASKED = [{"role": "user", "content": "What is 6 times 7? End with ANSWER: and th
 
 def upstream(delay: float) -> Starlette:
     """Return the stub: Chat Completions, whole or streamed, each after the delay."""
-    head = {"id": "chatcmpl-stub", "created": 0, "model": MODEL}
+    number = count()
 
     async def completions(request: Request) -> Response:
         asked = await request.json()
+        # As a provider: an id of its own for each reply, and the model that was asked for.
+        head = {"id": f"chatcmpl-{next(number)}", "created": 0, "model": asked["model"]}
         await asyncio.sleep(delay)
         if asked.get("stream"):
-            return StreamingResponse(chunks(), media_type="text/event-stream")
+            return StreamingResponse(chunks(head), media_type="text/event-stream")
         said = {"role": "assistant", "content": TEXT}
         choice = {"index": 0, "message": said, "finish_reason": "stop"}
         whole = {**head, "object": "chat.completion", "choices": [choice], "usage": USAGE}
         return JSONResponse(whole)
 
-    async def chunks() -> AsyncGenerator[str]:
+    async def chunks(head: dict[str, Any]) -> AsyncGenerator[str]:
         first = {"index": 0, "delta": {"role": "assistant", "content": TEXT}, "finish_reason": None}
         last = {"index": 0, "delta": {}, "finish_reason": "stop"}
         for choices, usage in (([first], None), ([last], None), ([], USAGE)):
@@ -136,9 +139,9 @@ def many_connections() -> httpx.AsyncClient:
     return httpx.AsyncClient(limits=limits, timeout=120, headers=headers, trust_env=False)
 
 
-async def side_by_side(ask: Callable[[], Awaitable[float]], count: int, width: int) -> list[float]:
-    """Ask `count` times, `width` at once; return the seconds of each."""
-    left = iter(range(count))
+async def side_by_side(ask: Callable[[], Awaitable[float]], times: int, width: int) -> list[float]:
+    """Ask so many times, `width` at once; return the seconds of each."""
+    left = iter(range(times))
 
     async def one_after_another() -> list[float]:
         return [await ask() for _ in left]
