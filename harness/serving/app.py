@@ -28,7 +28,7 @@ from harness.serving.access_keys import Keys
 from harness.serving.anthropic_messages import AnthropicMessages, count_tokens
 from harness.serving.chat import ChatCompletions
 from harness.serving.exchange import Dialect, Refusal, RequestBill, ServedRequest, StreamEvent
-from harness.serving.listener import Access, with_access
+from harness.serving.listener import Access, ErrorReply, with_access
 from harness.serving.responses import OpenAIResponses
 from harness.serving.service import VIA, ModelService, PendingRequest, client_gone, new_trace
 
@@ -90,7 +90,7 @@ def model_app(make: Callable[[], ModelService], settings: ServerSettings) -> ASG
         exception_handlers={HTTPException: _not_here},
         lifespan=lifespan,
     )
-    return _identified(with_access(application, settings.access, _access_reply))
+    return _identified(with_access(application, settings.access, _access_replies))
 
 
 _Endpoint = Callable[[Request], Awaitable[Response]]
@@ -272,10 +272,15 @@ async def _not_here(request: Request, error: Exception) -> Response:
     return _refused(refusal, _dialect_of(request).error(refusal, _trace(request)), allowed)
 
 
-def _access_reply(status: int, sentence: str, kind: str, headers: dict[str, str]) -> JSONResponse:
-    """Return a refusal of a request whose host or origin is not let in."""
-    refusal = Refusal(status, "forbidden", sentence)
-    return _refused(refusal, CHAT.error(refusal, ""), headers)
+def _access_replies(scope: Scope) -> ErrorReply:
+    """Return what refuses a request whose host or origin is not let in."""
+    request = Request(scope)
+
+    def refused(status: int, sentence: str, kind: str, headers: dict[str, str]) -> JSONResponse:
+        refusal = Refusal(status, "forbidden", sentence)
+        return _refused(refusal, _dialect_of(request).error(refusal, _trace(request)), headers)
+
+    return refused
 
 
 def _dialect_of(request: Request) -> Dialect:

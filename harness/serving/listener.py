@@ -86,14 +86,18 @@ def error_reply(
 
 ErrorReply = Callable[[int, str, str, dict[str, str]], JSONResponse]
 """(status, sentence, kind, headers) -> a refusal in the words of a service."""
+ErrorReplies = Callable[[Scope], ErrorReply]
+"""What answers a request that is not let in, by what it asks for."""
 
 
-def with_access(application: ASGIApp, access: Access, reply: ErrorReply = error_reply) -> ASGIApp:
+def with_access(
+    application: ASGIApp, access: Access, replies: ErrorReplies = lambda scope: error_reply
+) -> ASGIApp:
     """Return an application that answers only those who are let in."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         asked = scope["type"] == "http"
-        refusal = access.refusal(Headers(scope=scope), reply) if asked else None
+        refusal = access.refusal(Headers(scope=scope), replies(scope)) if asked else None
         await (refusal or application)(scope, receive, send)
 
     return answer

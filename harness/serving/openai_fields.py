@@ -263,6 +263,8 @@ ERRORS: Mapping[RefusalKind, tuple[str, str | None]] = {
 def error_body(refusal: Refusal) -> dict[str, Any]:
     """Return OpenAI's error object."""
     kind, code = ERRORS[refusal.kind]
+    if refusal.kind == "not_found" and refusal.param != "model":
+        code = "not_found"  # a path or a trace
     return {"error": {"message": str(refusal), "type": kind, "param": refusal.param, "code": code}}
 
 
