@@ -49,7 +49,7 @@ class Served:
     """The client's; a span reads `traceparent` and `tracestate`, and nothing else."""
 
 
-class Recorder(Protocol):
+class SpanSink(Protocol):
     """What is told of each finished request beside: spans."""
 
     def record(self, served: Served) -> None:
@@ -61,7 +61,7 @@ class Recorder(Protocol):
         ...
 
 
-def spans_to(url: str, note: Callable[[str], object]) -> Recorder:
+def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
     """Return what sends spans to a collector; UserError for no URL, or without the extra.
 
     `note` is told, once, of a collector that takes nothing.
