@@ -72,9 +72,9 @@ class ServedQuery:
     """By call: the digest of its request as it went out, which an adapter may have changed."""
 
     @property
-    def day(self) -> str:
+    def day(self) -> date:
         """The day on which it began, by UTC."""
-        return self.at[:10]
+        return date.fromisoformat(self.at[:10])
 
     @property
     def ending(self) -> Ending:
@@ -88,7 +88,8 @@ class ServedQuery:
     @property
     def facts(self) -> Json:
         """What was asked, and how it ended, as plain values."""
-        return {name: getattr(self, name) for name in ("ending", *ASKED, "day", "status", "error")}
+        named = {name: getattr(self, name) for name in ("ending", *ASKED, "status", "error")}
+        return {**named, "day": str(self.day)}
 
     @property
     def answer(self) -> AnswerRecord:

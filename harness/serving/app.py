@@ -166,7 +166,7 @@ class _Endpoints:
 async def _events(
     dialect: Dialect, asked: ServedRequest, pending: PendingRequest, beat_s: float
 ) -> AsyncGenerator[ServerSentEvent]:
-    writer = dialect.stream(asked, pending.trace, pending.created)
+    writer = dialect.stream(asked, pending.trace, int(pending.started.timestamp()))
     try:
         for one in writer.begin():
             yield _sent(one)
@@ -323,8 +323,8 @@ def _identified(application: ASGIApp) -> ASGIApp:
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                named = dict.fromkeys(("x-request-id", "request-id"), trace)  # OpenAI, Anthropic
-                MutableHeaders(scope=message).update(named)
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = headers["request-id"] = trace  # OpenAI's, Anthropic's
             await send(message)
 
         await application(scope, receive, sent)

@@ -148,4 +148,5 @@ class RequestPool(Pool):
         self.gate.enter(request.role)
         # Whatever becomes of the request, a call in flight is waited for: it is billed.
         with anyio.CancelScope(shield=True):
-            return await Pool._put(self, request, number)
+            found = await Pool._put(self, request, number)
+        return found

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from inspect_ai.model import Model
+from inspect_ai.model import Model, ModelOutput
 
 from harness.budget import Spend
 from harness.errors import QuestionLimit, SpendLimit, WorkerError
@@ -59,9 +59,9 @@ class PendingRequest:
     model: ServedModel
     caller: Caller
     gate: RequestGate
-    created: int
     headers: Mapping[str, str]
     """The client's: which servers of ours it has come through, and which span it belongs to."""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=monotonic)
     step: StepBegun | None = None
     """The latest that has begun and that nobody has been told of."""
@@ -145,8 +145,7 @@ class ModelService:
         names = model.id, request.model, model.dated
         spend = admitted.enter_context(self.admission.admit(caller, *names))
         gate = RequestGate(self.limits.max_calls, spend, lambda step: pending.begin_step(step))
-        created = int(datetime.now(UTC).timestamp())
-        pending = PendingRequest(trace, request, model, caller, gate, created, headers)
+        pending = PendingRequest(trace, request, model, caller, gate, headers)
         pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
         self.in_flight.add(pending.task)
         pending.task.add_done_callback(self._ended)
@@ -157,7 +156,7 @@ class ModelService:
     def answering(self, asked: str) -> list[Model]:
         """Return the workers of whom one is sent a conversation as it is; none of planners."""
         model = self.models.find(asked)
-        workers = self.made[model.name] if model.passes_through else {}
+        workers = self.made[model.name] if model.passes_through else dict[str, Model]()
         only = model.args.get("worker")
         return [one for name, one in workers.items() if name != CONDUCTOR and only in (None, name)]
 
@@ -292,15 +291,15 @@ def _too_late(deadline_s: float) -> Refusal:
 def _reply(
     pending: PendingRequest, answer: Answer, pool: RequestPool, bill: RequestBill
 ) -> ServedReply:
-    own = pool.outputs[-1] if pool.outputs else None
-    whole = {"tool_calls": own.message.tool_calls or (), "stop": own.stop_reason} if own else {}
+    own = pool.outputs[-1] if pool.outputs else ModelOutput.from_content("", answer.text)
     return ServedReply(
         trace=pending.trace,
         model=pending.request.model,
-        created=pending.created,
+        created=int(pending.started.timestamp()),
         text=answer.text,
+        tool_calls=own.message.tool_calls or (),
+        stop=own.stop_reason,
         bill=bill,
-        **whole,
     )
 
 
@@ -347,7 +346,7 @@ def _served(pending: PendingRequest, refusal: Refusal | None, rows: list[Call]) 
         error=refusal.kind if refusal else None,
         stream=pending.request.stream,
         seconds=seconds,
-        started=datetime.fromtimestamp(pending.created, UTC),
+        started=pending.started,
         bill=pending.bill,
         calls=rows,
         key=pending.caller.name or None,

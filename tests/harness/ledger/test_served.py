@@ -56,7 +56,7 @@ def test_a_request_says_what_was_asked_and_how_it_ended(log_dir: Path) -> None:
     one, _, refused, gone, flying = served_requests(log_dir)
     assert (one.system, one.model, one.dialect, one.key) == ("pair", "podium/pair", "chat", "alice")
     assert (one.status, one.error, one.steps, one.depth, one.stopped) == (200, None, 2, 2, None)
-    assert (one.day.replace("-", ""), one.latency_s) == (DAY, 0.25)
+    assert (f"{one.day:%Y%m%d}", one.latency_s) == (DAY, 0.25)
     assert ASKED not in str(one.plan)
     assert [row.role for row in one.rows] == ["sage", "abacus"]
     assert [each.ending for each in (one, refused, gone, flying)] == [

@@ -54,6 +54,7 @@ IMAGES: dict[DialectName, Any] = {
 def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[Endpoint]:
     folder = tmp_path_factory.mktemp("bad-requests")
     with endpoint(folder, "moa-lite", "single:abacus") as found:
+        assert found.post(PATHS["chat"], body_of("chat", QUESTION, PLANS)).status_code == 200
         yield found
     check_books(found.log_dir)
 

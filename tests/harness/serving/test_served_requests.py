@@ -137,10 +137,11 @@ def test_a_request_may_not_cost_more_than_its_limit(tmp_path: Path) -> None:
     assert "--max-usd-per-query" in said.json()["error"]["message"]
 
 
-def test_the_limit_of_all_requests_outlives_the_process(tmp_path: Path) -> None:
-    limit = {"max_usd": Decimal("0.15")}
+@pytest.mark.parametrize("limit", ["max_usd", "max_usd_per_day", "max_usd_per_key"])
+def test_a_limit_of_all_requests_outlives_the_process(tmp_path: Path, limit: str) -> None:
+    limits = {limit: Decimal("0.15")}
     for statuses in ([200, 429], [429]):
-        with before_provider(tmp_path, [taking(900)] * 4, SINGLE, **limit) as (served, _):
+        with before_provider(tmp_path, [taking(900)] * 4, SINGLE, **limits) as (served, _):
             came = [served.post(ASK, chat("Say 7", SINGLE)) for _ in statuses]
             assert [one.status_code for one in came] == statuses
     assert came[-1].json()["error"]["code"] == "insufficient_quota"
