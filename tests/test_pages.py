@@ -104,7 +104,7 @@ def read_podium(words: list[str]) -> None:
     args = build_parser().parse_args(words)
     suites, systems = getattr(args, "suite", None), getattr(args, "system", None)
     assert set(suites if isinstance(suites, list) else []) <= set(SUITES)
-    known = {*BASELINES, *CONDUCTORS, "single"}
+    known = {*BASELINES, *CONDUCTORS, "single", "single:abacus"}
     assert {name.partition("@")[0] for name in systems or ()} <= known
     if getattr(args, "pool", None):
         read_pool(args.pool)

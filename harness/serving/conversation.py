@@ -146,7 +146,8 @@ class RequestPool(Pool):
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         self.gate.enter(request.role)
+        found: list[tuple[ModelOutput, Reply]] = []
         # Whatever becomes of the request, a call in flight is waited for: it is billed.
         with anyio.CancelScope(shield=True):
-            found = await Pool._put(self, request, number)
-        return found
+            found.append(await Pool._put(self, request, number))
+        return found[0]

@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from harness.errors import UserError
 from harness.ledger.call import Call, shortest
 from harness.records import CONDUCTOR
-from harness.serving.exchange import Bill, DialectName, RefusalKind
+from harness.serving.exchange import DialectName, RefusalKind, RequestBill
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
 """Seconds: from a stub's reply to a conductor's half hour."""
@@ -40,7 +40,7 @@ class Served:
     stream: bool
     seconds: float
     started: datetime
-    bill: Bill | None
+    bill: RequestBill | None
     """None where nothing is known of what it made."""
     calls: Sequence[Call] = ()
     key: str | None = None
@@ -189,7 +189,7 @@ class _Metrics:
             self.dollars.labels(system).inc(float(usd))
 
 
-def _tokens(bill: Bill | None) -> Mapping[str, int | None]:
+def _tokens(bill: RequestBill | None) -> Mapping[str, int | None]:
     """Return the tokens of a bill as its reply's usage has them; None is unknown."""
     own, others = (bill.visible, bill.orchestration) if bill else (None, None)
     return {

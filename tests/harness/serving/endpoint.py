@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 
 from harness.cli.catalogue import whole_catalogue
+from harness.ledger.journal import read_lines
 from harness.ledger.manifest import manifested
 from harness.serving import bound_socket, listen
 from harness.serving.launch import EndpointRequest, model_server
@@ -47,7 +48,7 @@ class Endpoint:
     def lines(self, *kinds: str) -> list[dict[str, Any]]:
         """Return what all journals have, of some kinds."""
         paths = sorted(self.log_dir.glob("ledger/*/*.jsonl"))
-        found = [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
+        found = (line for path in paths for line in read_lines(path))  # whole ones
         return [line for line in found if line["kind"] in kinds]
 
 
