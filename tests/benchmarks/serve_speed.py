@@ -3,8 +3,9 @@
     PYTHONPATH=. python tests/benchmarks/serve_speed.py [--litellm FOLDER] [--only podium|litellm]
 
 The upstream is a stub that answers after a fixed delay, in a process of its own, so the slowest
-path is known: one delay for a single worker, two for `moa-lite`. FOLDER gets a virtual environment
-with `litellm[proxy]`, installed there once. Both servers are asked in turns in one run, on the same
+path is known: one delay for a single worker, two for `moa-lite`. "Beyond its calls" is less: calls
+as the ledger has them, from the client that made them. FOLDER gets a virtual environment with
+`litellm[proxy]`, installed there once. Both servers are asked in turns in one run, on the same
 upstream, by the same client. Nothing is paid: rehearsal.
 """
 
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ from pathlib import Path
 import httpx
 import psutil
 
+from harness.ledger.call import Call
+from harness.ledger.critical_path import step_number
+from harness.ledger.served import served_requests
 from tests.benchmarks.serve_upstream import (
     MODEL,
     Asker,
@@ -109,15 +113,35 @@ def await_ready(url: str, server: "subprocess.Popen[bytes]") -> None:
     raise RuntimeError(f"{url} does not answer; its log says why")
 
 
-async def overheads(shown: list[Measured], delay: float, count: int, width: int) -> None:
+def beyond_calls(log_dir: Path, took: Mapping[str, float]) -> dict[str, list[float]]:
+    """Return by system what requests took beyond their slowest paths of calls, as measured."""
+    found: dict[str, list[float]] = {}
+    for query in served_requests(log_dir):
+        if query.trace in took:
+            *first, last = [row.latency_s or 0.0 for row in sorted(query.rows, key=by_step)]
+            path = max(first, default=0.0) + last  # the last step reads all the others
+            found.setdefault(query.system, []).append(1000 * (took[query.trace] - path))
+    return found
+
+
+def by_step(row: Call) -> int:
+    """Return the step that a call was made for."""
+    return step_number(row.step) or 0
+
+
+async def overheads(
+    shown: list[Measured], delay: float, asked: tuple[int, int], log_dir: Path
+) -> None:
     """Print what each adds to its slowest path, in milliseconds; rounds alternate."""
+    count, width = asked
+    took: dict[str, float] = {}
     found: dict[str, list[float]] = {one.name: [] for one in shown}
     async with many_connections() as client:
         for one in shown:
             await side_by_side(Asker(client, one.url, one.model).ask, 2 * width + 10, width)
         for _ in range(5):
             for one in shown:
-                asker = Asker(client, one.url, one.model)
+                asker = Asker(client, one.url, one.model, took=took)
                 found[one.name] += await side_by_side(asker.ask, count // 5, width)
     bare = 1000 * (percentile(found[shown[0].name], 50) - delay)
     proxy = next((one for one in shown if one.name == LITELLM), None)
@@ -128,25 +152,29 @@ async def overheads(shown: list[Measured], delay: float, count: int, width: int)
         net = p50 - one.delays * bare
         ratio = f"{net / beside:9.2f}" if beside and one.server else f"{'':9}"
         print(f"{one.name:32}{width:9}{len(over):7}{p50:9.1f}{p95:9.1f}{net:9.1f}{ratio}")
+    for system, more in beyond_calls(log_dir, took).items():
+        p50, p95 = percentile(more, 50), percentile(more, 95)
+        print(f"{system + ', beyond its calls':32}{width:9}{len(more):7}{p50:9.1f}{p95:9.1f}")
 
 
 async def streams(one: Measured, count: int, rounds: int) -> None:
     """Print the memory of a server before, during and after rounds of concurrent streams."""
     if one.server is None:
         return
-    before, most, after = resident_mib(one.server), 0.0, list[float]()
+    before, most, after, failed = resident_mib(one.server), 0.0, list[float](), 0
     async with many_connections() as client:
         asker = Asker(client, one.url, one.model, stream=True)
         for _ in range(rounds):
-            asking = asyncio.gather(*(asker.ask() for _ in range(count)))
+            each = (asker.ask() for _ in range(count))
+            asking = asyncio.gather(*each, return_exceptions=True)
             while not asking.done():
                 most = max(most, resident_mib(one.server))
                 await asyncio.sleep(0.02)
-            await asking
+            failed += sum(isinstance(one, BaseException) for one in await asking)
             after.append(resident_mib(one.server))
     print(
         f"{one.name:32}{before:9.0f}{most:9.0f}{after[0]:9.0f}{after[len(after) // 2]:9.0f}"
-        f"{after[-1]:9.0f}"
+        f"{after[-1]:9.0f}{failed:9}"
     )
 
 
@@ -175,9 +203,9 @@ def main() -> None:
         heads = ("at once", "calls", "p50", "p95", "net", "ratio")
         print(f"{'':32}{heads[0]:>9}{heads[1]:>7}" + "".join(f"{head:>9}" for head in heads[2:]))
         for width in (1, 32):
-            asyncio.run(overheads(shown, asked.delay, asked.count, width))
+            asyncio.run(overheads(shown, asked.delay, (asked.count, width), folder / "served"))
         print(f"\n{asked.streams} streams at once, {asked.rounds} rounds; resident MiB")
-        heads = ("before", "most", "round 1", "middle", "last")
+        heads = ("before", "most", "round 1", "middle", "last", "failed")
         print(f"{'':32}" + "".join(f"{head:>9}" for head in heads))
         for one in shown:
             asyncio.run(streams(one, asked.streams, asked.rounds))

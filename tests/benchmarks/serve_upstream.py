@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,8 @@ class Asker:
     url: str
     model: str
     stream: bool = False
+    took: dict[str, float] = field(default_factory=dict[str, float])
+    """Seconds by the id of the request, where its server gives one."""
 
     async def ask(self) -> float:
         """Ask once, read to the end; return the seconds. RuntimeError for no answer."""
@@ -129,7 +131,9 @@ class Asker:
             text = (await reply.aread()).decode()
         if reply.status_code != 200 or TEXT not in text:
             raise RuntimeError(f"{self.model}: {reply.status_code} {text[:300]}")
-        return time.perf_counter() - began
+        took = time.perf_counter() - began
+        self.took[reply.headers.get("x-request-id", "")] = took
+        return took
 
 
 def many_connections() -> httpx.AsyncClient:
