@@ -159,19 +159,20 @@ async def overheads(
 
 async def streams(one: Measured, count: int, rounds: int) -> None:
     """Print the memory of a server before, during and after rounds of concurrent streams."""
-    if one.server is None:
+    server = one.server
+    if server is None:
         return
-    before, most, after, failed = resident_mib(one.server), 0.0, list[float](), 0
+    before, most, after, failed = resident_mib(server), 0.0, list[float](), 0
     async with many_connections() as client:
         asker = Asker(client, one.url, one.model, stream=True)
         for _ in range(rounds):
             each = (asker.ask() for _ in range(count))
             asking = asyncio.gather(*each, return_exceptions=True)
             while not asking.done():
-                most = max(most, resident_mib(one.server))
+                most = max(most, resident_mib(server))
                 await asyncio.sleep(0.02)
             failed += sum(isinstance(one, BaseException) for one in await asking)
-            after.append(resident_mib(one.server))
+            after.append(resident_mib(server))
     print(
         f"{one.name:32}{before:9.0f}{most:9.0f}{after[0]:9.0f}{after[len(after) // 2]:9.0f}"
         f"{after[-1]:9.0f}{failed:9}"
