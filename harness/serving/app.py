@@ -30,7 +30,13 @@ from harness.serving.chat import ChatCompletions
 from harness.serving.exchange import Dialect, Refusal, RequestBill, ServedRequest, StreamEvent
 from harness.serving.listener import Access, ErrorReply, with_access
 from harness.serving.responses import OpenAIResponses
-from harness.serving.service import VIA, ModelService, PendingRequest, client_gone, new_trace
+from harness.serving.service import (
+    ModelService,
+    PendingRequest,
+    client_gone,
+    new_trace,
+    servers_before,
+)
 
 BEAT_S = 2.0
 """Between events of a stream that waits: clients give up after some seconds of silence."""
@@ -69,7 +75,7 @@ def model_app(make: Callable[[], ModelService], settings: ServerSettings) -> ASG
         application.state.service = service = make()
         yield
         await service.drain(settings.grace_s)
-        service.close()
+        await service.close()
 
     endpoints = _Endpoints(settings)
     gets: Mapping[str, _Endpoint] = {
@@ -146,7 +152,7 @@ class _Endpoints:
         return await _whole(request, dialect, pending)
 
     def _refuse_loop(self, headers: Headers) -> None:
-        if self.settings.name in headers.get(VIA, "").split():
+        if self.settings.name in servers_before(headers):
             said = "This request has come through this server before: its pool reaches itself."
             raise Refusal(508, "loop", said)
 
@@ -221,6 +227,9 @@ async def _body(request: Request) -> Mapping[str, Any]:
 
 
 async def _bytes(request: Request) -> bytes:
+    if (packed := request.headers.get("content-encoding", "identity")) != "identity":
+        said = f"A body that is packed as {packed!r:.40} is not read here: send it as it is."
+        raise Refusal(415, "invalid_request", said)
     raw, size = bytearray(), 0
     try:
         with anyio.fail_after(BODY_S):

@@ -5,6 +5,7 @@ whoever asks it is refused once any of them is another one.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -94,8 +95,7 @@ class ServedModels:
         for model in self.models:
             if asked == model.dated or name == model.name:
                 return model
-        moved = next((one for one in self.models if asked.startswith(f"{_undated(one)}-")), None)
-        if moved:
+        if moved := next((one for one in self.models if _is_dated(asked, one)), None):
             said = f"{asked!r:.120} is not what is served now: {moved.dated} is."
         else:
             near = get_close_matches(asked, [*self.ids()], n=3, cutoff=0.4) or [*self.ids()][:3]
@@ -219,8 +219,11 @@ def _dated(
     return f"{PREFIX}{name}-{source.book.date}-{digest}"
 
 
-def _undated(model: ServedModel) -> str:
-    return model.dated.rpartition("-")[0]
+def _is_dated(asked: str, model: ServedModel) -> bool:
+    """Say whether a name is a dated id of a model, be it the one of now or another."""
+    return (
+        re.fullmatch(rf"{re.escape(model.id)}-\d{{4}}-\d\d-\d\d-[0-9a-f]{{12}}", asked) is not None
+    )
 
 
 def models_by_role(

@@ -5,6 +5,7 @@ made, and those in flight are waited for, written down and billed.
 """
 
 import asyncio
+import re
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, suppress
@@ -42,7 +43,15 @@ from harness.workflow import workflow_of
 
 VIA = "x-podium-via"
 """Names the servers of ours that a request has come through: a pool that reaches itself."""
+_SERVER = re.compile(r"[0-9a-f]{16}")
+MOST_SERVERS = 16
 Made = Mapping[str, Mapping[str, Model]]
+
+
+def servers_before(headers: Mapping[str, str]) -> list[str]:
+    """Return the servers of ours that a request has come through; whatever else is said is not."""
+    named = headers.get(VIA, "").split()[:MOST_SERVERS]
+    return [one for one in named if _SERVER.fullmatch(one)]  # providers are sent no other words
 
 
 def new_trace() -> str:
@@ -175,16 +184,20 @@ class ModelService:
             if left:
                 await asyncio.wait(left)
 
-    def close(self) -> None:
-        """Close journals and telemetry in good order."""
+    async def close(self) -> None:
+        """Close journals, telemetry and the providers' clients in good order."""
         self.journals.close()
         self.telemetry.close()
+        clients = {id(one): one for workers in self.made.values() for one in workers.values()}
+        for model in clients.values():
+            with suppress(Exception):  # nothing is asked of them any more
+                await model.api.aclose()
 
     def _headers(self, pending: PendingRequest) -> dict[str, str]:
         """Return what requests to real providers say of where they come from."""
         if pending.model.spec.label != "live":
             return {}
-        return {VIA: " ".join((*pending.headers.get(VIA, "").split(), self.name))}
+        return {VIA: " ".join((*servers_before(pending.headers), self.name))}
 
     async def _answered(
         self, pending: PendingRequest, spend: Spend, admitted: ExitStack

@@ -219,3 +219,9 @@ def test_curl_needs_no_content_type(served: Endpoint) -> None:
     words = ["curl", "-s", f"{served.url}{PATHS['chat']}", "-d", body]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout)["choices"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_packed_body_is_refused(dialect: DialectName, served: Endpoint) -> None:
+    asked = body_of(dialect, QUESTION, ALONE)
+    assert "gzip" in refused(served, dialect, asked, 415, **{"content-encoding": "gzip"})
