@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
-from inspect_ai.model import ChatMessage, ContentImage, GenerateConfig, ModelOutput
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
 from harness.budget import Spend
 from harness.errors import SpendLimit
@@ -45,8 +45,8 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
     if model.passes_through:
         return
     asked = request.config.model_dump(exclude_none=True).keys() - WITH_PLANS
-    asked |= {"tools"} if request.tools else set[str]()
-    asked |= {"images"} if any(map(_has_image, request.messages)) else set[str]()
+    asked |= request.params.keys() & {"tools", "images"}
+    asked |= {"tools"} if any(map(_is_of_tools, request.messages)) else set[str]()
     for name in sorted(asked):
         said = request.params.get(name, name)
         raise Refusal(
@@ -58,9 +58,9 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
         )
 
 
-def _has_image(message: ChatMessage) -> bool:
-    parts = message.content if isinstance(message.content, list) else ()
-    return any(isinstance(part, ContentImage) for part in parts)
+def _is_of_tools(message: ChatMessage) -> bool:
+    """Say whether a turn calls a tool or has what one answered: no transcript has the calls."""
+    return message.role == "tool" or (message.role == "assistant" and bool(message.tool_calls))
 
 
 @dataclass(slots=True)

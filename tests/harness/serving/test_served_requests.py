@@ -27,6 +27,23 @@ ASK = "/v1/chat/completions"
 SINGLE, MOA = "single:olive", "moa-lite"
 OTHER = "0123456789abcdef"
 """Of another server of ours."""
+CALLED = [
+    {"role": "user", "content": "Look."},
+    {
+        "role": "assistant",
+        "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "1", "content": "Nothing."},
+]
+PAPER = {
+    "role": "user",
+    "content": [
+        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "7"}},
+        {"type": "text", "text": "Sum it up."},
+    ],
+}
 SLOW = Act(wait_s=0.4)
 
 
@@ -117,6 +134,10 @@ def test_what_a_planner_cannot_honour_is_refused_by_name_before_anything_is_aske
         ):
             said = served.post(ASK, chat("Say 7", MOA, **more))
             assert (said.status_code, said.json()["error"]["param"]) == (400, name)
+        said = served.post(ASK, {"model": MOA, "messages": CALLED})
+        assert (said.status_code, said.json()["error"]["param"]) == (400, "tools")
+        said = served.post("/v1/messages", {"model": MOA, "max_tokens": 9, "messages": [PAPER]})
+        assert (said.status_code, said.json()["error"]["details"]["param"]) == (400, "document")
         assert served.post(ASK, chat("Say 7", MOA, max_tokens=7)).status_code == 200
     assert len(provider.bill.lines) == len(served.lines("intent")) > 0
     assert {line["max_tokens"] for line in served.lines("intent")} == {7}
