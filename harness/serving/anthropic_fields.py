@@ -13,10 +13,9 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    ValidationError,
 )
 
-from harness.serving.exchange import Refusal
+from harness.serving.fields import Place, checked
 from harness.text import storable
 
 
@@ -226,33 +225,12 @@ class MessageFields(CountFields):
 
 
 Found = TypeVar("Found", bound=CountFields)
-UNHONOURED = ("extra_forbidden", "none_required", "literal_error", "union_tag_invalid")
-"""Pydantic's words for what another server may honour."""
 
 
 def read_fields(kind: type[Found], body: Mapping[str, Any]) -> Found:
     """Return a request's fields; Refusal names the first one that is wrong."""
-    try:
-        return kind.model_validate(dict(body))
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-    name = ".".join(str(part) for part in first["loc"] if part not in (WORDS, BLOCKS))
-    context = first.get("ctx", {})
-    expected = context.get("expected_tags") or context.get("expected")
-    if first["type"] == "missing":
-        raise Refusal(400, "invalid_request", f"`{name}` is missing: send it.", param=name)
-    if first["type"] not in UNHONOURED:
-        raise wrong(name, first["msg"].removeprefix("Value error, "))
-    raise unsupported(name, f"it can only be {expected} here" if expected else "leave it out")
 
+    def name_of(place: Place) -> str:
+        return ".".join(str(part) for part in place if part not in (WORDS, BLOCKS))
 
-def wrong(name: str, why: str) -> Refusal:
-    """Return the refusal of a field that is wrong in any server."""
-    said = f"`{name:.120}` is wrong: {why[:1].lower()}{why[1:]}."
-    return Refusal(400, "invalid_request", said, param=name[:120])
-
-
-def unsupported(name: str, remedy: str) -> Refusal:
-    """Return the refusal of a field that cannot be honoured here."""
-    said = f"`{name:.120}` cannot be honoured here: {remedy}."
-    return Refusal(400, "unsupported_parameter", said, param=name[:120])
+    return checked(kind, dict(body), name_of)

@@ -38,13 +38,7 @@ from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from pydantic import TypeAdapter
 
 from harness.records import Usage
-from harness.serving.anthropic_fields import (
-    CountFields,
-    MessageFields,
-    read_fields,
-    unsupported,
-    wrong,
-)
+from harness.serving.anthropic_fields import CountFields, MessageFields, read_fields
 from harness.serving.exchange import (
     DialectName,
     Refusal,
@@ -54,6 +48,7 @@ from harness.serving.exchange import (
     StepBegun,
     StreamEvent,
 )
+from harness.serving.fields import invalid, text_pieces, unsupported
 from harness.serving.tool_schemas import tool_info
 from harness.usage import INCOMPLETE
 
@@ -80,7 +75,6 @@ STOPS: Mapping[WorkerStop, StopReason] = {
 }
 """Why a reply ended before its end."""
 EVENTS: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
-PIECE = 160  # characters: a text that arrives whole is still read as it comes
 COUNTING_S = 30.0  # how long a provider may take to count
 
 
@@ -144,13 +138,13 @@ async def _conversation(found: CountFields) -> list[ChatMessage]:
         turns = [turn.model_dump(exclude_unset=True) for turn in found.messages]
         messages = await messages_from_anthropic(cast(list[MessageParam], turns))
     except Exception:  # too deep, or whatever anthropic's own objects raise
-        raise wrong("messages", "they cannot be read as a conversation") from None
+        raise invalid("messages", "they cannot be read as a conversation") from None
     for one in messages:
         if isinstance(one, ChatMessageTool) and one.function is None:
             asked = one.tool_call_id or ""
-            raise wrong("messages", f"no call before it has the id of a result, {asked!r:.80}")
+            raise invalid("messages", f"no call before it has the id of a result, {asked!r:.80}")
     if not _shown(messages) and not any(one.text.strip() for one in messages):
-        raise wrong("messages", "nothing is said in them")
+        raise invalid("messages", "nothing is said in them")
     return [*_system(found), *messages]
 
 
@@ -174,7 +168,7 @@ def _tools(found: CountFields) -> Sequence[ToolInfo]:
     tools = found.tools or []
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
-        raise wrong("tools", "two of them have one name")
+        raise invalid("tools", "two of them have one name")
     return [
         tool_info(tool.name, tool.description, tool.input_schema, f"tools.{number}.input_schema")
         for number, tool in enumerate(tools)
@@ -187,10 +181,10 @@ def _tool_choice(found: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice | 
         return None
     if choice.type == "tool":
         if choice.name not in [tool.name for tool in tools]:
-            raise wrong("tool_choice.name", "it names none of `tools`")
+            raise invalid("tool_choice.name", "it names none of `tools`")
         return ToolFunction(name=choice.name)
     if not tools and choice.type == "any":
-        raise wrong("tool_choice", "there are no `tools` to choose from")
+        raise invalid("tool_choice", "there are no `tools` to choose from")
     return choice.type
 
 
@@ -326,8 +320,8 @@ def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
     filling: str = block["text"] if is_text else json.dumps(block["input"])
     frame: dict[str, Any] = {**block, **({"text": ""} if is_text else {"input": {}})}
     yield _event("content_block_start", index=index, content_block=frame)
-    for at in range(0, len(filling), PIECE):
-        delta = {"type": kind, piece: filling[at : at + PIECE]}
+    for some in text_pieces(filling):
+        delta = {"type": kind, piece: some}
         yield _event("content_block_delta", index=index, delta=delta)
     yield _event("content_block_stop", index=index)
 

@@ -18,6 +18,7 @@ from harness.serving.exchange import (
     StepBegun,
     StreamEvent,
 )
+from harness.serving.fields import invalid, text_pieces, unsupported
 from harness.serving.openai_fields import (
     Effort,
     Fields,
@@ -32,15 +33,12 @@ from harness.serving.openai_fields import (
     content_parts,
     error_body,
     function_tool,
-    invalid,
     read_fields,
     read_messages,
     read_tool_choice,
     refuse_address,
     refuse_twins,
     response_schema,
-    text_pieces,
-    unsupported,
     usage_fields,
 )
 from harness.text import make_storable

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.context import current
-from harness.ledger.journal import Head, Journal, SampleRef
+from harness.ledger.journal import Head, Journal
 from harness.ledger.kept_texts import texts_path
 from harness.ledger.recorder import CallInFlight, TaskJournal
 from harness.prices import Book
@@ -105,11 +105,11 @@ class DailyJournals:
         self._open.clear()
 
 
-def keep_texts(lines: RequestLines, sample: SampleRef, said: Mapping[str, Any]) -> None:
+def keep_texts(lines: RequestLines, trace: str, said: Mapping[str, Any]) -> None:
     """Append a request's texts to a file that its owner alone may read; OSError where it fails."""
     path = texts_path(lines.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    row = {"query": sample.question, **said, "calls": [*_calls(lines.calls.items())]}
+    row = {"query": trace, **said, "calls": [*_calls(lines.calls.items())]}
     text = json.dumps(make_storable(row), ensure_ascii=False)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(handle, "ab") as file:

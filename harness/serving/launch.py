@@ -3,9 +3,8 @@
 import secrets
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from harness.errors import UserError
 from harness.files import refuse_unwritable
 from harness.ledger.journal import Head, mend
 from harness.ledger.manifest import manifested
-from harness.ledger.served import served_requests
+from harness.ledger.served import SUITE, served_requests
 from harness.pool import slot_model
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
@@ -37,8 +36,8 @@ EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointRequest:
-    """What `podium serve` was asked for."""
+class EndpointRequest(ServingLimits):
+    """What `podium serve` was asked for, its limits included."""
 
     pool: str
     systems: tuple[str, ...]
@@ -52,13 +51,6 @@ class EndpointRequest:
     seed: int = 0
     time_scale: float = 0.01
     keep_texts: bool = False
-    max_usd: Decimal | None = None
-    max_usd_per_query: Decimal | None = None
-    max_usd_per_day: Decimal | None = None
-    max_usd_per_key: Decimal | None = None
-    max_calls: int = 30
-    deadline_s: float = 600
-    concurrency: int = 64
     grace_s: float = 30
     otlp: str | None = None
 
@@ -107,7 +99,7 @@ def model_server(
     What is told are sentences for the user, and a line of JSON for each request that ended.
     """
     say, log = tells
-    limits = _limits(request)
+    _refuse_unbounded(request)
     keys = Keys(request.keys, tell=say)
     spec = read_pool(request.pool)
     source = ModelSource(catalogue, spec, read_book(spec.prices), request.learnt, request.seed)
@@ -115,7 +107,7 @@ def model_server(
     models = served_models(request.systems, source)
     mend(request.log_dir)
     before = SpentBefore.of(served_requests(request.log_dir))
-    admission = Admission(source.book, limits, lambda: datetime.now(UTC), before)
+    admission = Admission(source.book, request, lambda: datetime.now(UTC), before)
     telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
     name = secrets.token_hex(8)
 
@@ -128,7 +120,7 @@ def model_server(
                 request.log_dir, _heads(models, source.book), source.book, _today
             ),
             telemetry=telemetry,
-            limits=limits,
+            limits=request,
             book=source.book,
             log_dir=request.log_dir,
             name=name,
@@ -146,7 +138,8 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-def _limits(request: EndpointRequest) -> ServingLimits:
+def _refuse_unbounded(request: EndpointRequest) -> None:
+    """Raise UserError for an address or a limit that would let in whoever comes, or nobody."""
     if request.keys is None and not is_loopback(request.host):
         raise UserError(
             f"--host {request.host} lets other machines in: name a --keys file (--new-key "
@@ -156,8 +149,6 @@ def _limits(request: EndpointRequest) -> ServingLimits:
         if not 0 < getattr(request, name) < inf:
             option = name.removesuffix("_s").replace("_", "-")
             raise UserError(f"--{option} must be above 0, not {getattr(request, name)}.")
-    named = {one.name for one in fields(ServingLimits)}
-    return ServingLimits(**{name: getattr(request, name) for name in named})
 
 
 def _refuse_run(log_dir: Path) -> None:
@@ -184,7 +175,7 @@ def _heads(models: ServedModels, book: Book) -> dict[str, Head]:
     return {
         one.name: Head(
             task=f"serve {one.name}",
-            suite="served",
+            suite=SUITE,
             system=one.name,
             label=one.spec.label,
             book=book.name,

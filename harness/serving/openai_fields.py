@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 from inspect_ai.model import ChatMessage, ContentImage, GenerateConfig, ResponseSchema
 from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from inspect_ai.util import JSONSchema
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.serving.exchange import Refusal, RefusalKind, RequestBill
+from harness.serving.fields import Place, checked, invalid, unsupported
 from harness.serving.tool_schemas import tool_info
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -83,36 +84,18 @@ class StreamOptions(Fields):
 
 
 Found = TypeVar("Found", bound=Fields)
-UNHONOURED = ("extra_forbidden", "literal_error")  # pydantic's kinds of errors
 
 
 def read_fields(kind: type[Found], found: object, at: str = "") -> Found:
     """Return an object's fields; Refusal names the first one that is wrong, below `at`."""
-    try:
-        return kind.model_validate(found)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-    name = at
-    for part in first["loc"]:
-        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
-    if first["type"] == "missing":
-        raise Refusal(400, "invalid_request", f"`{name}` is missing: send it.", param=name)
-    if first["type"] not in UNHONOURED:
-        raise invalid(name, first["msg"][:1].lower() + first["msg"][1:])
-    if first["type"] == "literal_error":
-        raise unsupported(name, f"it can only be {first.get('ctx', {})['expected']} here")
-    raise unsupported(name, "leave it out")
 
+    def name_of(place: Place) -> str:
+        name = at
+        for part in place:
+            name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+        return name
 
-def invalid(name: str, why: str) -> Refusal:
-    """Return the refusal of a field that is wrong in any server."""
-    return Refusal(400, "invalid_request", f"`{name:.120}` is wrong: {why}.", param=name[:120])
-
-
-def unsupported(name: str, remedy: str) -> Refusal:
-    """Return the refusal of a field that cannot be honoured here."""
-    said = f"`{name:.120}` cannot be honoured here: {remedy}."
-    return Refusal(400, "unsupported_parameter", said, param=name[:120])
+    return checked(kind, found, name_of)
 
 
 def asked_sampling(
@@ -293,11 +276,3 @@ def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | Non
     if seen.reasoning is not None:
         usage[f"{out}_details"]["reasoning_tokens"] = seen.reasoning
     return usage if bill.usd is None else {**usage, "cost": float(bill.usd)}
-
-
-PIECE = 160  # characters: a text that arrives whole is still read as it comes
-
-
-def text_pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces."""
-    yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))

@@ -22,6 +22,7 @@ from harness.serving.exchange import (
     StepBegun,
     StreamEvent,
 )
+from harness.serving.fields import invalid, text_pieces, unsupported
 from harness.serving.openai_fields import (
     Effort,
     Fields,
@@ -35,7 +36,6 @@ from harness.serving.openai_fields import (
     content_parts,
     error_body,
     function_tool,
-    invalid,
     kind_of,
     read_fields,
     read_messages,
@@ -43,8 +43,6 @@ from harness.serving.openai_fields import (
     refuse_address,
     refuse_twins,
     response_schema,
-    text_pieces,
-    unsupported,
     usage_fields,
 )
 from harness.text import make_storable

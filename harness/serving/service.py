@@ -25,7 +25,7 @@ from harness.ledger.journal import SampleRef
 from harness.ledger.recorder import recording
 from harness.ledger.served import rows_from
 from harness.prices import Book
-from harness.records import CONDUCTOR, Answer
+from harness.records import CONDUCTOR, Answer, Question
 from harness.serving.access_keys import Caller
 from harness.serving.admission import Admission, ServingLimits
 from harness.serving.bill import bill_of
@@ -68,6 +68,7 @@ class PendingRequest:
     model: ServedModel
     caller: Caller
     gate: RequestGate
+    question: Question
     headers: Mapping[str, str]
     """The client's: which servers of ours it has come through, and which span it belongs to."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -81,6 +82,11 @@ class PendingRequest:
     bill: RequestBill | None = None
     """None until it has ended."""
     task: "asyncio.Task[ServedReply] | None" = None
+
+    @property
+    def sample(self) -> SampleRef:
+        """Who it is in the journal."""
+        return SampleRef(self.trace, 1, self.trace)
 
     def begin_step(self, step: StepBegun) -> None:
         """Note a step that begins."""
@@ -154,7 +160,8 @@ class ModelService:
         names = model.id, request.model, model.dated
         spend = admitted.enter_context(self.admission.admit(caller, *names))
         gate = RequestGate(self.limits.max_calls, spend, lambda step: pending.begin_step(step))
-        pending = PendingRequest(trace, request, model, caller, gate, headers)
+        question = question_of(trace, request.messages)
+        pending = PendingRequest(trace, request, model, caller, gate, question, headers)
         pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
         self.in_flight.add(pending.task)
         pending.task.add_done_callback(self._ended)
@@ -229,16 +236,14 @@ class ModelService:
     ) -> tuple[Answer, RequestPool]:
         """Put the request to its system; the deadline lets no new call be made."""
         model, request = pending.model, pending.request
-        question = question_of(pending.trace, request.messages)
-        sample = SampleRef(pending.trace, 1, pending.trace)
-        journal.journal().write("request", _opening(pending, sample, question.text))
+        journal.journal().write("request", _opening(pending))
         pool = RequestPool(
             self.made[model.name],
             model.spec,
             spend=spend,
             gate=pending.gate,
             request=request,
-            text=question.text,
+            text=pending.question.text,
             passes_through=model.passes_through,
             headers=self._headers(pending),
         )
@@ -246,8 +251,8 @@ class ModelService:
             self.limits.deadline_s, pending.hang_up, _too_late(self.limits.deadline_s)
         )
         try:
-            with own_transcript(), recording(journal, "serving", sample):
-                return await model.system(question, pool), pool
+            with own_transcript(), recording(journal, "serving", pending.sample):
+                return await model.system(pending.question, pool), pool
         finally:
             late.cancel()
 
@@ -272,13 +277,12 @@ class ModelService:
         answer: Answer | None,
         refusal: Refusal | None,
     ) -> None:
-        sample = SampleRef(pending.trace, 1, pending.trace)
         lines = journal.journal()
-        lines.write("answer", _closing(pending, sample, answer, refusal))
+        lines.write("answer", _closing(pending, answer, refusal))
         if self.keep_texts:
-            text = question_of(pending.trace, pending.request.messages).text
             plan, said = (answer.plan, answer.text) if answer else (None, None)
-            keep_texts(lines, sample, {"input": text, "plan": plan, "answer": said})
+            texts = {"input": pending.question.text, "plan": plan, "answer": said}
+            keep_texts(lines, pending.trace, texts)
 
 
 def client_gone() -> Refusal:
@@ -316,10 +320,10 @@ def _reply(
     )
 
 
-def _opening(pending: PendingRequest, sample: SampleRef, text: str) -> dict[str, Any]:
+def _opening(pending: PendingRequest) -> dict[str, Any]:
     return {
-        "sample": asdict(sample),
-        "input_sha256": text_digest(text),
+        "sample": asdict(pending.sample),
+        "input_sha256": text_digest(pending.question.text),
         "model": pending.request.model,
         "resolved": pending.model.dated,
         "dialect": pending.request.dialect,
@@ -329,13 +333,13 @@ def _opening(pending: PendingRequest, sample: SampleRef, text: str) -> dict[str,
 
 
 def _closing(
-    pending: PendingRequest, sample: SampleRef, answer: Answer | None, refusal: Refusal | None
+    pending: PendingRequest, answer: Answer | None, refusal: Refusal | None
 ) -> dict[str, Any]:
     steps = len(answer.replies) if answer else None
     depth, stopped, plan = (answer.depth, answer.stopped, answer.plan) if answer else (None,) * 3
     found = workflow_of(plan) if plan else None
     return {
-        "sample": asdict(sample),
+        "sample": asdict(pending.sample),
         "answer_sha256": text_digest(answer.text) if answer else None,
         "shape_sha256": facts_digest(depth, steps, stopped, plan),
         "status": refusal.status if refusal else 200,
