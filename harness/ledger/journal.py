@@ -49,6 +49,10 @@ OLDER = "podium-journal-1"
 """Has no `again` lines: every `retry` is taken for an attempt that was followed by another."""
 FOLDER = "ledger"
 """Where a run's journals lie, below its log directory."""
+SERVING = "serve_"
+"""Begins the folders of systems that were served."""
+SERVED = f"**/{FOLDER}/{SERVING}*/*.jsonl"
+"""Where the journals of a server lie, below any directory."""
 BEGINNING = "0" * 64
 """What the first line of a file names as the digest before it."""
 

@@ -14,8 +14,9 @@ from typing import Any, cast
 from harness.files import parse_json, regular_size
 from harness.ledger.call import Call
 from harness.ledger.hooks import facts_digest, text_digest
+from harness.ledger.journal import SERVING
 from harness.ledger.logs import UNFOUNDED, Json
-from harness.ledger.served import PREFIX, ServedQuery
+from harness.ledger.served import ServedQuery
 from harness.request import turns_digest
 
 FOLDER = "texts"
@@ -46,7 +47,7 @@ class KeptTexts:
 
 def texts_path(journal: Path) -> Path:
     """Return where the texts lie that go with a served system's journal."""
-    system = journal.parent.name.removeprefix(PREFIX)
+    system = journal.parent.name.removeprefix(SERVING)
     return journal.parents[2] / FOLDER / system / journal.name
 
 

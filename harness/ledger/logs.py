@@ -29,7 +29,7 @@ from harness.files import (
     regular_size,
 )
 from harness.ledger.call import Cache
-from harness.ledger.journal import FOLDER
+from harness.ledger.journal import SERVED
 from harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
@@ -133,7 +133,7 @@ def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
             found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
     if not found:
         places = ", ".join(map(str, dirs))
-        if any(path for one in dirs for path in one.glob(f"**/{FOLDER}/serve_*/*.jsonl")):
+        if any(path for one in dirs for path in one.glob(SERVED)):
             raise UserError(
                 f"{places} holds what was served, and no run: `podium view` shows it, and `podium "
                 "audit` checks it."

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from harness.ledger.call import Call
 from harness.ledger.join import merged
-from harness.ledger.journal import FOLDER, read_sample
+from harness.ledger.journal import SERVED, SERVING, read_sample
 from harness.ledger.logs import Json
 from harness.ledger.runs import (
     AnswerRecord,
@@ -30,9 +30,6 @@ from harness.prices import Book
 
 SUITE, PURPOSE = "served", "serving"
 """What stands for a suite, and what the questions are for."""
-PREFIX = "serve_"
-SERVED = f"**/{FOLDER}/{PREFIX}*/*.jsonl"
-"""Where the journals of a server lie, below any directory."""
 TRACE = re.compile(r"req-(\d{8})-[0-9a-f]{16}")
 """The id of a request: the day on which it began, by UTC, and what tells it from others."""
 ANSWERED, GONE = 200, 499
@@ -172,7 +169,7 @@ def served_below(log_dir: Path) -> list[RunFiles]:
 
 def is_served(files: RunFiles) -> bool:
     """Say whether the files of a system run are those of a server."""
-    return not files.logs and files.task.startswith(PREFIX)
+    return not files.logs and files.task.startswith(SERVING)
 
 
 def served_requests(log_dir: Path) -> Iterator[ServedQuery]:

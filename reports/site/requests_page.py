@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 from harness.audit import Audit
 from harness.ledger.details import RunQueries
+from harness.ledger.journal import SERVING
 from harness.ledger.runs import RunFiles
-from harness.ledger.served import PREFIX, SUITE, ServedQuery, served_below
+from harness.ledger.served import SUITE, ServedQuery, served_below
 from harness.ledger.totals import CallSum, add_up, last_attempts
 from reports import render
 from reports.render import UNKNOWN
@@ -55,7 +56,7 @@ class ServedSystem:
     def system(self) -> str:
         """Its name."""
         return next(
-            (one.system for one in self.run.served.values()), self.files.task.removeprefix(PREFIX)
+            (one.system for one in self.run.served.values()), self.files.task.removeprefix(SERVING)
         )
 
     @property
