@@ -202,15 +202,18 @@ def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
 
 
 def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
-    """Yield the journals that can hold a request: begun on its day, or on the day before."""
+    """Yield the journals that can hold a request: begun on its day or on one beside it.
+
+    On the day after where midnight fell between a request's id and the first line about it.
+    """
     if not (named := TRACE.fullmatch(trace)):
         return
-    day = named[1]
     try:
-        before = f"{date.fromisoformat(day) - timedelta(days=1):%Y%m%d}"
+        day = date.fromisoformat(named[1])
+        days = {f"{day + timedelta(days=by):%Y%m%d}" for by in (-1, 0, 1)}
     except (ValueError, OverflowError):
         return
-    yield from (path for path in paths if path.name[:8] in (day, before))
+    yield from (path for path in paths if path.name[:8] in days)
 
 
 def traces_below(log_dir: Path) -> Iterator[tuple[str, str]]:

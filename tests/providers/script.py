@@ -44,6 +44,8 @@ class Act:
     stall_s: float = 30.0
     wait_s: float = 0.0
     """Seconds before anything is sent: requests that come together are in flight together."""
+    waits_for: int = 0
+    """Requests, this one among them, that must have come before its waiting begins."""
     served: str | None = None
     """Model that answers; None: the one that was asked for."""
     echoes: bool = False

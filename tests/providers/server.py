@@ -106,6 +106,8 @@ class _Desk:
             act = self.fates.next(asked)
             line = self.entry(dialect, asked, act, _key(request))
             self.bill.lines.append(line)
+            while len(self.bill.lines) < act.waits_for:
+                await asyncio.sleep(0.005)
             await asyncio.sleep(act.wait_s)
             if act.ending == "stalled":
                 await _until_left(request, act.stall_s)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from harness.ledger.kept_texts import kept_texts, texts_path
 from harness.ledger.runs import system_runs_below
 from harness.ledger.served import read_trace, rows_from, served_requests
 from tests.harness.audit.audited_run import edit_journal, of_kind
-from tests.harness.ledger.served_journal import DAY, Server, Told, served, trace_of
+from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 from tests.harness.runs import sit
 
 ASKED, PRODUCT = "What is the sum of 4 and 9?", "What is 6 times 7?"
@@ -56,7 +57,7 @@ def test_a_request_says_what_was_asked_and_how_it_ended(log_dir: Path) -> None:
     one, _, refused, gone, flying = served_requests(log_dir)
     assert (one.system, one.model, one.dialect, one.key) == ("pair", "podium/pair", "chat", "alice")
     assert (one.status, one.error, one.steps, one.depth, one.stopped) == (200, None, 2, 2, None)
-    assert (f"{one.day:%Y%m%d}", one.latency_s) == (DAY, 0.25)
+    assert (f"{one.day:%Y%m%d}", one.latency_s) == (one.journal.path.name[:8], 0.25)
     assert ASKED not in str(one.plan)
     assert [row.role for row in one.rows] == ["sage", "abacus"]
     assert [each.ending for each in (one, refused, gone, flying)] == [
@@ -93,6 +94,15 @@ def test_lines_in_memory_give_the_rows_that_files_give(log_dir: Path, tmp_path: 
 def test_what_is_no_request_here_is_none(log_dir: Path, trace: str) -> None:
     assert read_trace(log_dir, trace) is None
     assert read_trace(log_dir / "nothing", trace) is None
+
+
+@pytest.mark.parametrize("days", [-1, 0, 1])
+def test_a_request_is_found_across_midnight(tmp_path: Path, days: int) -> None:
+    (trace,) = served(tmp_path, ASKED)
+    (path,) = tmp_path.glob("ledger/*/*.jsonl")
+    day = date.fromisoformat(trace[4:12]) + timedelta(days=days)
+    path.rename(path.with_name(f"{day:%Y%m%d}{path.name[8:]}"))
+    assert read_trace(tmp_path, trace) is not None
 
 
 def test_calls_whose_ends_come_after_the_answer_are_there(tmp_path: Path) -> None:
