@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import ROUND_UP, Context, Decimal
 from logging import getLogger
+from typing import Protocol
 
 import anyio
 
@@ -40,6 +41,15 @@ class LimitName:
     """What it bounds, where that is a single question or request: it ends, and others go on."""
     ends: datetime | None = None
     """When a new day begins, for a limit of a day."""
+
+
+class Lease(Protocol):
+    """A part of a limit that several processes share: more of it can be asked for."""
+
+    @property
+    def granted(self) -> Decimal | None:
+        """Dollars up to which this process may spend, earlier attempts included; None: no limit."""
+        ...
 
 
 A_RUN = LimitName(
@@ -77,6 +87,7 @@ class Spend:
     _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
     above: tuple["Spend", ...] = ()  # In the order in which calls are allowed; the last has all
     name: LimitName = A_RUN
+    lease: Lease | None = None  # of a shard, whose limit is what it was granted
     ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
 
     @property

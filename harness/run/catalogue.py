@@ -78,6 +78,8 @@ class RunRequest:
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
     display: str = "line"
+    settled: bool = False
+    """Whether only the entries that the experiment has are asked: a shard's are chosen before."""
 
 
 OWN = ".py@"

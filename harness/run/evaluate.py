@@ -29,7 +29,7 @@ from rich import get_console
 from harness.api_keys import shown
 from harness.boxes import OpenBox
 from harness.bridge import sandbox_of
-from harness.budget import Spend
+from harness.budget import Lease, Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
@@ -89,10 +89,14 @@ class Job:
     systems: Sequence[str] = ()
     left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
     box: OpenBox | None = None
+    lease: Lease | None = None  # of a shard: its part of the run's limits
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
         """Return the questions of a suite that the run covers."""
-        return pick(suite, self.experiment.split, self.experiment.limit)
+        found = pick(suite, self.experiment.split, self.experiment.limit)
+        rows = (row for row in self.experiment.entries if row.suite == suite.name)
+        of_shard = {id for row in rows for id in row.questions}
+        return [one for one in found if one.id in of_shard] if of_shard else found
 
     def known_systems(self, suite: Suite[Any]) -> list[str]:
         """Return the systems that the experiment has had on a suite."""
@@ -101,6 +105,8 @@ class Job:
 
     def missing(self, suite: Suite[Any]) -> list[str]:
         """Return the systems that are asked for and have no entry of a suite yet."""
+        if self.request.settled:
+            return []
         stored = {row.name for row in self.experiment.entries}
         return [one for one in self.systems if task_name(suite.name, one) not in stored]
 
@@ -117,7 +123,11 @@ class Job:
         """Return a meter of dollars that knows what earlier attempts have spent."""
         limit = self.request.max_usd
         already = spent_so_far(self.request.log_dir, self.book) if limit else SpentSoFar()
-        return Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
+        if self.lease:
+            limit = self.lease.granted
+        spent = Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
+        spent.lease = self.lease
+        return spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +351,7 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
             solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
             name=task_name(row.suite, row.system, how.purpose, row.part),
             sandbox=sandbox_of(job.catalogue.card(row.system)),
-            only=how.only.get(row.suite),
+            only=row.questions or how.only.get(row.suite),
             metadata={**_header(job, row, spec), "purpose": how.purpose},
         )
 

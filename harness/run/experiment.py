@@ -43,6 +43,8 @@ class Entry:
     """Of a system's learning, e.g. `for aime25, round 1`; empty for what tables show."""
     learnt: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the system learnt from (harness/learning.py), without the questions' digests."""
+    questions: tuple[str, ...] = ()
+    """Ids of those that it is asked, in order, in a shard; empty is all that the run covers."""
 
     @property
     def name(self) -> str:

@@ -166,6 +166,8 @@ class RequestReader:
         """Yield why systems cannot run; the others are asked for."""
         job, left_out = self.job, list[str]()
         named = self.request.systems
+        if self.request.settled:
+            named = tuple({row.system: None for row in job.experiment.entries})
         named = named or systems.default_systems(job.catalogue, job.spec, job.suites)
         try:
             if {*named} & {*systems.GROUPS}:

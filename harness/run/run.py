@@ -5,19 +5,20 @@ experiment, and the eval set asks only what has no answer yet.
 """
 
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness.boxes import inspect_box
+from harness.budget import Lease
 from harness.errors import PodiumError, UserError
 from harness.judge import regrade_dir, retry_ungraded
 from harness.ledger.journal import mend
 from harness.ledger.manifest import manifested
 from harness.pool_config import PoolSpec, read_pool
-from harness.prices import read_book
+from harness.prices import Book, read_book
 from harness.records import Question
 from harness.reply_cache import PaidReplies
 from harness.run import entries, evaluate, preflight
@@ -78,7 +79,16 @@ def _say_limits(job: Job) -> None:
         say(f"podium: {note}.", file=sys.stderr)
 
 
-def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOutcome:
+LeaseOpener = Callable[[Path, Book], AbstractContextManager[Lease]]
+"""(a shard's directory, its book) -> its lease, while it runs."""
+
+
+def run(
+    request: RunRequest,
+    catalogue: Catalogue,
+    controls: Controls,
+    open_lease: LeaseOpener | None = None,
+) -> RunOutcome:
     """Run a request until it ends or can be resumed; UserError before any call and any file."""
     with ExitStack() as stack:
         reader = RequestReader(request, catalogue, controls)
@@ -89,6 +99,8 @@ def run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> RunOut
         stack.enter_context(manifested(request.log_dir))
         mend(request.log_dir)
         job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))
+        if open_lease:
+            job = replace(job, lease=stack.enter_context(open_lease(request.log_dir, job.book)))
         with keep_until_logged(request.log_dir) as replies:
             outcome = _evaluate(job)
             if outcome.finished:
@@ -155,9 +167,10 @@ def _note_openings(job: Job) -> None:
     done = evaluate.answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:
         suite = job.catalogue.suites[name]
-        size = len(job.questions(suite))
+        size, epochs = len(job.questions(suite)), experiment.epochs[name]
         rows = [row for row in experiment.entries if row.suite == name]
-        if any(len(done.get(row.name, ())) < size * experiment.epochs[name] for row in rows):
+        asked = {row.name: (len(row.questions) or size) * epochs for row in rows}
+        if any(len(done.get(task, ())) < pairs for task, pairs in asked.items()):
             job.controls.opened(job.request.log_dir, suite, size)
 
 

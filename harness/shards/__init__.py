@@ -1,0 +1,1 @@
+"""Runs beyond one process: cut into shards, each an ordinary run directory."""

@@ -1,0 +1,99 @@
+"""The plan of a run that is cut into shards: `LOG_DIR/shards.json`, and where each shard lies.
+
+A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some questions of some
+entries, each question with all its epochs. Every planned query is in exactly one of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness.errors import UserError, first_fault
+from harness.files import DOCUMENT, read_limited, replace_file
+
+FILE, FOLDER = "shards.json", "shards"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPart:
+    """Some questions of one entry: those of its suite's list from `first` until before `last`."""
+
+    entry: str  # name of the Inspect task
+    suite: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What one ordinary run directory asks."""
+
+    name: str  # its folder's: `0007`
+    wave: int  # 1; entries that are chosen by how others did are asked in a second one
+    parts: tuple[ShardPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """All shards of a run, and what each of them needs of the request."""
+
+    request: Mapping[str, Any]
+    """Fields of `RunRequest` that no experiment stores: where the pool's file lies, the box, ..."""
+    questions: Mapping[str, tuple[str, ...]]
+    """Suite -> the ids of its questions, in the order in which the run asks them."""
+    shards: tuple[Shard, ...] = ()
+    schema: Literal[1] = 1
+
+    def ids(self, part: ShardPart) -> tuple[str, ...]:
+        """Return the questions of a part."""
+        return self.questions[part.suite][part.first : part.last]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRow:
+    """An entry whose questions are to be shared out."""
+
+    entry: str
+    suite: str
+    first: int
+    last: int
+    cost: float = 1.0
+    """Of one question with all its epochs, in any unit that all rows share; above 0."""
+    epochs: int = field(default=1)
+
+
+_FILE = TypeAdapter(ShardPlan)
+
+
+def read_plan(log_dir: Path) -> ShardPlan | None:
+    """Return the plan of a directory; None where it has none, UserError where it is damaged."""
+    path = log_dir / FILE
+    if not path.is_file():
+        return None
+    try:
+        return _FILE.validate_json(read_limited(path, DOCUMENT))
+    except ValidationError as error:
+        where, said = first_fault(error)
+        raise UserError(
+            f"{path} is damaged or of another version of podium (field {where}: {said}); "
+            "restore it."
+        ) from error
+
+
+def write_plan(log_dir: Path, plan: ShardPlan) -> None:
+    """Write a plan as a whole."""
+    replace_file(log_dir / FILE, _FILE.dump_json(plan, indent=1) + b"\n")
+
+
+def shard_dir(log_dir: Path, name: str) -> Path:
+    """Return where a shard lies."""
+    return log_dir / FOLDER / name
+
+
+def parent_of(folder: Path) -> Path | None:
+    """Return the directory of the run that a directory is a shard of; None for any other."""
+    parent = folder.parent.parent
+    return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
