@@ -4,7 +4,7 @@ A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some ques
 entries, each question with all its epochs. Every planned query is in exactly one of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,8 @@ from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
+FIGURES = "figures.parquet"
+"""Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +99,15 @@ def parent_of(folder: Path) -> Path | None:
     """Return the directory of the run that a directory is a shard of; None for any other."""
     parent = folder.parent.parent
     return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
+
+
+def outside_shards(log_dir: Path, paths: Iterable[Path]) -> list[Path]:
+    """Return the files below a directory that none of its shards has."""
+    inside = log_dir / FOLDER if (log_dir / FILE).is_file() else None
+    return [path for path in paths if inside is None or not path.is_relative_to(inside)]
+
+
+def shards_in(log_dir: Path) -> list[Path]:
+    """Return the directories of the shards that a run has made; none in any other directory."""
+    there = (log_dir / FOLDER).iterdir() if (log_dir / FILE).is_file() else ()
+    return sorted(path for path in there if path.is_dir())
