@@ -94,7 +94,7 @@ def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAUL
 def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
     """Return the same report, nothing written yet."""
     chosen = named_columns(wanted.columns)
-    system_runs, foreign = logs.load_runs(dirs)
+    system_runs, foreign = logs.load_runs(dirs, deep=wanted.deep)
     shown = compare(system_runs, wanted)
     rows = shown.rows
     if not rows:

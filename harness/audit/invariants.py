@@ -1,4 +1,4 @@
-"""The sixteen invariants: what each one promises, and the function that checks it in one run.
+"""The eighteen invariants: what each one promises, and the function that checks it in one run.
 
 I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
 """

@@ -199,6 +199,7 @@ def report(add: Arguments) -> None:
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
     shown = "columns of table.csv that the tables show, in this order; `list` names them all"
     add("--columns NAME,NAME", shown, names, default=())
+    add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
     add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
 
 
@@ -379,7 +380,7 @@ def ablate(add: Arguments) -> None:
 
 
 def audit(add: Arguments) -> None:
-    """Check sixteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
     add("dir DIR", "log directory, or one .eval file", Path)
     add.flag("--strict", "gaps in the record are failures, too")

@@ -26,6 +26,9 @@ from harness.ledger.journal import FOLDER, read_chain
 from harness.ledger.logs import open_log
 from harness.records import EMPTY, PODIUM
 from harness.reply_cache import FOLDER as STORE
+from harness.shards.plan import FIGURES, outside_shards, shards_in
+from harness.shards.plan import FILE as PLAN
+from harness.shards.plan import FOLDER as SHARDS
 from harness.text import pluralise
 
 EMPTY_ROOT = hashlib.sha256(b"").digest()
@@ -59,6 +62,11 @@ RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.np
 
 OWN = ("MANIFEST.json", "MANIFEST.sig", "verify.py")
 """What stands for the manifest itself, and the program that makes a table again without podium."""
+
+OF_SHARDS = (PLAN, "leases.jsonl")
+BESIDE_SHARDS = ("lease-server.json",)
+OF_A_SHARD = {FIGURES, "outcome.json"}
+"""What a process leaves that may go: figures are made again, and how it ended the logs tell."""
 
 ABOUT = ("suite", "suite_version", "data_revision")
 
@@ -100,24 +108,38 @@ class FileEntry:
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
-    """Return the files that a manifest is about, in the order of their paths."""
+    """Return the files that a manifest is about, in the order of their paths.
+
+    Of a run in shards that is what lies beside them, and the manifest that each of them has.
+    """
     patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
-    found: dict[str, FileKind] = {}
-    for pattern, kind in patterns.items():
-        for path in log_dir.glob(pattern):
-            found[path.relative_to(log_dir).as_posix()] = kind
+    paths = [(path, kind) for one, kind in patterns.items() for path in log_dir.glob(one)]
+    own = {*outside_shards(log_dir, (path for path, _ in paths))}
+    found = {path: kind for path, kind in paths if path in own}
+    if shards := shards_in(log_dir):
+        kept = (*(one / FILE for one in shards), *(log_dir / name for name in OF_SHARDS))
+        found |= dict.fromkeys(kept, "record")
     # A pipe in the place of a file would be waited for, and a device has no end.
-    return {path: found[path] for path in sorted(found) if (log_dir / path).is_file()}
+    return {
+        path.relative_to(log_dir).as_posix(): found[path]
+        for path in sorted(found)
+        if path.is_file()
+    }
 
 
 def uncovered(log_dir: Path) -> list[str]:
     """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
     # The manifest and its signature are left out: `OWN` names them, and `podium` checks them
     # itself. So is the store of replies that no log has yet: a run that finishes leaves none.
-    files = (path.relative_to(log_dir).as_posix() for path in log_dir.rglob("*") if path.is_file())
-    kept = (path for path in files if not path.startswith(f"{STORE}/"))
-    outside = {*kept} - covered(log_dir).keys() - set(OWN)
+    shards = shards_in(log_dir)
+    files = (path for path in log_dir.rglob("*") if path.is_file())
+    names = (one.relative_to(log_dir).as_posix() for one in outside_shards(log_dir, files))
+    kept = (path for path in names if not path.startswith(f"{STORE}/"))
+    outside = {*kept} - covered(log_dir).keys() - {*OWN, *(BESIDE_SHARDS if shards else ())}
+    for shard in shards:
+        rest = {*uncovered(shard)} - OF_A_SHARD
+        outside |= {f"{SHARDS}/{shard.name}/{path}" for path in rest}
     return sorted(outside, key=lambda path: (path.startswith("."), path))
 
 
@@ -142,9 +164,19 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
         chain = read_chain(file)
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
         return replace(plain, rows=chain.lines, last=chain.last, faults=faults)
+    if file.name == FILE:
+        return replace(plain, last=_root_of(file))
     if path.endswith(".json"):
         return replace(plain, samples=_parts(file))
     return _read_log(file, plain) if kind == "log" else plain
+
+
+def _root_of(file: Path) -> str | None:
+    """Return what a shard's manifest says of itself; verifying the shard says whether it holds."""
+    try:
+        return read_manifest(file).root
+    except UserError:
+        return None
 
 
 def _parts(file: Path) -> tuple[tuple[str, str], ...]:
@@ -410,6 +442,8 @@ def is_expected(log_dir: Path, old: FileEntry, now: FileEntry) -> bool:
     """Say whether a file differs as a run makes it differ."""
     # Journals and openings grow at their end; an experiment takes in more systems, an oracle more
     # plans. Of what older manifests say of those two, nothing tells that from a change.
+    if now.path.endswith(f"/{FILE}"):  # of a shard, which names those that it replaces
+        return any(one.root == old.last for one in read_manifest(log_dir / now.path).history)
     if now.path.endswith(".json"):
         return not changed_parts(old, now) and bool(now.samples)
     return now.size > old.size and file_digest(log_dir / now.path, old.size) == old.sha256

@@ -60,6 +60,8 @@ from harness.ledger.totals import (
 from harness.parallel import map_in_processes
 from harness.prices import EMBEDDED, Book, book_from_json
 from harness.records import CONDUCTOR, FALLBACK
+from harness.shards.figures import joined, read_figures_of, whole_plan
+from harness.shards.plan import outside_shards, parent_of, shards_in
 from harness.suite import redacted_message
 from harness.workflow import MALFORMED
 
@@ -88,34 +90,70 @@ and reading.py, harness/workflow.py). A reason may quote a model, thus a questio
 
 
 def load_runs(
-    dirs: Sequence[Path], recursive: bool = True
+    dirs: Sequence[Path], recursive: bool = True, deep: bool = False
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and the foreign logs; UserError: none is ours."""
+    """Return the system runs below directories, and the foreign logs; UserError: none is ours.
+
+    The shards of a run are read as one, by the figures beside their manifests unless it is `deep`.
+    """
+    places = dirs if recursive else [place for one in dirs for place in (one, *shards_in(one))]
+    parts: dict[object, list[SystemRun]] = {}
+    rest, foreign = list[Path](), list[Path]()
+    for folder, logs in _by_folder(find_logs(places, recursive)).items():
+        parent = parent_of(folder)
+        known = None if deep or parent is None else read_figures_of(folder, logs)
+        for run in known or ():
+            parts.setdefault((_place(parent), *_identity(run.facts)), []).append(run)
+        rest += logs if known is None else ()
+    for key, run in _read_runs(rest, foreign):
+        parts.setdefault(key, []).append(run)
+    if not parts:
+        raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
+    return tuple(_whole(runs, dirs) for runs in parts.values()), tuple(foreign)
+
+
+def _by_folder(paths: Iterable[Path]) -> dict[Path, list[Path]]:
+    found: dict[Path, list[Path]] = {}
+    for path in paths:
+        found.setdefault(path.parent, []).append(path)
+    return found
+
+
+def _place(folder: Path | None) -> str:
+    return str(folder.resolve()) if folder else ""
+
+
+def _whole(runs: Sequence[SystemRun], dirs: Sequence[Path]) -> SystemRun:
+    parent = parent_of(runs[0].paths[0].parent)
+    return joined(runs, whole_plan(parent, dirs)) if parent else runs[0]
+
+
+def _read_runs(
+    paths: Iterable[Path], foreign: list[Path]
+) -> Iterator[tuple[tuple[object, ...], SystemRun]]:
+    """Yield the system runs of logs, each with what it and its other shards have in common."""
     groups: dict[object, list[_Head]] = {}
-    foreign: list[Path] = []
-    for path in find_logs(dirs, recursive):
+    for path in paths:
         head = _read_head(path)
         if head is None:
             foreign.append(path)
         else:
             _join(groups, head)
-    if not groups:
-        raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
     once = {id(group): group for group in groups.values()}
     found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
     sums = map_in_processes(_sums, [[head.path for head in group] for group in found])
-    runs = (
-        replace(
-            group[0].run,
+    for group, (attempts, spend, paid) in zip(found, sums, strict=True):
+        newest = group[0]
+        parent = parent_of(newest.path.parent)
+        run = replace(
+            newest.run,
             paths=tuple(head.path for head in group),
-            asked=max(group[0].run.asked, len(attempts)),
+            asked=max(newest.run.asked, len(attempts)),
             attempts=attempts,
             spend=spend,
             paid=paid,
         )
-        for group, (attempts, spend, paid) in zip(found, sums, strict=True)
-    )
-    return tuple(runs), tuple(foreign)
+        yield (_place(parent), *_identity(run.facts)) if parent else (newest.task,), run
 
 
 def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None]:
@@ -364,6 +402,7 @@ def spent_so_far(log_dir: Path, book: Book) -> SpentSoFar:
     # older or its journal is gone, counts as well, at the log's own book.
     known: set[str] = set()
     logs = sorted(log_dir.glob("**/*.eval")) if log_dir.is_dir() else ()
+    logs = outside_shards(log_dir, logs)  # what shards have spent, the leases of them tell
     journals = sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl"))
     return spent_by(chain(_journalled(journals, book, known), _logged(logs, known)))
 

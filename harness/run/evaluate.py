@@ -48,6 +48,7 @@ from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
 from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
 from harness.run.experiment import Entry, Experiment, task_name
+from harness.shards.plan import outside_shards
 from harness.suite import Suite, publishable, redacted_message
 from harness.system import System, card_header
 from harness.text import pluralise
@@ -275,8 +276,9 @@ def logged_samples(log_dir: Path) -> dict[str, float]:
 
 
 def _done(log_dir: Path, *, recursive: bool) -> Iterator[tuple[Path, str, list[EvalSampleSummary]]]:
-    there = log_dir.rglob("*.eval") if recursive else log_dir.glob("*.eval")
-    for path in newest_logs([log_dir], recursive=recursive) if any(there) else ():
+    # A shard's own run lets go of its replies, and knows its pairs.
+    there = outside_shards(log_dir, log_dir.glob("**/*.eval" if recursive else "*.eval"))
+    for path in newest_logs(there) if there else ():
         name = read_eval_log(str(path), header_only=True).eval.task
         summaries = read_eval_log_sample_summaries(str(path))
         yield path, name, [one for one in summaries if one.completed and not one.error]

@@ -4,8 +4,12 @@ A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some ques
 entries, each question with all its epochs. Every planned query is in exactly one of them.
 """
 
+<<<<<<< HEAD
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+=======
+from collections.abc import Iterable, Mapping
+>>>>>>> h/read
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from pathlib import Path
@@ -17,8 +21,13 @@ from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
+<<<<<<< HEAD
 MOST_QUERIES = 2000
 """Of a shard, unless a single question is asked more often."""
+=======
+FIGURES = "figures.parquet"
+"""Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
+>>>>>>> h/read
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +165,6 @@ def shard_dir(log_dir: Path, name: str) -> Path:
     return log_dir / FOLDER / name
 
 
-def shard_dirs(log_dir: Path) -> list[Path]:
-    """Return where the shards of a directory lie, in order; none for a run without shards."""
-    there = (log_dir / FILE).is_file()
-    return (
-        sorted(one.parent for one in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
-    )
-
-
 def refuse_sharded(log_dir: Path) -> None:
     """Raise UserError for a directory whose run is cut into shards."""
     if (log_dir / FILE).is_file():
@@ -177,3 +178,15 @@ def parent_of(folder: Path) -> Path | None:
     """Return the directory of the run that a directory is a shard of; None for any other."""
     parent = folder.parent.parent
     return parent if folder.parent.name == FOLDER and (parent / FILE).is_file() else None
+
+
+def outside_shards(log_dir: Path, paths: Iterable[Path]) -> list[Path]:
+    """Return the files below a directory that none of its shards has."""
+    inside = log_dir / FOLDER if (log_dir / FILE).is_file() else None
+    return [path for path in paths if inside is None or not path.is_relative_to(inside)]
+
+
+def shards_in(log_dir: Path) -> list[Path]:
+    """Return the directories of the shards that a run has made; none in any other directory."""
+    there = (log_dir / FOLDER).iterdir() if (log_dir / FILE).is_file() else ()
+    return sorted(path for path in there if path.is_dir())

@@ -12,10 +12,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import UserError
 from harness.files import replace_file
+from harness.ledger.system_runs import load_runs
 from harness.run.catalogue import Catalogue, RunRequest, with_own
 from harness.run.evaluate import Controls, RunOutcome
 from harness.run.experiment import lock_experiment, read_experiment
 from harness.run.run import run
+from harness.shards.figures import write_figures
 from harness.shards.plan import parent_of, read_plan
 
 ENDED = "outcome.json"
@@ -68,6 +70,8 @@ def run_shard(folder: Path, catalogue: Catalogue, controls: Controls) -> RunOutc
     outcome = run(request, catalogue, controls)
     ended = ShardOutcome(outcome.finished, outcome.unscored, outcome.trouble)
     replace_file(folder / ENDED, orjson.dumps(asdict(ended)) + b"\n")
+    if any(folder.glob("*.eval")):
+        write_figures(folder, load_runs([folder], deep=True)[0])
     return outcome
 
 
