@@ -4,12 +4,8 @@ A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some ques
 entries, each question with all its epochs. Every planned query is in exactly one of them.
 """
 
-<<<<<<< HEAD
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-=======
-from collections.abc import Iterable, Mapping
->>>>>>> h/read
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 from pathlib import Path
@@ -21,13 +17,10 @@ from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
-<<<<<<< HEAD
 MOST_QUERIES = 2000
 """Of a shard, unless a single question is asked more often."""
-=======
 FIGURES = "figures.parquet"
 """Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
->>>>>>> h/read
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,8 @@ def test_the_best_in_hindsight_is_that_of_one_process(tmp_path: Path) -> None:
     assert ran(tmp_path / "cut", HINDSIGHT, "--shards", "2") == 0
     assert table(tmp_path / "cut") == table(tmp_path / "one")
     plan = read_plan(tmp_path / "cut")
-    assert plan and {one.wave for one in plan.shards} == {1, 2}
+    assert plan
+    assert {one.wave for one in plan.shards} == {1, 2}
 
 
 def begun(log_dir: Path, words: Sequence[str], shards: int) -> "subprocess.Popen[bytes]":
