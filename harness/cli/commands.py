@@ -46,7 +46,7 @@ def load(name: str) -> Command:
     """Return what carries out a command, with all that it needs imported; help, without one."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
-    for module in SLOW if name in ("run", "demo") else ():
+    for module in SLOW if name in ("run", "demo", "shard") else ():
         import_module(module)
     return getattr(import_module(f"harness.cli.{COMMANDS[name][1]}"), f"{name}_command")
 
@@ -130,6 +130,16 @@ def run(add: Arguments) -> None:
     display = "progress: line is ours, the others are Inspect's (line)"
     add("--display line|full|rich|plain|none", display)
     _learning(add)
+    cut = "cut it into N shards or more, as many at once as there are cores (one process)"
+    add("--shards N", cut, up_to(MOST))
+    starts = "with --shards: what starts them, processes here (local)"
+    add("--launcher local", starts, choices=["local"])
+
+
+def shard(add: Arguments) -> None:
+    """Ask what is left of one shard: what `podium run --shards` starts."""
+    add("dir DIR", "directory of a shard: LOG_DIR/shards/0001", Path)
+    add.flag("--attached", "end when standard input does")
 
 
 def _budget(add: Arguments) -> None:
@@ -524,7 +534,7 @@ def sandbox(add: Arguments) -> None:
 COMMANDS = {
     declare.__name__: (declare, home)
     for home, several in (
-        ("run", (demo, run)),
+        ("run", (demo, run, shard)),
         ("report", (report, view, power)),
         ("serve", (serve,)),
         ("train", (route,)),

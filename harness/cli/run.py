@@ -1,8 +1,10 @@
 """Commands that ask models: run, demo and record."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +35,36 @@ def run_command(args: argparse.Namespace) -> int:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
     request, parts = with_own(run_request(args), whole_catalogue())
     if not args.dry_run:
-        return podium_run(request, parts, controls())
+        return podium_run(request, parts, controls(), _sharded(args))
     moved = say_who_runs(read_request(request, parts, controls()))
     say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
     say("\n".join(moved), end="\n" if moved else "")
     return 0
+
+
+def _sharded(args: argparse.Namespace) -> Any:
+    """Return what runs a request in shards; None for a run in this process."""
+    if args.shards is None:
+        if args.launcher is not None:
+            raise UserError("--launcher goes with --shards N: add it, or leave --launcher out.")
+        return None
+    from harness.shards.run import Sharding, own_parts, run_sharded
+
+    own = own_parts(args.suite), own_parts(args.system)
+    return partial(run_sharded, sharding=Sharding(args.shards, args.launcher or "local", own))
+
+
+def shard_command(args: argparse.Namespace) -> int:
+    """Ask what is left of a shard; return 1 while something is left."""
+    from harness.shards.shard import end_with_input, run_shard, shard_catalogue
+
+    if args.attached:
+        end_with_input()
+    parts = shard_catalogue(args.dir, whole_catalogue())
+    outcome = run_shard(args.dir, parts, controls())
+    for reason in outcome.trouble:
+        say(f"podium: unanswered: {reason}", file=sys.stderr)
+    return 0 if outcome.finished else 1
 
 
 PRACTICE = ("practice-choice", "practice-composed")

@@ -204,6 +204,21 @@ def estimate(
     return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name)
 
 
+SAMPLE = 20
+"""Questions by which the cost of one is told: as many shards as there are need no more."""
+
+
+def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
+    """Return the list dollars that an entry's question is expected to take, if that is known."""
+    few = replace(row, questions=tuple(ids[:SAMPLE]))
+    asked = replace(job, experiment=replace(job.experiment, entries=(few,)))
+    work = _entry_work(asked, job.catalogue.suites[row.suite], (few,))
+    spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
+    past = read_past([job.request.log_dir], spec, job.book)
+    usd = _line(asked, work, Estimator(spec, job.book, past, row.suite)).one if work.pairs else None
+    return None if usd is None else float(usd)
+
+
 def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
     if not work.pairs:
         return EstimateLine(work.suite.name, work.title, 0)

@@ -323,13 +323,12 @@ def _sentence(error: str) -> str:
     return said.group(2) if said else error
 
 
-def mean_score(log: EvalLog) -> float | None:
-    """Return a log's mean grade, None when nothing was graded."""
+def mean_score(log: EvalLog) -> tuple[float, int]:
+    """Return a log's mean grade and how many questions it is of."""
     header = log if log.results else read_eval_log(log.location, header_only=True)
-    if not header.results or not header.results.scores:
-        return None
-    metric = header.results.scores[0].metrics.get("mean")
-    return None if metric is None else float(metric.value)
+    scores = header.results.scores if header.results else []
+    metric = scores[0].metrics.get("mean") if scores else None
+    return (0.0, 0) if metric is None else (float(metric.value), scores[0].scored_samples or 0)
 
 
 Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # the places of programs are all entries'

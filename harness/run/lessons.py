@@ -5,6 +5,7 @@ Below `LOG_DIR/selection` every worker is asked the same train questions alone, 
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, zip_longest
@@ -200,14 +201,19 @@ def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
 
 
 def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
-    """Return the mean grade of each worker that answered a suite alone, in pool order."""
-    alone: dict[str, float | None] = {}
+    """Return the mean grade of each worker that answered a suite alone, in pool order.
+
+    Each of several logs, of shards, counts by its graded samples.
+    """
+    sums, graded = defaultdict[str, float](float), Counter[str]()
     for log in logs:
         facts: dict[str, Any] = (log.eval.metadata or {})[PODIUM]
         if facts["suite"] == suite.name and facts["system"].startswith(f"{SINGLE}:"):
-            alone[facts["args"]["worker"]] = mean_score(log)
-    found = {name: alone.get(name) for name in job.spec.names}
-    return {name: accuracy for name, accuracy in found.items() if accuracy is not None}
+            mean, samples = mean_score(log)
+            worker = facts["args"]["worker"]
+            graded[worker] += samples
+            sums[worker] += round(mean * samples, 9)  # so that no cut decides between equals
+    return {name: sums[name] / graded[name] for name in job.spec.names if graded[name]}
 
 
 TUNING = "tuning"

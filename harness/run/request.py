@@ -83,7 +83,8 @@ class RequestReader:
         yield from self._unusable_systems()
         if ready:
             yield from _missing_needs(self.job)
-        yield from _unlearnable(self.job)
+        if not self.request.settled:
+            yield from _unlearnable(self.job)
         for suite in self.job.suites:
             yield from reasons_of(_refuse_questions, self.job, suite)
         yield from reasons_of(_refuse_unrecorded_lessons, self.job)

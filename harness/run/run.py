@@ -27,11 +27,16 @@ from harness.run.evaluate import Controls, Job, RunOutcome
 from harness.run.experiment import lock_experiment, open_experiment
 from harness.run.request import RequestReader, read_request, refuse_heard, unknown_prompt_note
 from harness.run.systems import moved_graders
+from harness.shards.plan import refuse_sharded
 from harness.suite import Suite
 from harness.text import pluralise, say
 
+Runner = Callable[[RunRequest, Catalogue, Controls], RunOutcome]
 
-def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> int:
+
+def podium_run(
+    request: RunRequest, catalogue: Catalogue, controls: Controls, runner: Runner | None = None
+) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
     refuse_heard(request, catalogue)  # before anybody reads a question
     job = read_request(request, catalogue, controls)
@@ -40,7 +45,7 @@ def podium_run(request: RunRequest, catalogue: Catalogue, controls: Controls) ->
         _say_limits(job)
     for line in moved:
         say(line)
-    outcome = run(request, catalogue, controls)
+    outcome = (runner or run)(request, catalogue, controls)
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
@@ -90,6 +95,7 @@ def run(
     open_lease: LeaseOpener | None = None,
 ) -> RunOutcome:
     """Run a request until it ends or can be resumed; UserError before any call and any file."""
+    refuse_sharded(request.log_dir)
     with ExitStack() as stack:
         reader = RequestReader(request, catalogue, controls)
         for reason in reader.all_reasons(stack):
@@ -137,14 +143,14 @@ def _evaluate(job: Job) -> RunOutcome:
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time
         retry_ungraded(log_dir, job.catalogue.suites, job.spec, job.meter())
     _note_openings(job)
-    _make_plans(job)
+    make_plans(job)
     outcome = evaluate.run_entries(job, log_dir)
     if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
         outcome = evaluate.run_entries(entries.with_new(job, chosen), log_dir)
     return outcome
 
 
-def _make_plans(job: Job) -> None:
+def make_plans(job: Job) -> None:
     """Make the oracle's missing plans, outside the eval: they are no spend of any system."""
     for row in job.experiment.entries:
         if row.system != ORACLE:
@@ -162,7 +168,7 @@ def _make_plans(job: Job) -> None:
 def _note_openings(job: Job) -> None:
     """Write down which eval questions are about to be asked; a run with nothing left opens none."""
     experiment = job.experiment
-    if experiment.split != "eval":
+    if experiment.split != "eval" or job.request.settled:  # a shard's are its run's
         return
     done = evaluate.answered_pairs(job.request.log_dir)
     for name in experiment.suite_versions:

@@ -4,8 +4,10 @@ A shard is an ordinary run directory, `LOG_DIR/shards/0007`, that asks some ques
 entries, each question with all its epochs. Every planned query is in exactly one of them.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +19,8 @@ from harness.files import DOCUMENT, read_limited, replace_file
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"
 """Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
+MOST_QUERIES = 2000
+"""Of a shard, unless a single question is asked more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,19 @@ class ShardPlan:
     questions: Mapping[str, tuple[str, ...]]
     """Suite -> the ids of its questions, in the order in which the run asks them."""
     shards: tuple[Shard, ...] = ()
+    own_suites: tuple[str, ...] = ()
+    """A user's own, as FILE.py@NAME."""
+    own_systems: tuple[str, ...] = ()
     schema: Literal[1] = 1
 
     def ids(self, part: ShardPart) -> tuple[str, ...]:
         """Return the questions of a part."""
         return self.questions[part.suite][part.first : part.last]
+
+    def planned(self, entry: str) -> int:
+        """Return how many questions of an entry, its first ones, are in shards."""
+        parts = (part for shard in self.shards for part in shard.parts if part.entry == entry)
+        return max((part.last for part in parts), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +77,57 @@ class PlannedRow:
     cost: float = 1.0
     """Of one question with all its epochs, in any unit that all rows share; above 0."""
     epochs: int = field(default=1)
+
+
+def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1) -> list[Shard]:
+    """Return shards of about equal cost, named from the number `first` on, over all questions.
+
+    There are `shards` of them, more where one would have too many queries, fewer only where there
+    are fewer questions than that; none is empty.
+    """
+    sizes = [row.last - row.first for row in rows]
+    costs = chain.from_iterable([row.cost] * size for row, size in zip(rows, sizes, strict=True))
+    sums, asked = list(accumulate(costs)), sum(sizes)
+    shards = min(shards, asked)
+    cuts = [0]
+    for number in range(1, shards):
+        at = bisect_left(sums, sums[-1] * number / shards) + 1
+        cuts.append(min(max(at, cuts[-1] + 1), asked - shards + number))
+    starts = list(accumulate(sizes, initial=0))
+    pieces = (
+        piece
+        for begin, end in zip(cuts, [*cuts[1:], asked], strict=True)
+        for piece in _bounded(list(_parts(rows, starts, begin, end)), rows)
+    )
+    return [Shard(f"{first + at:04d}", wave, tuple(one)) for at, one in enumerate(pieces) if one]
+
+
+def _parts(
+    rows: Sequence[PlannedRow], starts: Sequence[int], begin: int, end: int
+) -> Iterator[ShardPart]:
+    """Yield the parts of the questions `begin` until before `end`, counted over all rows."""
+    for row, start in zip(rows, starts, strict=False):
+        first, last = max(begin, start) - start, min(end - start, row.last - row.first)
+        if first < last:
+            yield ShardPart(row.entry, row.suite, row.first + first, row.first + last)
+
+
+def _bounded(parts: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator[list[ShardPart]]:
+    """Yield the parts of a piece, in several where it has too many queries."""
+    epochs = {row.entry: row.epochs for row in rows}
+    piece, room = list[ShardPart](), MOST_QUERIES
+    for part in parts:
+        at = part.first
+        while at < part.last:
+            fits = min(room // epochs[part.entry], part.last - at)
+            if not fits and piece:
+                yield piece
+                piece, room = [], MOST_QUERIES
+                continue
+            fits = max(fits, 1)
+            piece.append(ShardPart(part.entry, part.suite, at, at + fits))
+            at, room = at + fits, room - fits * epochs[part.entry]
+    yield piece
 
 
 _FILE = TypeAdapter(ShardPlan)
@@ -95,6 +158,23 @@ def shard_dir(log_dir: Path, name: str) -> Path:
     return log_dir / FOLDER / name
 
 
+def shard_dirs(log_dir: Path) -> list[Path]:
+    """Return where the shards of a directory lie, in order; none for a run without shards."""
+    there = (log_dir / FILE).is_file()
+    return (
+        sorted(one.parent for one in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
+    )
+
+
+def refuse_sharded(log_dir: Path) -> None:
+    """Raise UserError for a directory whose run is cut into shards."""
+    if (log_dir / FILE).is_file():
+        raise UserError(
+            f"{log_dir} holds a run that is cut into shards: add --shards, or name another "
+            "--log-dir."
+        )
+
+
 def parent_of(folder: Path) -> Path | None:
     """Return the directory of the run that a directory is a shard of; None for any other."""
     parent = folder.parent.parent
@@ -105,9 +185,3 @@ def outside_shards(log_dir: Path, paths: Iterable[Path]) -> list[Path]:
     """Return the files below a directory that none of its shards has."""
     inside = log_dir / FOLDER if (log_dir / FILE).is_file() else None
     return [path for path in paths if inside is None or not path.is_relative_to(inside)]
-
-
-def shards_in(log_dir: Path) -> list[Path]:
-    """Return the directories of the shards that a run has made; none in any other directory."""
-    there = (log_dir / FOLDER).iterdir() if (log_dir / FILE).is_file() else ()
-    return sorted(path for path in there if path.is_dir())

@@ -1,18 +1,21 @@
 """One shard as the process that a launcher starts: an ordinary run of what its directory plans."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import os
+import signal
+import time
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from threading import Thread
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from harness.errors import UserError
 from harness.files import replace_file
 from harness.ledger.system_runs import load_runs
-from harness.run.catalogue import Catalogue, RunRequest
+from harness.run.catalogue import Catalogue, RunRequest, with_own
 from harness.run.evaluate import Controls, RunOutcome
-from harness.run.experiment import read_experiment
+from harness.run.experiment import lock_experiment, read_experiment
 from harness.run.run import run
 from harness.shards.figures import write_figures
 from harness.shards.plan import parent_of, read_plan
@@ -29,23 +32,68 @@ class ShardOutcome:
     trouble: tuple[str, ...] = ()
 
 
+_OUTCOME, _REQUEST = TypeAdapter(ShardOutcome), TypeAdapter(RunRequest)
+
+
 def shard_request(folder: Path) -> RunRequest:
     """Return what a shard's directory asks for; UserError where it is none."""
     parent = parent_of(folder)
     plan, experiment = (read_plan(parent), read_experiment(folder)) if parent else (None, None)
     if plan is None or experiment is None:
         raise UserError(f"{folder} is no shard of a run: `podium run --shards N` makes them.")
-    more: Mapping[str, Any] = plan.request
-    suites = tuple(experiment.suite_versions)
-    return RunRequest(suites, (), log_dir=folder, display="none", settled=True, **more)
+    asked = {"suites": tuple(experiment.suite_versions), "systems": (), "log_dir": folder}
+    return _REQUEST.validate_python({**plan.request, **asked, "display": "none", "settled": True})
+
+
+def shard_catalogue(folder: Path, known: Catalogue) -> Catalogue:
+    """Return all parts that can be named, a user's own among them, as the run was given them."""
+    parent = parent_of(folder)
+    if plan := read_plan(parent) if parent else None:
+        own = replace(shard_request(folder), suites=plan.own_suites, systems=plan.own_systems)
+        return with_own(own, known)[1]
+    return known
+
+
+def read_outcome(folder: Path) -> ShardOutcome | None:
+    """Return how a shard's last process ended; None where it did not get so far."""
+    try:
+        return _OUTCOME.validate_json((folder / ENDED).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
 
 
 def run_shard(folder: Path, catalogue: Catalogue, controls: Controls) -> RunOutcome:
     """Ask what is left of a shard, and write down how that ended; UserError as a run."""
+    request = shard_request(folder)
+    _await_predecessor(folder)
     (folder / ENDED).unlink(missing_ok=True)
-    outcome = run(shard_request(folder), catalogue, controls)
+    outcome = run(request, catalogue, controls)
     ended = ShardOutcome(outcome.finished, outcome.unscored, outcome.trouble)
     replace_file(folder / ENDED, orjson.dumps(asdict(ended)) + b"\n")
     if any(folder.glob("*.eval")):
         write_figures(folder, load_runs([folder], deep=True)[0])
     return outcome
+
+
+PATIENCE_S = 30.0
+
+
+def _await_predecessor(folder: Path) -> None:
+    """Wait while an earlier process of the shard, whose launcher was killed, ends."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        try:
+            with lock_experiment(folder):
+                return
+        except UserError:
+            time.sleep(0.2)
+
+
+def end_with_input() -> None:
+    """Break this process off, as Ctrl-C does, when its standard input ends: with its launcher."""
+
+    def watch() -> None:
+        os.read(0, 1)  # not a reader of Python's, which would be locked at the end
+        os.kill(os.getpid(), signal.SIGINT)
+
+    Thread(target=watch, daemon=True).start()

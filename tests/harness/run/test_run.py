@@ -52,7 +52,7 @@ def test_an_experiment_grows_by_systems_and_questions_and_keeps_what_it_has(tmp_
     assert outcome.finished
     once = {f"{worker} eval-{n}": 1 for worker in ("ada", "bob") for n in range(8)}
     assert Counter(calls(log_dir)) == once
-    assert {log.eval.task: mean_score(log) for log in outcome.logs} == {
+    assert {log.eval.task: mean_score(log)[0] for log in outcome.logs} == {
         "toy single:ada": 1.0,
         "toy single:bob": 0.0,
     }

@@ -1,0 +1,304 @@
+"""A run that is cut into shards, from request to outcome: read it from top to bottom.
+
+What is chosen, learnt and planned is so once, here; the shards, ordinary run directories, ask. It
+can be killed at any moment, resumed with another number of shards, and extended.
+"""
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from inspect_ai.log import read_eval_log
+
+from harness.errors import UserError
+from harness.ledger.journal import FOLDER as LEDGER
+from harness.ledger.journal import mend
+from harness.ledger.logs import newest_logs
+from harness.ledger.manifest import manifested
+from harness.parallel import cores
+from harness.run import entries
+from harness.run.catalogue import OWN, Catalogue, RunRequest
+from harness.run.estimate import cost_of_one
+from harness.run.evaluate import Controls, Job, RunOutcome
+from harness.run.experiment import (
+    BY_SUITE,
+    Experiment,
+    lock_experiment,
+    open_experiment,
+    read_experiment,
+)
+from harness.run.request import RequestReader
+from harness.run.run import keep_until_logged, make_plans
+from harness.shards.launcher import LOST, Launcher, LocalLauncher
+from harness.shards.plan import (
+    PlannedRow,
+    Shard,
+    ShardPlan,
+    cut,
+    read_plan,
+    shard_dir,
+    write_plan,
+)
+from harness.shards.progress import AnswerCount, counted_line
+from harness.shards.shard import ENDED, read_outcome
+
+LauncherName = Literal["local"]
+TICK_S = 0.2
+MOST_LOSSES = 3
+"""How often in a row a shard may be lost without a new answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """Into how many shards a run is cut, and what starts them."""
+
+    shards: int
+    launcher: LauncherName = "local"
+    own: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """Suites and systems of the user's own, as FILE.py@NAME."""
+
+
+def run_sharded(
+    request: RunRequest, catalogue: Catalogue, controls: Controls, sharding: Sharding
+) -> RunOutcome:
+    """Run a request in shards until it ends or can be resumed; UserError before any call."""
+    _refuse_unfit(request, sharding)
+    log_dir = request.log_dir
+    with ExitStack() as stack:
+        reader = RequestReader(request, catalogue, controls)
+        for reason in reader.all_reasons(stack):
+            raise UserError(reason)
+        stack.enter_context(lock_experiment(log_dir))
+        _refuse_gone(log_dir)
+        stack.enter_context(manifested(log_dir))
+        mend(log_dir)
+        job = replace(reader.job, experiment=open_experiment(log_dir, reader.job.experiment))
+        write_plan(log_dir, _with_request(job, sharding))
+        job = _taught(job)
+        launcher = stack.enter_context(closing(_launcher(sharding)))
+        outcome = _ask(job, _cut(job, sharding, wave=1), launcher)
+        if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
+            job = entries.with_new(job, chosen)
+            outcome = _ask(job, _cut(job, sharding, wave=2), launcher)
+        return outcome
+
+
+def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
+    if sharding.shards < 1:
+        raise UserError(f"--shards must be at least 1, not {sharding.shards}.")
+    if sharding.launcher not in get_args(LauncherName):
+        known = ", ".join(get_args(LauncherName))
+        raise UserError(f"--launcher must be one of {known}, not {sharding.launcher!r}.")
+    if request.max_usd is not None:
+        raise UserError("--max-usd cannot be held over shards yet: leave it or --shards out.")
+    if request.display not in ("line", "none"):
+        raise UserError(
+            f"--display {request.display} shows one process, and shards are several: leave it out."
+        )
+    stored = read_experiment(request.log_dir)
+    if stored and stored.entries and read_plan(request.log_dir) is None:
+        raise UserError(
+            f"{request.log_dir} holds a run that is not cut into shards: leave --shards out, or "
+            "name another --log-dir."
+        )
+
+
+def _refuse_gone(log_dir: Path) -> None:
+    """Raise UserError where a shard of the plan has no directory any more: it was begun."""
+    plan = read_plan(log_dir)
+    for shard in plan.shards if plan else ():
+        folder = shard_dir(log_dir, shard.name)
+        if read_experiment(folder) is None:
+            raise UserError(
+                f"{folder} is gone, and with it what it has asked: put it back, or name another "
+                "--log-dir."
+            )
+
+
+def _with_request(job: Job, sharding: Sharding) -> ShardPlan:
+    """Return the directory's plan, with what this request says to its shards."""
+    plan, request = read_plan(job.request.log_dir) or ShardPlan({}, {}), job.request
+    pool = Path(request.pool)
+    at_once = (request.max_sandboxes or cores()) // _processes(sharding)
+    dollars = {name: getattr(request, name) for name in ("max_usd", "max_usd_per_query")}
+    given: dict[str, Any] = {name: str(usd) for name, usd in dollars.items() if usd is not None}
+    given["pool"] = str(pool.absolute()) if pool.is_file() else request.pool
+    given["max_sandboxes"] = max(at_once, 1)
+    suites, systems = (tuple(map(_absolute, names)) for names in sharding.own)
+    return replace(
+        plan,
+        request=given,
+        own_suites=tuple(dict.fromkeys((*plan.own_suites, *suites))),
+        own_systems=tuple(dict.fromkeys((*plan.own_systems, *systems))),
+    )
+
+
+def _absolute(own: str) -> str:
+    file, _, attribute = own.rpartition("@")
+    return f"{Path(file).absolute()}@{attribute}"
+
+
+def own_parts(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some names that stand for a user's own."""
+    return tuple(name for name in names if OWN in name)
+
+
+def _taught(job: Job) -> Job:
+    """Choose, learn and plan; what that takes is billed in the run's own directory."""
+    with keep_until_logged(job.request.log_dir) as replies:
+        job = entries.with_entries(job)
+        make_plans(job)
+        replies.clear()
+    return job
+
+
+def _processes(sharding: Sharding) -> int:
+    return min(sharding.shards, cores())
+
+
+def _launcher(sharding: Sharding) -> LocalLauncher:
+    return LocalLauncher(_processes(sharding))
+
+
+def _cut(job: Job, sharding: Sharding, wave: int) -> ShardPlan:
+    """Return the plan with shards for what no shard has yet, each with its directory."""
+    log_dir, suites = job.request.log_dir, job.catalogue.suites
+    names = job.experiment.suite_versions
+    questions = {name: tuple(one.id for one in job.questions(suites[name])) for name in names}
+    plan = replace(read_plan(log_dir) or ShardPlan({}, {}), questions=questions)
+    for shard in plan.shards:
+        _raise_epochs(job.experiment, plan, log_dir, shard)
+    rows = [*_unplanned(job, plan)]
+    new = cut(rows, sharding.shards, first=len(plan.shards) + 1, wave=wave) if rows else []
+    plan = replace(plan, shards=(*plan.shards, *new))
+    for shard in new:
+        _make(job.experiment, plan, log_dir, shard)
+    write_plan(log_dir, plan)  # last, so that what it names is there
+    return plan
+
+
+def _unplanned(job: Job, plan: ShardPlan) -> Iterator[PlannedRow]:
+    for row in job.experiment.entries:
+        ids, first = plan.questions.get(row.suite, ()), plan.planned(row.name)
+        if first < len(ids):
+            cost = cost_of_one(job, row, ids[first:])
+            epochs = job.experiment.epochs[row.suite]
+            yield PlannedRow(row.name, row.suite, first, len(ids), (cost or 1) * epochs, epochs)
+
+
+def _experiment(experiment: Experiment, plan: ShardPlan, shard: Shard) -> Experiment:
+    """Return what a shard asks."""
+    rows = {row.name: row for row in experiment.entries}
+    parts = {part.entry: plan.ids(part) for part in shard.parts}
+    suites = {part.suite for part in shard.parts}
+    by_suite = {
+        name: {suite: one for suite, one in getattr(experiment, name).items() if suite in suites}
+        for name in BY_SUITE
+    }
+    asked = tuple(replace(rows[name], questions=ids) for name, ids in parts.items())
+    return replace(experiment, entries=asked, limit=None, **by_suite)
+
+
+def _make(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) -> None:
+    """Make a shard's directory, with what its systems have learnt."""
+    folder = shard_dir(log_dir, shard.name)
+    if any(folder.glob("*.eval")) or (folder / LEDGER).exists():
+        raise UserError(f"{folder} is no shard of the plan, and has asked: restore shards.json.")
+    shutil.rmtree(folder, ignore_errors=True)  # of a plan that was never written
+    made = _experiment(experiment, plan, shard)
+    open_experiment(folder, made)
+    files = {row.args[name] for row in made.entries for name in FILES if name in row.args}
+    for file in files:
+        if (log_dir / file).is_file():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(log_dir / file, folder / file)
+
+
+FILES = ("learned", "plans")
+"""Arguments of systems that name a file below the log directory."""
+
+
+def _raise_epochs(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard: Shard) -> None:
+    folder = shard_dir(log_dir, shard.name)
+    stored, wanted = read_experiment(folder), _experiment(experiment, plan, shard)
+    if stored and stored.epochs != wanted.epochs:
+        (folder / ENDED).unlink(missing_ok=True)
+        open_experiment(folder, replace(stored, epochs=wanted.epochs))
+
+
+def _ask(job: Job, plan: ShardPlan, launcher: Launcher) -> RunOutcome:
+    """Let all shards that are not over ask, and return how the whole run stands."""
+    log_dir = job.request.log_dir
+    folders = {shard_dir(log_dir, shard.name): shard for shard in plan.shards}
+    left = [one for one in folders if not _is_over(one)]
+    _note_openings(job, [folders[one] for one in left])
+    totals = {
+        part.entry: job.experiment.epochs[part.suite] for one in plan.shards for part in one.parts
+    }
+    total = sum(
+        (part.last - part.first) * totals[part.entry] for one in plan.shards for part in one.parts
+    )
+    with counted_line([*folders], total, shown=job.request.display == "line") as count:
+        failed = _wait(left, launcher, count)
+    return _outcome([*folders], failed)
+
+
+def _note_openings(job: Job, left: Sequence[Shard]) -> None:
+    suites = {part.suite for shard in left if shard.wave == 1 for part in shard.parts}
+    for name in sorted(suites) if job.experiment.split == "eval" else ():
+        suite = job.catalogue.suites[name]
+        job.controls.opened(job.request.log_dir, suite, len(job.questions(suite)))
+
+
+def _is_over(folder: Path) -> bool:
+    """Say whether a shard has nothing left to ask or to grade."""
+    ended = read_outcome(folder)
+    return ended is not None and ended.finished and not ended.unscored
+
+
+def _wait(folders: Sequence[Path], launcher: Launcher, count: AnswerCount) -> dict[Path, str]:
+    """Start shards until each has ended, lost ones again; return why some could not go on."""
+    running, failed = {*folders}, dict[Path, str]()
+    losses: dict[Path, tuple[int, int]] = {}  # answers so far, and losses in a row without more
+    for folder in folders:
+        launcher.launch(folder)
+    while running:
+        time.sleep(TICK_S)
+        for folder, status in launcher.ended().items():
+            answers = count.of(folder)
+            before, times = losses.get(folder, (answers, 0))
+            losses[folder] = (answers, times + 1 if answers == before else 1)
+            if status in (None, LOST) and losses[folder][1] < MOST_LOSSES:
+                launcher.launch(folder)
+                continue
+            running.discard(folder)
+            if status not in (0, 1) or read_outcome(folder) is None:
+                failed[folder] = _last_words(folder, status)
+        count.look()
+    return failed
+
+
+def _last_words(folder: Path, status: int | None) -> str:
+    log = Path(f"{folder}.log")
+    lines = log.read_text(errors="replace").split("\n") if log.is_file() else []
+    said = next((line for line in reversed(lines) if line.strip()), "nothing was said")
+    how = "was lost" if status in (None, LOST) else f"ended with {status}"
+    return f"shard {folder.name} {how}: {said.removeprefix('podium: ')} ({log})"
+
+
+def _outcome(folders: Sequence[Path], failed: dict[Path, str]) -> RunOutcome:
+    """Join how shards have ended, with the headers of their newest logs."""
+    trouble, finished = [*failed.values()], not failed
+    logs: list[Path] = []
+    for folder in folders:
+        ended = read_outcome(folder)
+        if ended is None or not ended.finished:
+            finished = False
+            trouble += ended.trouble if ended else ()
+        logs += newest_logs([folder], recursive=False) if any(folder.glob("*.eval")) else ()
+    headers = [read_eval_log(str(path), header_only=True) for path in logs]
+    return RunOutcome(finished, headers, tuple(dict.fromkeys(trouble)))
