@@ -16,6 +16,7 @@ from importlib.resources import files
 from math import ceil
 
 from harness.ledger.totals import SystemRun, total
+from harness.shards.plan import parent_of
 from reports.blocks import SINGLE
 from reports.build import Pair
 from reports.intervals import accuracy, grades_of
@@ -134,7 +135,8 @@ def _tried(
 
     `selection/` holds single workers on train questions, `tuning/SUITE/SYSTEM/ROUND/` its tries.
     """
-    home = system_run.paths[0].parent
+    folder = system_run.paths[0].parent
+    home = parent_of(folder) or folder
     found: list[SystemRun] = []
     for one in selections:
         path = one.paths[0]

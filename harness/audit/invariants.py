@@ -26,6 +26,7 @@ from harness.audit.amounts import (
 )
 from harness.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
+from harness.audit.sharded import shards_as_planned
 from harness.audit.verify import verify
 from harness.audit.witness import figures
 from harness.errors import UserError
@@ -257,4 +258,5 @@ INVARIANTS = (
     Invariant("I14", "integrity", integrity),
     Invariant("I15", "texts", texts_agree),
     Invariant("I16", "grades", grades_agree),
+    Invariant("I17", "shards = plan", shards_as_planned),
 )

@@ -32,6 +32,7 @@ from harness.audit.evidence import (
     told,
 )
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
+from harness.audit.sharded import planned_once
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.details import SCHEMA as QUERY
@@ -44,6 +45,8 @@ from harness.ledger.totals import CallSum, add_up, sums_by, total
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.prices.cost import Service
 from harness.request import STANDARD
+from harness.shards.plan import FILE as PLAN
+from harness.shards.plan import parent_of, shard_dirs
 from harness.text import pluralise
 
 UNLABELLED = "unlabelled"
@@ -293,6 +296,8 @@ def _check_whole(
         if (place / "report" / "table.json").is_file():
             table = f"{shown(place)}/report/table.json".removeprefix("./")
             whole.check("I13", table, table_again, place, table, tasks)
+    for run in (one for one in runs if shard_dirs(one)):
+        whole.check("I17", f"{shown(run)}/{PLAN}".removeprefix("./"), planned_once, run)
     if bills:
         whole.findings["I10"] = InvariantCheck()
     for bill in bills:
@@ -309,7 +314,9 @@ def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
             places = [parent, *parent.parents][: UP + 1]
             marked = (one for one in places if (one / FILE).is_file())
             rooted = (one for one in places if (one / FOLDER).is_dir())
-            found.add(next(marked, next(rooted, parent)))
+            place = next(marked, next(rooted, parent))
+            whole = parent_of(place)  # whose manifest is over those of its shards
+            found.add(whole if whole and whole.is_relative_to(folder) else place)
     return tuple(sorted(found))
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from harness.ledger.manifest import (
     read_entry,
     read_manifest,
 )
+from harness.shards.plan import FOLDER, shard_dirs
 
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 
@@ -84,10 +85,23 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
             found.extend(_of_file(log_dir, entry, shared))
         elif not shared:
             found.append(Finding("deleted", entry.path, "", "it is in the manifest and not here"))
-    for name in here.keys() - {one.path for one in manifest.files}:
-        said = "it is not in the manifest: put in, or of a run that was killed since"
-        found.append(Finding("inserted", name, "", said))
+    said = "it is not in the manifest: put in, or of a run that was killed since"
+    more = here.keys() - {one.path for one in manifest.files}
+    found += (Finding("inserted", name, "", said) for name in more)
+    found += (one for shard in shard_dirs(log_dir) for one in _of_shard(shard, shared))
     return tuple(sorted(found, key=lambda one: (one.path != FILE, one.path)))
+
+
+def _of_shard(shard: Path, shared: bool) -> Iterator[Finding]:
+    """Yield in what a shard differs from its own manifest; one that has asked must have one."""
+    if not (shard / FILE).exists() and not shared:
+        names = [name for name, kind in covered(shard).items() if kind != "record"]
+        said = "its shard has no manifest: put in, or of a process that was killed"
+        found = [Finding("inserted", name, "", said) for name in names]
+    else:
+        found = [*verify(shard, shared=shared)] if (shard / FILE).exists() else []
+    for one in found:
+        yield replace(one, path=f"{FOLDER}/{shard.name}/{one.path}")
 
 
 def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Finding]:

@@ -125,8 +125,9 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
 
 
 def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
-    _, _, newest, head = logs[0]
-    for call in _calls(newest.parent, head):
+    newest = {log.parent: head for _, _, log, head in reversed(logs)}  # of each shard
+    head, parent = logs[0][3], logs[0][2].parent.parent.parent
+    for call in (one for folder in newest for one in _calls(folder, newest[folder])):
         db.execute(f"INSERT INTO call VALUES (?{', ?' * len(call)})", [run, *call])
     begun = set[tuple[str, int]]()
     for sample in (one for log in logs for one in _members(log[2], "samples/")):
@@ -144,7 +145,16 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
             events = [*(one.get("uuid") for one in sample.get("events") or list[Json]()), None]
             values = [run, *pair, value, vote, found.get("official"), parsed, plan, events]
             db.execute(f"INSERT INTO pair VALUES ({'?, ' * 8}?)", values)
-    asked = max(len(head["dataset"]["sample_ids"]) * row["epochs"], len(begun))
+    planned = [json.loads(one.read_text())["shards"] for one in parent.glob("shards.json")]
+    parts = [
+        part
+        for shard in sum(planned, [])
+        for part in shard["parts"]
+        if part["entry"] == head["task"]
+    ]
+    here = sum(len(one["dataset"]["sample_ids"]) for one in newest.values())
+    here = max(here, sum(part["last"] - part["first"] for part in parts))
+    asked = max(here * row["epochs"], len(begun))
     whole = row["epochs"] == (head["config"].get("epochs") or 1)  # what was paid is of all epochs
     sums = {"run": run, "asked": asked, "begun": len(begun) if whole else None}
     found = db.execute(SPENT, sums).fetchone()[0]
@@ -181,7 +191,8 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
         facts = (head.get("metadata") or NONE).get("podium", NONE)
         if facts.get("purpose", "eval") == "eval" and "system" in facts:
             names = tuple(facts.get(name, "official") for name in (*BLOCK, "system"))
-            groups[names].setdefault(log.parent, []).append((head["created"], log.name, log, head))
+            place = log.parents[2] if log.parents[1].name == "shards" else log.parent
+            groups[names].setdefault(place, []).append((head["created"], log.name, log, head))
     for run, row in enumerate(rows):
         sat = groups[tuple(row[name] for name in (*BLOCK, "system"))]  # none for a derived row
         rest.append(_read(db, run, row, sorted(sat.pop(min(sat)), reverse=True)) if sat else NONE)

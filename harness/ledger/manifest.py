@@ -26,7 +26,7 @@ from harness.ledger.journal import FOLDER, read_chain
 from harness.ledger.logs import open_log
 from harness.records import EMPTY, PODIUM
 from harness.reply_cache import FOLDER as STORE
-from harness.shards.plan import FIGURES, outside_shards, shards_in
+from harness.shards.plan import FIGURES, outside_shards, shard_dirs
 from harness.shards.plan import FILE as PLAN
 from harness.shards.plan import FOLDER as SHARDS
 from harness.text import pluralise
@@ -116,10 +116,11 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
     paths = [(path, kind) for one, kind in patterns.items() for path in log_dir.glob(one)]
     own = {*outside_shards(log_dir, (path for path, _ in paths))}
-    found = {path: kind for path, kind in paths if path in own}
-    if shards := shards_in(log_dir):
+    found: dict[Path, FileKind] = {}
+    found.update((path, kind) for path, kind in paths if path in own)
+    if shards := shard_dirs(log_dir):
         kept = (*(one / FILE for one in shards), *(log_dir / name for name in OF_SHARDS))
-        found |= dict.fromkeys(kept, "record")
+        found.update((one, "record") for one in kept)
     # A pipe in the place of a file would be waited for, and a device has no end.
     return {
         path.relative_to(log_dir).as_posix(): found[path]
@@ -132,7 +133,7 @@ def uncovered(log_dir: Path) -> list[str]:
     """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
     # The manifest and its signature are left out: `OWN` names them, and `podium` checks them
     # itself. So is the store of replies that no log has yet: a run that finishes leaves none.
-    shards = shards_in(log_dir)
+    shards = shard_dirs(log_dir)
     files = (path for path in log_dir.rglob("*") if path.is_file())
     names = (one.relative_to(log_dir).as_posix() for one in outside_shards(log_dir, files))
     kept = (path for path in names if not path.startswith(f"{STORE}/"))

@@ -61,7 +61,7 @@ from harness.parallel import map_in_processes
 from harness.prices import EMBEDDED, Book, book_from_json
 from harness.records import CONDUCTOR, FALLBACK
 from harness.shards.figures import joined, read_figures_of, whole_plan
-from harness.shards.plan import outside_shards, parent_of, shards_in
+from harness.shards.plan import outside_shards, parent_of, shard_dirs
 from harness.suite import redacted_message
 from harness.workflow import MALFORMED
 
@@ -96,7 +96,7 @@ def load_runs(
 
     The shards of a run are read as one, by the figures beside their manifests unless it is `deep`.
     """
-    places = dirs if recursive else [place for one in dirs for place in (one, *shards_in(one))]
+    places = dirs if recursive else [place for one in dirs for place in (one, *shard_dirs(one))]
     parts: dict[object, list[SystemRun]] = {}
     rest, foreign = list[Path](), list[Path]()
     for folder, logs in _by_folder(find_logs(places, recursive)).items():

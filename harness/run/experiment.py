@@ -179,7 +179,7 @@ def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment
     The order is a shuffle that its seed decides, because a provider's cache serves later systems
     the prefixes that earlier ones have sent. Entries keep their place; new ones come behind.
     """
-    places = {row.name: row.order for row in stored if row.order}
+    places = {row.name: row.order for row in (*experiment.entries, *stored) if row.order}
     new = [row.name for row in experiment.entries if row.name not in places]
     new.sort(key=lambda name: hashlib.sha256(f"{experiment.seed} {name}".encode()).digest())
     first = max(places.values(), default=0) + 1

@@ -5,6 +5,7 @@ that it covers; where one differs, and for `--deep`, the logs are read. Nothing 
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -128,7 +129,7 @@ def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]
     columns[f"totals.{USD}"] = [None if usd is None else Decimal(usd) for usd in exact]
     totals = map(QueryTotals, *(columns[f"totals.{name}"] for name in TOTALS))
     names = (*OWN, GROUPS)
-    attempts: list[list[QuestionResult]] = [[] for _ in sums.runs]
+    attempts: dict[int, list[QuestionResult]] = defaultdict(list)
     rows = zip(columns[RUN], totals, *(columns[name] for name in names), strict=True)
     for number, own, *row in rows:
         made = QuestionResult(totals=own, **dict(zip(names, row, strict=True)))
@@ -143,7 +144,7 @@ def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]
             spend=dict(one.spend),
             paid=one.paid,
         )
-        for one, got in zip(sums.runs, attempts, strict=True)
+        for one, got in ((one, attempts[at]) for at, one in enumerate(sums.runs))
     )
 
 

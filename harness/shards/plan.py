@@ -17,10 +17,10 @@ from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
-MOST_QUERIES = 2000
-"""Of a shard, unless a single question is asked more often."""
 FIGURES = "figures.parquet"
 """Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
+MOST_QUERIES = 2000
+"""Of a shard, unless a single question is asked more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _bounded(parts: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator
         at = part.first
         while at < part.last:
             fits = min(room // epochs[part.entry], part.last - at)
-            if fits < 1 and piece:
+            if not fits and piece:
                 yield piece
                 piece, room = [], MOST_QUERIES
                 continue
@@ -158,6 +158,14 @@ def shard_dir(log_dir: Path, name: str) -> Path:
     return log_dir / FOLDER / name
 
 
+def shard_dirs(log_dir: Path) -> list[Path]:
+    """Return where the shards of a directory lie, in order; none for a run without shards."""
+    there = (log_dir / FILE).is_file()
+    return (
+        sorted(one.parent for one in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
+    )
+
+
 def refuse_sharded(log_dir: Path) -> None:
     """Raise UserError for a directory whose run is cut into shards."""
     if (log_dir / FILE).is_file():
@@ -177,9 +185,3 @@ def outside_shards(log_dir: Path, paths: Iterable[Path]) -> list[Path]:
     """Return the files below a directory that none of its shards has."""
     inside = log_dir / FOLDER if (log_dir / FILE).is_file() else None
     return [path for path in paths if inside is None or not path.is_relative_to(inside)]
-
-
-def shards_in(log_dir: Path) -> list[Path]:
-    """Return the directories of the shards that a run has made; none in any other directory."""
-    there = (log_dir / FOLDER).iterdir() if (log_dir / FILE).is_file() else ()
-    return sorted(path for path in there if path.is_dir())

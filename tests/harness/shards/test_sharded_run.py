@@ -18,6 +18,7 @@ from harness.audit import audit
 from harness.cli import main
 from harness.ledger.runs import calls_of
 from harness.run.evaluate import answered_pairs
+from harness.run.lessons import file_name
 from harness.shards.plan import read_plan, shard_dir
 from tests import ROOT
 
@@ -56,14 +57,17 @@ def answered(log_dir: Path) -> Counter[tuple[str, str, int]]:
     plan = read_plan(log_dir)
     assert plan is not None
     done = [answered_pairs(shard_dir(log_dir, one.name)) for one in plan.shards]
-    return Counter((task, *pair) for one in done for task, pairs in one.items() for pair in pairs)
+    return Counter(
+        (file_name(task), *pair) for one in done for task, pairs in one.items() for pair in pairs
+    )
 
 
 def asked(log_dir: Path) -> Counter[tuple[str, str, int]]:
     """Return how often each query's one call has had an outcome, by the journals."""
-    calls = [call for path in log_dir.glob("shards/*/ledger/*/*.jsonl") for call in calls_of(path)]
-    bought = (one for one in calls if one.outcome and not one.outcome["from_store"])
-    samples = [(call.intent["task"], call.intent["sample"]) for call in bought]
+    journals = log_dir.glob("shards/*/ledger/*/*.jsonl")
+    calls = [(path.parent.name, call) for path in journals for call in calls_of(path)]
+    bought = (one for one in calls if one[1].outcome and not one[1].outcome["from_store"])
+    samples = [(task, call.intent["sample"]) for task, call in bought]
     return Counter((task, one["question"], one["epoch"]) for task, one in samples)
 
 
