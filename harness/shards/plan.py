@@ -120,7 +120,7 @@ def _bounded(parts: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator
         at = part.first
         while at < part.last:
             fits = min(room // epochs[part.entry], part.last - at)
-            if not fits and piece:
+            if fits < 1 and piece:
                 yield piece
                 piece, room = [], MOST_QUERIES
                 continue

@@ -63,11 +63,13 @@ def answered(log_dir: Path) -> Counter[tuple[str, str, int]]:
 
 
 def asked(log_dir: Path) -> Counter[tuple[str, str, int]]:
-    """Return how often each query's one call has had an outcome, by the journals."""
+    """Return how often each query's one call was answered, by the journals; not broken off."""
     journals = log_dir.glob("shards/*/ledger/*/*.jsonl")
     calls = [(path.parent.name, call) for path in journals for call in calls_of(path)]
-    bought = (one for one in calls if one[1].outcome and not one[1].outcome["from_store"])
-    samples = [(task, call.intent["sample"]) for task, call in bought]
+    ended = [(task, call.outcome, call.intent["sample"]) for task, call in calls if call.outcome]
+    samples = [
+        (task, one) for task, how, one in ended if not how["from_store"] | bool(how["error"])
+    ]
     return Counter((task, one["question"], one["epoch"]) for task, one in samples)
 
 
