@@ -1,4 +1,4 @@
-"""The eighteen invariants: what each one promises, and the function that checks it in one run.
+"""The seventeen invariants: what each one promises, and the function that checks it in one run.
 
 I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
 """

@@ -1,4 +1,4 @@
-"""I17 and I18: a run in shards asked what it planned, once, and spent what its leases settled."""
+"""I17: a run in shards asked what it planned, each query in one shard."""
 
 from collections import defaultdict
 from functools import lru_cache

@@ -145,13 +145,9 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
             events = [*(one.get("uuid") for one in sample.get("events") or list[Json]()), None]
             values = [run, *pair, value, vote, found.get("official"), parsed, plan, events]
             db.execute(f"INSERT INTO pair VALUES ({'?, ' * 8}?)", values)
-    planned = [json.loads(one.read_text())["shards"] for one in parent.glob("shards.json")]
-    parts = [
-        part
-        for shard in sum(planned, [])
-        for part in shard["parts"]
-        if part["entry"] == head["task"]
-    ]
+    plans: list[Json] = [json.loads(one.read_text()) for one in parent.glob("shards.json")]
+    parts = [part for plan in plans for shard in plan["shards"] for part in shard["parts"]]
+    parts = [part for part in parts if part["entry"] == head["task"]]
     here = sum(len(one["dataset"]["sample_ids"]) for one in newest.values())
     here = max(here, sum(part["last"] - part["first"] for part in parts))
     asked = max(here * row["epochs"], len(begun))

@@ -114,13 +114,14 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
     """
     patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
-    paths = [(path, kind) for one, kind in patterns.items() for path in log_dir.glob(one)]
-    own = {*outside_shards(log_dir, (path for path, _ in paths))}
     found: dict[Path, FileKind] = {}
-    found.update((path, kind) for path, kind in paths if path in own)
+    for pattern, kind in patterns.items():
+        for path in outside_shards(log_dir, log_dir.glob(pattern)):
+            found[path] = kind
     if shards := shard_dirs(log_dir):
         kept = (*(one / FILE for one in shards), *(log_dir / name for name in OF_SHARDS))
-        found.update((one, "record") for one in kept)
+        for path in kept:
+            found[path] = "record"
     # A pipe in the place of a file would be waited for, and a device has no end.
     return {
         path.relative_to(log_dir).as_posix(): found[path]
