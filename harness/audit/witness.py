@@ -1,10 +1,8 @@
 """Make a table again: verdicts and prices from the logs, tokens from the journals, nothing of ours.
 
     python verify.py DIR [TABLE]       needs Python 3.11 or newer and DuckDB
-
 DIR holds what `podium run` wrote, TABLE is a table.json of `podium report` (DIR/report/table.json).
-Prints each figure that was checked; exits 1 with a sentence for each difference. Not made again:
-what is drawn or estimated, bounds on calls whose end nobody knows, times. Unknown is not a number.
+Prints each figure made again (none drawn, estimated, a bound or a time); exits 1 if any differs.
 """
 
 import json
@@ -31,22 +29,21 @@ SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "usd_per_query")
 UNZSTD = """SELECT line FROM read_csv(?, columns = {'line': 'TEXT'}, delim = chr(31), quote = '',
     escape = '', header = false, auto_detect = false, compression = 'zstd', max_line_size = ?)"""
 TABLES = """CREATE TABLE call (run INT, scope TEXT, role TEXT, step TEXT, event TEXT, input DOUBLE,
-    output DOUBLE, reasoning DOUBLE, usd DOUBLE, paid DOUBLE);
-CREATE TABLE pair (run INT, question TEXT, epoch INT, value DOUBLE, vote TEXT, official DOUBLE,
-    parsed BOOL, plan TEXT, events TEXT[]);
-CREATE VIEW p AS SELECT run, question, epoch, value, vote, official, parsed, sum(usd) usd_per_query,
-    count(call.event) calls, sum(input) tokens_in, sum(output) tokens_out, sum(reasoning)
-    tokens_reasoning, coalesce(sum(output) FILTER (role <> 'conductor'), 0) worker_tokens_out,
-    coalesce(sum(input + output) FILTER (role = 'conductor'), 0) conductor_tokens, CASE WHEN
-    bool_or(step LIKE 'conductor: plan%') THEN (any_value(plan) LIKE 'malformed: %')::INT END fault
-    FROM (SELECT *, unnest(events) AS event FROM pair) LEFT JOIN (FROM call WHERE scope =
-    'inference') call USING (run, event) WHERE NOT isnan(value) GROUP BY ALL;
-CREATE VIEW q AS SELECT run, question, avg(value) v, count(*) n, count(official) judged,
+    output DOUBLE, reasoning DOUBLE, usd DOUBLE, paid DOUBLE); CREATE TABLE pair (run INT, question
+    TEXT, epoch INT, value DOUBLE, vote TEXT, official DOUBLE, parsed BOOL, plan TEXT, events
+    TEXT[]); CREATE VIEW p AS SELECT run, question, epoch, value, vote, official, parsed, sum(usd)
+    usd_per_query, count(call.event) calls, sum(input) tokens_in, sum(output) tokens_out,
+    sum(reasoning) tokens_reasoning, coalesce(sum(output) FILTER (role <> 'conductor'), 0)
+    worker_tokens_out, coalesce(sum(input + output) FILTER (role = 'conductor'), 0)
+    conductor_tokens, CASE WHEN bool_or(step LIKE 'conductor: plan%') THEN (any_value(plan) LIKE
+    'malformed: %')::INT END fault FROM (SELECT *, unnest(events) AS event FROM pair) LEFT JOIN
+    (FROM call WHERE scope = 'inference') call USING (run, event) WHERE NOT isnan(value) GROUP BY
+    ALL; CREATE VIEW q AS SELECT run, question, avg(value) v, count(*) n, count(official) judged,
     avg(usd_per_query) + 0 * sum(sum(usd_per_query)) OVER (PARTITION BY run) usd, avg(tokens_out) +
     0 * sum(sum(tokens_out)) OVER (PARTITION BY run) tokens, avg(coalesce(official, CASE WHEN parsed
     THEN 'nan' ELSE value END)) official, CASE WHEN bool_and(value IN (0, 1)) THEN sum(value) ELSE
-    'nan' END r FROM p GROUP BY 1, 2;
-CREATE MACRO pass(n, r, k) AS 1 - list_product([(n - r - i) / (n - i) for i in range(k)])"""
+    'nan' END r FROM p GROUP BY 1, 2; CREATE MACRO pass(n, r, k) AS 1 - list_product([(n - r - i) /
+    (n - i) for i in range(k)])"""
 FIGURES = """SELECT x FROM (FROM (SELECT count(*) n_graded, avg(calls) calls, avg(tokens_in)
     tokens_in, avg(tokens_out) tokens_out, avg(tokens_reasoning) tokens_reasoning,
     avg(usd_per_query) usd_per_query, avg(worker_tokens_out) worker_tokens_out,
@@ -94,8 +91,7 @@ def _cost(use: Json, price: Json, service: str | None = None) -> float:
     rates = [price, *(tier for tier in price.get("tiers", []) if prompt > tier["above"])][-1]
     thought = use["reasoning"] if "reasoning" in rates and use["output"] else 0
     tokens = {**use, "output": use["output"] - thought, "reasoning": thought}
-    tokens["cache_write"] -= use["cache_write_1h"]
-    tokens[OWN[0]] -= use[OWN[1]]
+    tokens |= {INPUT[2]: use[INPUT[2]] - use["cache_write_1h"], OWN[0]: use[OWN[0]] - use[OWN[1]]}
     factor = float({"standard": 1, **price.get("services", NONE)}.get(service or "standard", nan))
     whole = price.get("full_rate", NONE).get(service, ())
     usd = [n * float(rates.get(k, nan)) * (k in whole or factor) for k, n in tokens.items() if n]
@@ -119,14 +115,13 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
                 price = book.get(ref) or rules.get(ref[: ref.find("/") + 1]) or {"request": nan}
                 listed = use | BARE | {"input": sum(use[part] for part in INPUT)}
                 usd = [_cost(listed, price), 0 if free else _cost(use, price, call.get("service"))]
-                names = [call["scope"], call["role"], call["step"], line["event"]]
-                into = [listed["input"], use["output"], use["reasoning"]]
-                yield [*names, *into, *([0, 0] if line.get("refused") else usd)]
+                by = [*map(call.get, ("scope", "role", "step")), line["event"], listed["input"]]
+                yield [*by, *map(use.get, PARTS[3:5]), *([0, 0] if line.get("refused") else usd)]
 
 
 def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
     newest = {log.parent: head for _, _, log, head in reversed(logs)}  # of each shard
-    head, parent = logs[0][3], logs[0][2].parent.parent.parent
+    head, plans = logs[0][3], logs[0][2].parents[2].glob("shards.json")
     for call in (one for folder in newest for one in _calls(folder, newest[folder])):
         db.execute(f"INSERT INTO call VALUES (?{', ?' * len(call)})", [run, *call])
     begun = set[tuple[str, int]]()
@@ -145,14 +140,12 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
             events = [*(one.get("uuid") for one in sample.get("events") or list[Json]()), None]
             values = [run, *pair, value, vote, found.get("official"), parsed, plan, events]
             db.execute(f"INSERT INTO pair VALUES ({'?, ' * 8}?)", values)
-    plans: list[Json] = [json.loads(one.read_text()) for one in parent.glob("shards.json")]
-    parts = [part for plan in plans for shard in plan["shards"] for part in shard["parts"]]
-    parts = [part for part in parts if part["entry"] == head["task"]]
-    here = sum(len(one["dataset"]["sample_ids"]) for one in newest.values())
-    here = max(here, sum(part["last"] - part["first"] for part in parts))
-    asked = max(here * row["epochs"], len(begun))
-    whole = row["epochs"] == (head["config"].get("epochs") or 1)  # what was paid is of all epochs
-    sums = {"run": run, "asked": asked, "begun": len(begun) if whole else None}
+    shards = (one for plan in plans for one in json.loads(plan.read_text())["shards"])
+    parts = (part for one in shards for part in one["parts"] if part["entry"] == head["task"])
+    asked = sum(part["last"] - part["first"] for part in parts)
+    asked = asked or sum(len(one["dataset"]["sample_ids"]) for one in newest.values())
+    paid = len(begun) if row["epochs"] == (head["config"].get("epochs") or 1) else None  # by all
+    sums = {"run": run, "asked": max(asked * row["epochs"], len(begun)), "begun": paid}
     found = db.execute(SPENT, sums).fetchone()[0]
     if row["usd_paid_per_query"] is not None:  # else a range, for some calls have no end
         found |= dict.fromkeys(("usd_paid_per_query", "usd_paid_high"), found["usd_paid_low"])
