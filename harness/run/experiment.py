@@ -204,7 +204,10 @@ def note_graders(
 
 
 def _write(log_dir: Path, experiment: Experiment) -> None:
-    replace_file(log_dir / FILE, _FILE.dump_json(experiment, indent=1) + b"\n")
+    # An older directory that is gone on with keeps its bytes: only entries of shards say more.
+    whole = {at: {"questions"} for at, row in enumerate(experiment.entries) if not row.questions}
+    told = _FILE.dump_json(experiment, indent=1, exclude={"entries": whole})
+    replace_file(log_dir / FILE, told + b"\n")
 
 
 def read_experiment(log_dir: Path) -> Experiment | None:

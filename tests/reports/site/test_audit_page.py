@@ -120,7 +120,7 @@ def test_a_clean_run_says_so_in_one_sentence(tmp_path: Path) -> None:
     sat(tmp_path)
     write_manifest(tmp_path)
     page = page_of(tmp_path)
-    assert "No invariant fails: 15 hold, none is weak, 1 does not apply." in page
+    assert "No invariant fails: 15 hold, none is weak, 2 do not apply." in page
     assert "✕" not in page
 
 
@@ -129,7 +129,7 @@ def test_what_fails_is_named_first_and_its_rows_lead_to_their_queries(tmp_path: 
     sat(tmp_path / "bad")
     page = page_of(tmp_path / "good", tampered(tmp_path / "bad"))
     first, second = re.findall(r"</?b>: ([^<]*)", page)[:2]
-    assert first.startswith("1 of 16 invariants fails: I4 log = ledger;")
+    assert first.startswith("1 of 17 invariants fails: I4 log = ledger;")
     assert second.startswith("No invariant fails")
     _, *rows = tables_in(page)["Where I4 does not hold"]
     (verdict,) = [one for one in audit(tmp_path / "bad").verdicts if one.invariant == "I4"]
