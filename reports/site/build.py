@@ -29,6 +29,7 @@ from reports.site.requests_page import (
     served_index,
     served_systems,
 )
+from reports.site.shards_page import shards_context
 from reports.site.texts import RowTexts, left_out, row_texts, text_files
 from reports.site.training_page import training_context, training_data
 from reports.training_plot import write_curves
@@ -44,6 +45,7 @@ PAGES = {
     "served.html": "Served",
     "request.html": "Request",
     "audit.html": "Audit",
+    "shards.html": "Shards",
     "runs.html": "Two runs",
     "training.html": "Training",
 }
@@ -107,6 +109,7 @@ def write_site(
         "query.html": {"notes": notes},
         **_served_contexts(systems),
         "audit.html": audit_context(audits, blocks),
+        **({"shards.html": shards} if (shards := shards_context(report.system_runs)) else {}),
         **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
         **({"training.html": training_context(runs)} if runs else {}),
     }

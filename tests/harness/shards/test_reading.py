@@ -16,9 +16,13 @@ from harness.prices import book_from_json
 from harness.run.experiment import open_experiment, read_experiment
 from harness.shards.figures import read_figures_of
 from harness.shards.plan import FIGURES, Shard, ShardPart, ShardPlan, shard_dir, write_plan
-from harness.shards.shard import run_shard
+from harness.shards.shard import ENDED, run_shard
+from reports.render import usd
+from reports.report import report_of
+from reports.site.build import write_site
 from tests.harness.audit.audited_run import said
 from tests.harness.toy_run import CONTROLS, toy_catalogue, toy_pool, toy_run
+from tests.reports.site.page_tables import tables_in
 
 ENTRY = "toy single:ada"
 
@@ -104,3 +108,31 @@ def test_an_audit_finds_a_question_that_no_shard_or_that_two_shards_have(parent:
     found = said(audit(parent), "I17")
     assert "are in none" in found
     assert "did not plan it in 0002" in found
+
+
+def test_a_page_shows_how_far_each_shard_is(parent: Path) -> None:
+    second = shard_dir(parent, "0002")
+    (second / ENDED).unlink()
+    site = write_site([parent], report_of([parent]), parent.parent / "site")
+    page = (site.folder / "shards.html").read_text()
+    (rows,) = tables_in(page).values()
+    assert [row[:4] + row[5:] for row in rows[1:]] == [
+        ["0001", ENTRY, "7", "7", "finished"],
+        ["0002", ENTRY, "5", "5", "under way, or broken off"],
+    ]
+    ((run,), _) = load_runs([parent])
+    assert {row[4] for row in rows[1:]} == {usd(sum_of(run, 0, 7)), usd(sum_of(run, 7, 12))}
+    assert 'href="shards.html"' in (site.folder / "index.html").read_text()
+
+
+def sum_of(run: SystemRun, first: int, last: int) -> Decimal:
+    ids = {f"eval-{number}" for number in range(first, last)}
+    return sum(
+        (one.totals.usd or Decimal(0) for one in run.attempts if one.question in ids), Decimal(0)
+    )
+
+
+def test_a_run_in_one_piece_has_no_such_page(parent: Path) -> None:
+    whole = parent.parent / "run"
+    site = write_site([whole], report_of([whole]), parent.parent / "site")
+    assert not (site.folder / "shards.html").exists()
