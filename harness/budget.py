@@ -51,6 +51,14 @@ class Lease(Protocol):
         """Dollars up to which this process may spend, earlier attempts included; None: no limit."""
         ...
 
+    async def more(self, most: Decimal | None, *, idle: bool) -> bool:
+        """Ask for dollars up to `most`, None for all there are; say whether to look again."""
+        ...
+
+    def keep(self, usd: Decimal) -> None:
+        """Give back what is over this much, where others wait for it."""
+        ...
+
 
 A_RUN = LimitName(
     "--max-usd",
@@ -148,10 +156,13 @@ class Spend:
         """Return what is held back for a request, once it may be; SpendLimit where it never may."""
         held = self.expected(price_ref, most) or ZERO  # a limit may be set meanwhile
         while self.limit is not None:
+            again = await self._ask_for_more(price_ref, most)
             left, needed = self.limit - self.gone, self.expected(price_ref, most)
             held = left if needed is None else needed
             if self._may_go(price_ref, most, held, left):
                 break
+            if again:
+                continue
             if not self._flying.total():
                 raise self.refusal(needed)
             self._settled = self._settled or anyio.Event()
@@ -159,6 +170,20 @@ class Spend:
         self._held += held
         self._flying[price_ref] += 1
         return held
+
+    async def _ask_for_more(self, price_ref: str, most: Decimal | None) -> bool:
+        """Raise the limit of a lease to what a call needs; say whether that may still change."""
+        lease, needed = self.lease, self.expected(price_ref, most)
+        if lease is None or self.unpriced is not None:
+            return False
+        flying, used = self._flying.total(), self.gone + self._held
+        if needed is None and flying:
+            return False  # it takes all there is, once it is alone
+        wanted = None if needed is None else used + needed
+        again = await lease.more(wanted, idle=not flying)
+        self.limit = lease.granted
+        fits = self.limit is not None and wanted is not None and wanted <= self.limit
+        return again and not flying and not fits
 
     def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
         # Nobody knows what a first reply takes: it goes alone, or a provider that lies from the
@@ -182,6 +207,9 @@ class Spend:
                 f"budget per {name.one}: another call could pass {name.option} {self.limit:f}"
                 f"{_by(needed)}{name.then}"
             )
+        if self.lease:
+            left = f"What {name.option} leaves of all shards is less than the next call could take"
+            return SpendLimit(f"{left}{_by(needed)}{name.then}")
         said = (
             f"${self.gone:.4f} of {name.option} {self.limit} is spent, and the next call could "
             f"pass it{_by(needed)}{name.then}"
@@ -195,6 +223,9 @@ class Spend:
         if self._settled:
             self._settled.set()
             self._settled = None
+        if self.lease:
+            self.lease.keep(self.gone + self._held)
+            self.limit = self.lease.granted
 
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
         """Return what a finished call cost at the run's book, as it was served."""

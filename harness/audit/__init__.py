@@ -1,4 +1,4 @@
-"""Whether a run's money adds up: seventeen invariants over its ledger, from files alone."""
+"""Whether a run's money adds up: eighteen invariants over its ledger, from files alone."""
 
 from harness.audit.evidence import AuditFault, InvariantCheck, InvariantVerdict
 from harness.audit.invariants import INVARIANTS, given_anew

@@ -1,4 +1,4 @@
-"""The seventeen invariants: what each one promises, and the function that checks it in one run.
+"""The eighteen invariants: what each one promises, and the function that checks it in one run.
 
 I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
 """
@@ -26,7 +26,7 @@ from harness.audit.amounts import (
 )
 from harness.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
-from harness.audit.sharded import shards_as_planned
+from harness.audit.sharded import shards_as_planned, spent_as_leased
 from harness.audit.verify import verify
 from harness.audit.witness import figures
 from harness.errors import UserError
@@ -259,4 +259,5 @@ INVARIANTS = (
     Invariant("I15", "texts", texts_agree),
     Invariant("I16", "grades", grades_agree),
     Invariant("I17", "shards = plan", shards_as_planned),
+    Invariant("I18", "shards = leases", spent_as_leased),
 )

@@ -32,7 +32,7 @@ from harness.audit.evidence import (
     told,
 )
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
-from harness.audit.sharded import planned_once
+from harness.audit.sharded import leases_kept, planned_once
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.details import SCHEMA as QUERY
@@ -45,6 +45,7 @@ from harness.ledger.totals import CallSum, add_up, sums_by, total
 from harness.parallel import LARGE, map_over_processes, without_collector
 from harness.prices.cost import Service
 from harness.request import STANDARD
+from harness.shards.lease import FILE as LEASES
 from harness.shards.plan import FILE as PLAN
 from harness.shards.plan import parent_of, shard_dirs
 from harness.text import pluralise
@@ -298,6 +299,7 @@ def _check_whole(
             whole.check("I13", table, table_again, place, table, tasks)
     for run in (one for one in runs if shard_dirs(one)):
         whole.check("I17", f"{shown(run)}/{PLAN}".removeprefix("./"), planned_once, run)
+        whole.check("I18", f"{shown(run)}/{LEASES}".removeprefix("./"), leases_kept, run)
     if bills:
         whole.findings["I10"] = InvariantCheck()
     for bill in bills:

@@ -380,7 +380,7 @@ def ablate(add: Arguments) -> None:
 
 
 def audit(add: Arguments) -> None:
-    """Check seventeen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
     add("dir DIR", "log directory, or one .eval file", Path)
     add.flag("--strict", "gaps in the record are failures, too")

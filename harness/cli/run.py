@@ -56,7 +56,8 @@ def _sharded(args: argparse.Namespace) -> Any:
 
 def shard_command(args: argparse.Namespace) -> int:
     """Ask what is left of a shard; return 1 while something is left."""
-    from harness.shards.shard import end_with_input, run_shard, shard_catalogue
+    from harness.shards.launcher import end_with_input
+    from harness.shards.shard import run_shard, shard_catalogue
 
     if args.attached:
         end_with_input()

@@ -173,6 +173,10 @@ class Journal:
             raise
         self._torn, self._whole = False, self._whole + len(line)
 
+    def sync(self) -> None:
+        """Let what is written outlast a machine that goes down."""
+        os.fsync(self._handle)
+
     def close(self) -> None:
         """Close the file; nothing is written after."""
         os.close(self._handle)

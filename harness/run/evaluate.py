@@ -123,9 +123,10 @@ class Job:
     def meter(self, per_question: Decimal | None = None) -> Spend:
         """Return a meter of dollars that knows what earlier attempts have spent."""
         limit = self.request.max_usd
-        already = spent_so_far(self.request.log_dir, self.book) if limit else SpentSoFar()
         if self.lease:
             limit = self.lease.granted
+        known = limit is not None
+        already = spent_so_far(self.request.log_dir, self.book) if known else SpentSoFar()
         spent = Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
         spent.lease = self.lease
         return spent

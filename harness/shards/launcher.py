@@ -1,11 +1,13 @@
 """How the processes of shards are started: a protocol of three methods, and processes at home."""
 
+import os
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from signal import SIGINT
+from threading import Thread
 from typing import Protocol
 
 LOST = 75
@@ -73,3 +75,13 @@ class LocalLauncher:
                     stderr=said,
                     start_new_session=True,
                 )
+
+
+def end_with_input() -> None:
+    """Break this process off, as Ctrl-C does, when its standard input ends: with its launcher."""
+
+    def watch() -> None:
+        os.read(0, 1)  # not a reader of Python's, which would be locked at the end
+        os.kill(os.getpid(), SIGINT)
+
+    Thread(target=watch, daemon=True).start()

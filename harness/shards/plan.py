@@ -19,6 +19,7 @@ from harness.files import DOCUMENT, read_limited, replace_file
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"
 """Beside a shard's manifest: what its logs come to, so that nobody need read them again."""
+ENDED = "outcome.json"
 MOST_QUERIES = 2000
 """Of a shard, unless a single question is asked more often."""
 
@@ -130,7 +131,16 @@ def _bounded(parts: Sequence[ShardPart], rows: Sequence[PlannedRow]) -> Iterator
     yield piece
 
 
-_FILE = TypeAdapter(ShardPlan)
+@dataclass(frozen=True, slots=True)
+class ShardOutcome:
+    """How a shard's last process ended, as `outcome.json` beside its logs has it."""
+
+    finished: bool
+    unscored: int = 0
+    trouble: tuple[str, ...] = ()
+
+
+_FILE, _OUTCOME = TypeAdapter(ShardPlan), TypeAdapter(ShardOutcome)
 
 
 def read_plan(log_dir: Path) -> ShardPlan | None:
@@ -164,6 +174,19 @@ def shard_dirs(log_dir: Path) -> list[Path]:
     return (
         sorted(one.parent for one in log_dir.glob(f"{FOLDER}/*/experiment.json")) if there else []
     )
+
+
+def read_outcome(folder: Path) -> ShardOutcome | None:
+    """Return how a shard's last process ended; None where it did not get so far."""
+    try:
+        return _OUTCOME.validate_json((folder / ENDED).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+def write_outcome(folder: Path, ended: ShardOutcome) -> None:
+    """Write down how a shard's process ends."""
+    replace_file(folder / ENDED, _OUTCOME.dump_json(ended) + b"\n")
 
 
 def refuse_sharded(log_dir: Path) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -34,17 +35,21 @@ from harness.run.experiment import (
 from harness.run.request import RequestReader
 from harness.run.run import keep_until_logged, make_plans
 from harness.shards.launcher import LOST, Launcher, LocalLauncher
+from harness.shards.lease import assigned
+from harness.shards.lease_client import settle
+from harness.shards.lease_server import LeaseServer, lease_server
 from harness.shards.plan import (
+    ENDED,
     PlannedRow,
     Shard,
     ShardPlan,
     cut,
+    read_outcome,
     read_plan,
     shard_dir,
     write_plan,
 )
 from harness.shards.progress import AnswerCount, counted_line
-from harness.shards.shard import ENDED, read_outcome
 
 LauncherName = Literal["local"]
 TICK_S = 0.2
@@ -78,12 +83,15 @@ def run_sharded(
         mend(log_dir)
         job = replace(reader.job, experiment=open_experiment(log_dir, reader.job.experiment))
         write_plan(log_dir, _with_request(job, sharding))
+        settle(log_dir, job.book, request.max_usd)
         job = _taught(job)
+        leases = stack.enter_context(lease_server(log_dir, _left(job)))
         launcher = stack.enter_context(closing(_launcher(sharding)))
-        outcome = _ask(job, _cut(job, sharding, wave=1), launcher)
+        shards = _cut(job, sharding, wave=1)
+        outcome = _ask(job, shards, (launcher, leases))
         if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
             job = entries.with_new(job, chosen)
-            outcome = _ask(job, _cut(job, sharding, wave=2), launcher)
+            outcome = _ask(job, _cut(job, sharding, wave=2), (launcher, leases))
         return outcome
 
 
@@ -93,8 +101,6 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
     if sharding.launcher not in get_args(LauncherName):
         known = ", ".join(get_args(LauncherName))
         raise UserError(f"--launcher must be one of {known}, not {sharding.launcher!r}.")
-    if request.max_usd is not None:
-        raise UserError("--max-usd cannot be held over shards yet: leave it or --shards out.")
     if request.display not in ("line", "none"):
         raise UserError(
             f"--display {request.display} shows one process, and shards are several: leave it out."
@@ -124,8 +130,9 @@ def _with_request(job: Job, sharding: Sharding) -> ShardPlan:
     plan, request = read_plan(job.request.log_dir) or ShardPlan({}, {}), job.request
     pool = Path(request.pool)
     at_once = (request.max_sandboxes or cores()) // _processes(sharding)
-    dollars = {name: getattr(request, name) for name in ("max_usd", "max_usd_per_query")}
-    given: dict[str, Any] = {name: str(usd) for name, usd in dollars.items() if usd is not None}
+    given: dict[str, Any] = {}
+    if request.max_usd_per_query is not None:  # that of the run is held by leases
+        given["max_usd_per_query"] = str(request.max_usd_per_query)
     given["pool"] = str(pool.absolute()) if pool.is_file() else request.pool
     given["max_sandboxes"] = max(at_once, 1)
     suites, systems = (tuple(map(_absolute, names)) for names in sharding.own)
@@ -149,11 +156,14 @@ def own_parts(names: Sequence[str]) -> tuple[str, ...]:
 
 def _taught(job: Job) -> Job:
     """Choose, learn and plan; what that takes is billed in the run's own directory."""
-    with keep_until_logged(job.request.log_dir) as replies:
+    request, taken = job.request, assigned(job.request.log_dir)
+    if request.max_usd is not None and taken:
+        job = replace(job, request=replace(request, max_usd=request.max_usd - taken))
+    with keep_until_logged(request.log_dir) as replies:
         job = entries.with_entries(job)
         make_plans(job)
         replies.clear()
-    return job
+    return replace(job, request=request)
 
 
 def _processes(sharding: Sharding) -> int:
@@ -230,7 +240,16 @@ def _raise_epochs(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard:
         open_experiment(folder, replace(stored, epochs=wanted.epochs))
 
 
-def _ask(job: Job, plan: ShardPlan, launcher: Launcher) -> RunOutcome:
+Processes = tuple[Launcher, LeaseServer]
+
+
+def _left(job: Job) -> Decimal | None:
+    """Return what shards may spend: of --max-usd what learning has left."""
+    limit = job.request.max_usd
+    return None if limit is None else max(limit - job.meter().gone, Decimal(0))
+
+
+def _ask(job: Job, plan: ShardPlan, processes: Processes) -> RunOutcome:
     """Let all shards that are not over ask, and return how the whole run stands."""
     log_dir = job.request.log_dir
     folders = {shard_dir(log_dir, shard.name): shard for shard in plan.shards}
@@ -243,7 +262,7 @@ def _ask(job: Job, plan: ShardPlan, launcher: Launcher) -> RunOutcome:
         (part.last - part.first) * totals[part.entry] for one in plan.shards for part in one.parts
     )
     with counted_line([*folders], total, shown=job.request.display == "line") as count:
-        failed = _wait(left, launcher, count)
+        failed = _wait(left, processes, count)
     return _outcome([*folders], failed)
 
 
@@ -260,14 +279,16 @@ def _is_over(folder: Path) -> bool:
     return ended is not None and ended.finished and not ended.unscored
 
 
-def _wait(folders: Sequence[Path], launcher: Launcher, count: AnswerCount) -> dict[Path, str]:
+def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> dict[Path, str]:
     """Start shards until each has ended, lost ones again; return why some could not go on."""
+    launcher, leases = processes
     running, failed = {*folders}, dict[Path, str]()
     losses: dict[Path, tuple[int, int]] = {}  # answers so far, and losses in a row without more
     for folder in folders:
         launcher.launch(folder)
     while running:
         time.sleep(TICK_S)
+        leases.tend()
         for folder, status in launcher.ended().items():
             answers = count.of(folder)
             before, times = losses.get(folder, (answers, 0))

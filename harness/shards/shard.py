@@ -1,38 +1,22 @@
 """One shard as the process that a launcher starts: an ordinary run of what its directory plans."""
 
-import os
-import signal
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
-import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from harness.errors import UserError
-from harness.files import replace_file
 from harness.ledger.system_runs import load_runs
 from harness.run.catalogue import Catalogue, RunRequest, with_own
 from harness.run.evaluate import Controls, RunOutcome
 from harness.run.experiment import lock_experiment, read_experiment
 from harness.run.run import run
 from harness.shards.figures import write_figures
-from harness.shards.plan import parent_of, read_plan
+from harness.shards.lease_client import is_leased, open_lease
+from harness.shards.plan import ENDED, ShardOutcome, parent_of, read_plan, write_outcome
 
-ENDED = "outcome.json"
-
-
-@dataclass(frozen=True, slots=True)
-class ShardOutcome:
-    """How a shard's last process ended, as `outcome.json` beside its logs has it."""
-
-    finished: bool
-    unscored: int = 0
-    trouble: tuple[str, ...] = ()
-
-
-_OUTCOME, _REQUEST = TypeAdapter(ShardOutcome), TypeAdapter(RunRequest)
+_REQUEST = TypeAdapter(RunRequest)
 
 
 def shard_request(folder: Path) -> RunRequest:
@@ -54,22 +38,14 @@ def shard_catalogue(folder: Path, known: Catalogue) -> Catalogue:
     return known
 
 
-def read_outcome(folder: Path) -> ShardOutcome | None:
-    """Return how a shard's last process ended; None where it did not get so far."""
-    try:
-        return _OUTCOME.validate_json((folder / ENDED).read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-
-
 def run_shard(folder: Path, catalogue: Catalogue, controls: Controls) -> RunOutcome:
     """Ask what is left of a shard, and write down how that ended; UserError as a run."""
     request = shard_request(folder)
     _await_predecessor(folder)
     (folder / ENDED).unlink(missing_ok=True)
-    outcome = run(request, catalogue, controls)
+    outcome = run(request, catalogue, controls, open_lease if is_leased(folder) else None)
     ended = ShardOutcome(outcome.finished, outcome.unscored, outcome.trouble)
-    replace_file(folder / ENDED, orjson.dumps(asdict(ended)) + b"\n")
+    write_outcome(folder, ended)
     if any(folder.glob("*.eval")):
         write_figures(folder, load_runs([folder], deep=True)[0])
     return outcome
@@ -87,13 +63,3 @@ def _await_predecessor(folder: Path) -> None:
                 return
         except UserError:
             time.sleep(0.2)
-
-
-def end_with_input() -> None:
-    """Break this process off, as Ctrl-C does, when its standard input ends: with its launcher."""
-
-    def watch() -> None:
-        os.read(0, 1)  # not a reader of Python's, which would be locked at the end
-        os.kill(os.getpid(), signal.SIGINT)
-
-    Thread(target=watch, daemon=True).start()

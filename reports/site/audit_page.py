@@ -1,4 +1,4 @@
-"""The audit page: calls become dollars, seventeen promises and where each fails, causes by record.
+"""The audit page: calls become dollars, eighteen promises and where each fails, causes by record.
 
 Every figure is the audit's own, as `podium audit --json` has it; bars show them, nothing is
 computed from a bar.

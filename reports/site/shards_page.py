@@ -1,15 +1,14 @@
 """The shards page: how far each part of a run that is cut into shards has come."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from harness.ledger.totals import QuestionResult, SystemRun
 from harness.run.experiment import read_experiment, task_name
-from harness.shards.plan import Shard, ShardPlan, parent_of, read_plan, shard_dir
-from harness.shards.shard import read_outcome
+from harness.shards.plan import Shard, ShardPlan, parent_of, read_outcome, read_plan, shard_dir
 from harness.text import pluralise
 from reports.render import UNKNOWN, count, usd
 
@@ -24,8 +23,8 @@ def shards_context(runs: Sequence[SystemRun]) -> dict[str, Any]:
     found: Attempts = defaultdict(list)
     for run in runs:
         entry = task_name(run.facts.suite, run.facts.system)
-        for parent in {parent_of(path.parent) for path in run.paths} - {None}:
-            for one in run.attempts if parent else ():
+        for parent in parents & {parent_of(path.parent) for path in run.paths}:
+            for one in run.attempts:
                 found[parent, entry, one.question].append(one)
     tables = [(parent.name, [HEAD, *_rows(parent, found)]) for parent in sorted(parents)]
     return {"tables": tables} if tables else {}
@@ -34,7 +33,7 @@ def shards_context(runs: Sequence[SystemRun]) -> dict[str, Any]:
 def _rows(parent: Path, found: Attempts) -> Iterator[Sequence[str]]:
     plan = read_plan(parent) or ShardPlan({}, {})
     stored = read_experiment(parent)
-    epochs = stored.epochs if stored else {}
+    epochs: Mapping[str, int] = stored.epochs if stored else {}
     for shard in plan.shards:
         queries = sum((one.last - one.first) * epochs.get(one.suite, 1) for one in shard.parts)
         asked = ((part.entry, id) for part in shard.parts for id in plan.ids(part))

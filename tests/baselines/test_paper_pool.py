@@ -178,6 +178,7 @@ def is_clean(found: Sat) -> None:
     assert weak == {
         ("I10", "no invoice was given (--invoice FILE)"),
         ("I17", "not cut into shards"),
+        ("I18", "not cut into shards"),
     }
 
 

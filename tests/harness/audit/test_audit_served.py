@@ -14,7 +14,7 @@ from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 
 Json = dict[str, Any]
 ASKED = "What is the sum of 4 and 9?"
-OF_LOGS = {"I2", "I3", "I4", "I10", "I15", "I16", "I17"}
+OF_LOGS = {"I2", "I3", "I4", "I10", "I15", "I16", "I17", "I18"}
 
 
 def test_what_was_served_and_stopped_gracefully_passes_a_strict_audit(tmp_path: Path) -> None:

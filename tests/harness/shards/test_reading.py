@@ -15,8 +15,8 @@ from harness.ledger.totals import SystemRun
 from harness.prices import book_from_json
 from harness.run.experiment import open_experiment, read_experiment
 from harness.shards.figures import read_figures_of
-from harness.shards.plan import FIGURES, Shard, ShardPart, ShardPlan, shard_dir, write_plan
-from harness.shards.shard import ENDED, run_shard
+from harness.shards.plan import ENDED, FIGURES, Shard, ShardPart, ShardPlan, shard_dir, write_plan
+from harness.shards.shard import run_shard
 from reports.render import usd
 from reports.report import report_of
 from reports.site.build import write_site

@@ -1,0 +1,163 @@
+"""Who may spend what of a run's `--max-usd`: grants to shards, each written down before it counts.
+
+The sum of what all shards were granted, and of what those that ended have spent, never passes the
+limit. A shard that is lost keeps its grant until it opens again with what its journals have.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Decimal
+from pathlib import Path
+from typing import Any
+
+from harness.ledger.journal import Journal, read_chain, read_lines
+
+LIMIT = "limit"
+FILE, ADDRESS = "leases.jsonl", "lease-server.json"
+TTL_S = 15.0
+"""How long a shard that says nothing is taken to be there."""
+ZERO, MICRO = Decimal(0), Decimal("0.000001")
+
+
+class Fenced(Exception):
+    """A shard has a newer process, and this one may make no more calls."""
+
+
+@dataclass(slots=True)
+class ShardLease:
+    """Up to how many dollars a shard may come, all of its processes together."""
+
+    generation: int = 0
+    granted: Decimal = ZERO
+    closed: bool = True
+    seen: float = 0.0
+    hungry: bool = False
+    """It has nothing in flight, and its next call costs more than it has left."""
+
+
+@dataclass(slots=True)
+class LeaseBook:
+    """The leases of a run; safe for one thread."""
+
+    journal: Journal
+    limit: Decimal | None
+    shards: dict[str, ShardLease] = field(default_factory=dict[str, ShardLease])
+    clock: Callable[[], float] = time.monotonic
+
+    @property
+    def assigned(self) -> Decimal:
+        """What shards may spend, and what those that ended have spent."""
+        return sum((one.granted for one in self.shards.values()), ZERO)
+
+    @property
+    def short(self) -> bool:
+        """Whether a shard waits for what others may give back."""
+        return any(one.hungry for one in self._live())
+
+    def open(self, shard: str, spent: Decimal) -> ShardLease:
+        """Begin a shard's next generation; what its last one was granted is what it has spent."""
+        old = self.shards.get(shard, ShardLease())
+        made = ShardLease(old.generation + 1, spent, False, self.clock())
+        self._write("open", shard, made)
+        return made
+
+    def extend(self, shard: str, generation: int, most: Decimal | None, idle: bool) -> str:
+        """Grant a shard dollars up to `most`, None for all there are; say how that went.
+
+        `granted`; `wait` while another shard may give something back; `none`. `idle` says that the
+        shard has no call in flight.
+        """
+        one = self._of(shard, generation)
+        if self.limit is None:
+            return "granted"
+        left = self.limit - self.assigned
+        wanted = left if most is None else most - one.granted
+        if wanted > left or left <= 0:
+            one.hungry = idle
+            others = (other for other in self._live() if other is not one)
+            return "wait" if any(not other.hungry for other in others) else "none"
+        one.hungry = False
+        share = (left / (2 * max(len([*self._live()]), 1))).quantize(MICRO, ROUND_DOWN)
+        if wanted > 0:
+            one.granted += max(wanted, share)
+            self._write("grant", shard, one)
+        return "granted"
+
+    def beat(self, shard: str, generation: int, keeps: Decimal | None = None) -> ShardLease:
+        """Note that a shard is there, and that it needs no more than what it `keeps`."""
+        one = self._of(shard, generation)
+        if keeps is not None and keeps < one.granted:
+            one.granted = keeps
+            self._write("return", shard, one)
+        return one
+
+    def close(self, shard: str, generation: int, spent: Decimal) -> None:
+        """End a shard's generation: what it did not spend is free."""
+        one = self._of(shard, generation)
+        one.granted, one.closed = spent, True
+        self._write("close", shard, one)
+
+    def _of(self, shard: str, generation: int) -> ShardLease:
+        one = self.shards.get(shard)
+        if one is None or one.closed or one.generation != generation:
+            raise Fenced(shard)
+        one.seen = self.clock()
+        return one
+
+    def _live(self) -> Iterator[ShardLease]:
+        now = self.clock()
+        for one in self.shards.values():
+            if not one.closed and now - one.seen < TTL_S:
+                yield one
+
+    def _write(self, kind: str, shard: str, one: ShardLease) -> None:
+        said = {"shard": shard, "generation": one.generation, "granted": f"{one.granted:f}"}
+        self.journal.write(kind, said)
+        self.journal.sync()
+        self.shards[shard] = one
+
+
+def open_book(log_dir: Path, limit: Decimal | None) -> LeaseBook:
+    """Return the leases of a run as its journal has them, under a limit; OSError as files do."""
+    path = log_dir / FILE
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    fcntl.flock(handle, fcntl.LOCK_EX)  # an earlier server, whose launcher was killed, ends
+    whole = path.read_bytes().rfind(b"\n") + 1
+    os.ftruncate(handle, whole)  # a line that is torn was never answered
+    journal = Journal(path, handle, read_chain(path).last, whole)
+    book = LeaseBook(journal, limit)
+    for line in read_lines(path):
+        if line["kind"] in KINDS:
+            book.shards[line["shard"]] = lease_of(line, book.clock())
+    journal.write(LIMIT, {"usd": None if limit is None else f"{limit:f}"})
+    journal.sync()
+    return book
+
+
+def _lines(log_dir: Path) -> Iterator[dict[str, Any]]:
+    yield from read_lines(log_dir / FILE) if (log_dir / FILE).exists() else ()
+
+
+def is_limited(log_dir: Path) -> bool:
+    """Say whether the last command that cut a run gave it a limit."""
+    limits = [line["usd"] for line in _lines(log_dir) if line["kind"] == LIMIT]
+    return bool(limits) and limits[-1] is not None
+
+
+def assigned(log_dir: Path) -> Decimal:
+    """Return what the shards of a run were granted, or have spent where they ended."""
+    lines = (line for line in _lines(log_dir) if line["kind"] in KINDS)
+    last = {line["shard"]: Decimal(line["granted"]) for line in lines}
+    return sum(last.values(), ZERO)
+
+
+KINDS = frozenset({"open", "grant", "return", "close"})
+
+
+def lease_of(line: Mapping[str, Any], seen: float = 0.0) -> ShardLease:
+    """Return the lease that a line of the journal leaves."""
+    closed = line["kind"] == "close"
+    return ShardLease(line["generation"], Decimal(line["granted"]), closed, seen)

@@ -1,0 +1,190 @@
+"""A shard's end of its lease: what it may spend, asked for as it goes, and that it still may."""
+
+import os
+import signal
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Any
+
+import anyio
+import httpx
+import orjson
+
+from harness.budget import Spend
+from harness.errors import SpendLimit, UserError
+from harness.ledger.system_runs import spent_so_far
+from harness.prices import Book
+from harness.shards.launcher import LOST
+from harness.shards.lease import ADDRESS, TTL_S, is_limited, open_book
+from harness.shards.plan import parent_of, shard_dir
+
+PATIENCE_S = 60.0
+"""How long a server that was killed may take to be there again."""
+PAUSE_S = 0.3
+
+
+class LeaseLost(Exception):
+    """A newer process has the shard, or nobody hands out leases any more."""
+
+
+@dataclass(slots=True)
+class HeldLease:
+    """The lease of one process of a shard; its requests go one at a time."""
+
+    folder: Path
+    granted: Decimal | None = None
+    short: bool = False
+    """Whether other shards wait for what this one may give back."""
+    lost: bool = False
+    generation: int = 0
+    _lock: Lock = field(default_factory=Lock)
+    _keeps: Decimal | None = None
+    _over: Event = field(default_factory=Event)
+
+    async def more(self, most: Decimal | None, *, idle: bool) -> bool:
+        """Ask for dollars up to `most`, None for all there are; say whether to ask again."""
+        if self.granted is None:
+            return False
+        if most is not None and most <= self.granted:
+            return True
+        try:
+            how = await anyio.to_thread.run_sync(self._extend, most, idle)
+        except LeaseLost:
+            self._end_process()
+            raise SpendLimit("The lease of this shard was lost: it is started again.") from None
+        if how == "wait" and idle:
+            await anyio.sleep(PAUSE_S)
+        return how == "granted" or (how == "wait" and idle)
+
+    def keep(self, usd: Decimal) -> None:
+        """Give back what is over this much, where others wait for it."""
+        if not (self.short and self.granted and usd < self.granted) or not self._lock.acquire(
+            blocking=False
+        ):
+            return
+        try:
+            self.granted = self._keeps = usd
+        finally:
+            self._lock.release()
+
+    def open(self, spent: Decimal) -> None:
+        """Begin; what earlier processes of the shard were granted is what they have spent."""
+        with self._lock:
+            self._ask("open", spent=spent)
+
+    def close(self, spent: Decimal) -> None:
+        """End: what was not spent is free."""
+        self._over.set()
+        with self._lock:
+            if not self.lost:
+                self._ask("close", spent=spent)
+
+    def beat(self) -> None:
+        """Say again and again that this process is there, until its end or that of its lease."""
+        while not self._over.wait(1.0 if self.short else TTL_S / 3):
+            try:
+                with self._lock:
+                    self._ask("beat")
+            except LeaseLost:
+                self._end_process()
+
+    def _end_process(self) -> None:
+        if not self._over.is_set():
+            self._over.set()
+            os.kill(os.getpid(), signal.SIGINT)  # as Ctrl-C: it can be resumed
+
+    def _extend(self, most: Decimal | None, idle: bool) -> str:
+        with self._lock:
+            if most is not None and self.granted is not None and most <= self.granted:
+                return "granted"  # another call has asked meanwhile
+            return self._ask("extend", most=most, idle=idle)["how"]
+
+    def _ask(self, what: str, **said: Any) -> dict[str, Any]:
+        """Return an answer; where the server is gone, from the one that takes its place."""
+        if self.lost:
+            raise LeaseLost
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            keeps, body = self._keeps, {"shard": self.folder.name, "generation": self.generation}
+            if keeps is not None and what != "beat":
+                self._ask_once("beat", body | {"keeps": keeps})
+            found = self._ask_once(what, body | said | ({"keeps": keeps} if what == "beat" else {}))
+            if found is not None:
+                self._keeps = None
+                return found
+            time.sleep(PAUSE_S)
+        self.lost = True
+        raise LeaseLost
+
+    def _ask_once(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        parent = parent_of(self.folder)
+        try:
+            server = orjson.loads(((parent or self.folder) / ADDRESS).read_bytes())
+            found = httpx.post(
+                f"{server['url']}/{what}",
+                content=orjson.dumps(body, default=str),
+                headers={"authorization": f"Bearer {server['token']}"},
+                trust_env=False,
+                timeout=10.0,
+            )
+        except (OSError, ValueError, httpx.HTTPError):
+            return None
+        if found.status_code == 409:
+            self.lost = True
+            raise LeaseLost
+        if found.status_code != 200:
+            return None
+        answer = found.json()
+        if what in ("open", "extend"):
+            self.granted = None if answer["granted"] is None else Decimal(answer["granted"])
+        self.generation = answer.get("generation", self.generation)
+        self.short = answer.get("short", False)
+        return answer
+
+
+def is_leased(folder: Path) -> bool:
+    """Say whether a shard's calls need a lease: its run has a limit, or is under way."""
+    parent = parent_of(folder)
+    return bool(parent and ((parent / ADDRESS).exists() or is_limited(parent)))
+
+
+@contextmanager
+def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
+    """Hold a shard's lease while what is within runs; UserError where nobody hands out leases."""
+    lease, parent = HeldLease(folder), parent_of(folder)
+    try:
+        if parent is None or not (parent / ADDRESS).exists():
+            raise LeaseLost
+        lease.open(_gone(folder, book))
+    except LeaseLost:
+        raise UserError(
+            f"nobody hands out leases to {folder}: run the command that cut the run again."
+        ) from None
+    Thread(target=lease.beat, daemon=True).start()
+    try:
+        yield lease
+    except KeyboardInterrupt:
+        if lease.lost:
+            raise SystemExit(LOST) from None
+        raise
+    finally:
+        lease.close(_gone(folder, book))
+
+
+def settle(log_dir: Path, book: Book, limit: Decimal | None) -> None:
+    """End the leases of shards whose processes were killed: their journals tell what they spent."""
+    leases = open_book(log_dir, limit)
+    for name, one in [*leases.shards.items()]:
+        if not one.closed:
+            leases.close(name, one.generation, _gone(shard_dir(log_dir, name), book))
+    leases.journal.close()
+
+
+def _gone(folder: Path, book: Book) -> Decimal:
+    so_far = spent_so_far(folder, book)
+    return Spend(book, None, so_far.usd, unbounded=so_far.unbounded).gone

@@ -1,0 +1,141 @@
+"""The process that hands out leases: `python -m harness.shards.lease_server LOG_DIR LIMIT`.
+
+What it has granted is in its journal: killed and started again, it goes on from there.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from harness.serving.listener import Access, bound_socket, listen, serve, with_access
+from harness.shards.launcher import end_with_input
+from harness.shards.lease import ADDRESS, Fenced, LeaseBook, ShardLease, open_book
+
+HOST = "127.0.0.1"
+START_S = 60.0
+
+
+class LeaseRequest(BaseModel):
+    """What a shard says: who it is, and what it has spent, wants or gives back."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    shard: str = Field(pattern=r"^\d{1,9}$")
+    generation: int = 0
+    spent: Decimal = Field(default=Decimal(0), ge=0, allow_inf_nan=False)
+    most: Decimal | None = Field(default=None, ge=0, allow_inf_nan=False)
+    idle: bool = False
+    keeps: Decimal | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+def lease_app(book: LeaseBook) -> Starlette:
+    """Return the application that grants from a book."""
+
+    def opened(asked: LeaseRequest) -> dict[str, Any]:
+        return _said(book, book.open(asked.shard, asked.spent))
+
+    def extended(asked: LeaseRequest) -> dict[str, Any]:
+        how = book.extend(asked.shard, asked.generation, asked.most, asked.idle)
+        return _said(book, book.shards[asked.shard]) | {"how": how}
+
+    def beaten(asked: LeaseRequest) -> dict[str, Any]:
+        return _said(book, book.beat(asked.shard, asked.generation, asked.keeps))
+
+    def closed(asked: LeaseRequest) -> dict[str, Any]:
+        book.close(asked.shard, asked.generation, asked.spent)
+        return {}
+
+    doors = {"open": opened, "extend": extended, "beat": beaten, "close": closed}
+    return Starlette(
+        routes=[Route(f"/{name}", _door(door), methods=["POST"]) for name, door in doors.items()]
+    )
+
+
+def _door(answer: Callable[[LeaseRequest], dict[str, Any]]) -> Callable[[Request], Any]:
+    async def door(request: Request) -> JSONResponse:
+        try:
+            asked = LeaseRequest.model_validate_json(await request.body())
+            return JSONResponse(answer(asked))
+        except ValidationError as error:
+            return JSONResponse({"error": f"no request of a shard: {error.error_count()}"}, 422)
+        except Fenced:
+            return JSONResponse({"error": "a newer process has this shard's lease"}, 409)
+
+    return door
+
+
+def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
+    granted = None if book.limit is None else f"{one.granted:f}"
+    return {"generation": one.generation, "granted": granted, "short": book.short}
+
+
+def main(log_dir: Path, limit: Decimal | None, host: str = HOST) -> None:
+    """Serve until a signal, or until whoever started this ends."""
+    token, book = secrets.token_urlsafe(32), open_book(log_dir, limit)
+    with bound_socket(host, 0) as taken:
+        url = listen(taken)
+        access = Access(host, taken.getsockname()[1], token=token)
+        path = log_dir / ADDRESS
+        made = path.with_suffix(".new")
+        made.unlink(missing_ok=True)
+        handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        os.write(handle, orjson.dumps({"url": url, "token": token}))
+        os.close(handle)
+        made.replace(path)
+        serve(with_access(lease_app(book), access), taken, ready=lambda: None)
+
+
+@dataclass(slots=True)
+class LeaseServer:
+    """A server's process, which is started again where it was killed."""
+
+    command: list[str]
+    process: subprocess.Popen[bytes] | None = None
+
+    def tend(self) -> None:
+        """Start the process unless it runs."""
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, start_new_session=True
+            )
+
+
+@contextmanager
+def lease_server(log_dir: Path, limit: Decimal | None) -> Generator[LeaseServer]:
+    """Have leases handed out while what is within runs."""
+    path = log_dir / ADDRESS
+    path.unlink(missing_ok=True)  # of a launcher that was killed
+    given = "none" if limit is None else f"{limit:f}"
+    server = LeaseServer([sys.executable, "-m", __name__, str(log_dir), given])
+    try:
+        end = time.monotonic() + START_S
+        while not path.exists() and time.monotonic() < end:
+            server.tend()
+            time.sleep(0.05)
+        yield server
+    finally:
+        if server.process:
+            server.process.terminate()
+            server.process.communicate()
+        path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    end_with_input()
+    with suppress(KeyboardInterrupt):
+        given = sys.argv[2]
+        main(Path(sys.argv[1]), None if given == "none" else Decimal(given))

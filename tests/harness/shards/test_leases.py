@@ -1,0 +1,222 @@
+"""One budget over shards: grants that never pass the limit, whoever is killed and whenever."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.audit import audit
+from harness.ledger.journal import read_lines
+from harness.shards.lease import ADDRESS, FILE, Fenced, LeaseBook, assigned, open_book
+from harness.shards.lease_server import lease_server
+from harness.shards.plan import ShardPlan, shard_dir, write_plan
+from podium.__main__ import main
+from tests.harness.audit.audited_run import said
+from tests.harness.shards.test_sharded_run import answered, asked, begun, wait_for
+
+ROOT = Path(__file__).parents[3]
+LIMIT = Decimal("1.00")
+WORDS = ["--suite", "practice-integer", "--system", "single:sage", "--limit", "8"]
+SLOW = [*WORDS, "--time-scale", "1", "--max-usd", "5"]
+STEPS = st.tuples(
+    st.sampled_from(["open", "extend", "beat", "close", "restart"]),
+    st.sampled_from(["0001", "0002", "0003"]),
+    st.decimals("0.00", "0.90", places=2),
+)
+
+
+def taken(book: LeaseBook, step: str, shard: str, usd: Decimal) -> None:
+    """Let a shard do something that its process could."""
+    lease = book.shards.get(shard)
+    had, generation = (lease.granted, lease.generation) if lease else (Decimal(0), 0)
+    if step == "open":
+        book.open(shard, min(usd, had))
+    elif step == "extend":
+        book.extend(shard, generation, usd, idle=True)
+    elif step == "beat":
+        book.beat(shard, generation, min(usd, had))
+    else:
+        book.close(shard, generation, min(usd, had))
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_grants_never_pass_the_limit(
+    tmp_path_factory: pytest.TempPathFactory, steps: Sequence[tuple[str, str, Decimal]]
+) -> None:
+    log_dir = tmp_path_factory.mktemp("leases")
+    book = open_book(log_dir, LIMIT)
+    for step, shard, usd in steps:
+        if step == "restart":
+            before = {name: (one.generation, one.granted) for name, one in book.shards.items()}
+            book.journal.close()
+            book = open_book(log_dir, LIMIT)
+            assert before == {
+                name: (one.generation, one.granted) for name, one in book.shards.items()
+            }
+            continue
+        try:
+            taken(book, step, shard, usd)
+        except Fenced:
+            lease = book.shards.get(shard)
+            assert lease is None or lease.closed
+        assert book.assigned <= LIMIT
+        assert assigned(log_dir) == book.assigned
+    book.journal.close()
+
+
+def test_a_shard_waits_for_what_another_one_may_give_back_and_is_refused_when_none_can(
+    tmp_path: Path,
+) -> None:
+    book = open_book(tmp_path, LIMIT)
+    for name in ("0001", "0002"):
+        book.open(name, Decimal(0))
+    assert book.extend("0001", 1, Decimal("0.95"), idle=True) == "granted"
+    assert book.extend("0002", 1, Decimal("0.30"), idle=True) == "wait"
+    assert book.short
+    book.beat("0001", 1, keeps=Decimal("0.50"))
+    assert book.extend("0002", 1, Decimal("0.30"), idle=True) == "granted"
+    assert book.extend("0002", 1, Decimal("0.90"), idle=True) == "wait"
+    assert book.extend("0001", 1, Decimal("0.90"), idle=True) == "none"
+
+
+def test_a_shard_that_says_nothing_is_not_waited_for_and_keeps_its_grant(tmp_path: Path) -> None:
+    now = 0.0
+    book = open_book(tmp_path, LIMIT)
+    book.clock = lambda: now
+    for name in ("0001", "0002"):
+        book.open(name, Decimal(0))
+    book.extend("0001", 1, Decimal("0.95"), idle=False)
+    now = 60.0
+    assert book.extend("0002", 1, Decimal("0.30"), idle=True) == "none"
+    assert book.shards["0001"].granted >= Decimal("0.95")
+    book.open("0001", Decimal("0.10"))
+    assert book.extend("0002", 1, Decimal("0.30"), idle=True) == "granted"
+
+
+def test_an_older_generation_is_fenced(tmp_path: Path) -> None:
+    book = open_book(tmp_path, LIMIT)
+    book.open("0001", Decimal(0))
+    book.open("0001", Decimal(0))
+    for call in (
+        lambda: book.extend("0001", 1, Decimal(1), idle=True),
+        lambda: book.beat("0001", 1),
+        lambda: book.close("0001", 1, Decimal(0)),
+    ):
+        with pytest.raises(Fenced):
+            call()
+
+
+def test_a_torn_line_was_never_answered(tmp_path: Path) -> None:
+    book = open_book(tmp_path, LIMIT)
+    book.open("0001", Decimal("0.25"))
+    book.journal.close()
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b'{"kind":"grant","shard":"0001","gran')
+    book = open_book(tmp_path, LIMIT)
+    assert book.shards["0001"].granted == Decimal("0.25")
+    assert [one["kind"] for one in read_lines(tmp_path / FILE)] == ["limit", "open", "limit"]
+
+
+def test_a_server_answers_its_shards_alone_and_leaves_no_token_behind(tmp_path: Path) -> None:
+    with lease_server(tmp_path, LIMIT):
+        path = tmp_path / ADDRESS
+        assert path.stat().st_mode & 0o777 == 0o600
+        server = orjson.loads(path.read_bytes())
+        url, known = server["url"], {"authorization": f"Bearer {server['token']}"}
+
+        def status(what: str, body: bytes, headers: dict[str, str]) -> int:
+            return httpx.post(f"{url}/{what}", content=body, headers=headers).status_code
+
+        good = b'{"shard": "0001"}'
+        assert status("open", good, {}) == 401
+        assert status("open", good, {"authorization": "Bearer other"}) == 401
+        assert status("open", b"{", known) == 422
+        assert status("open", b'{"shard": "../x"}', known) == 422
+        assert status("open", b'{"shard": "0001", "spent": "NaN"}', known) == 422
+        assert status("extend", good, known) == 409
+        assert status("open", good, known) == 200
+    assert not path.exists()
+
+
+FENCED = """
+import sys, time
+from decimal import Decimal
+from pathlib import Path
+from harness.prices import read_book
+from harness.shards.lease_client import HeldLease, open_lease
+folder = Path(sys.argv[1])
+with open_lease(folder, read_book("rehearsal")) as lease:
+    HeldLease(folder).open(Decimal(0))  # another process has begun
+    lease.short = True
+    time.sleep(60)
+"""
+
+
+def test_a_process_whose_lease_was_lost_ends_to_be_started_again(tmp_path: Path) -> None:
+    write_plan(tmp_path, ShardPlan({}, {}))
+    shard_dir(tmp_path, "0001").mkdir(parents=True)
+    with lease_server(tmp_path, LIMIT):
+        command = [sys.executable, "-c", FENCED, str(shard_dir(tmp_path, "0001"))]
+        assert subprocess.run(command, cwd=ROOT, timeout=60).returncode == 75
+
+
+def ran(log_dir: Path, words: Sequence[str], *more: str) -> int:
+    return main(["run", *words, *more, "--display", "none", "--log-dir", str(log_dir)])
+
+
+def test_a_run_stops_below_its_limit_and_ends_with_a_larger_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_dir, cut = tmp_path / "run", ("--shards", "3", "--max-usd")
+    assert ran(log_dir, WORDS, *cut, "0.034") == 1
+    assert "leaves of all shards is less than the next call" in capsys.readouterr().err
+    assert 0 < assigned(log_dir) <= Decimal("0.034")
+    assert 0 < answered(log_dir).total() < 8
+    assert ran(log_dir, WORDS, *cut, "2") == 0
+    assert answered(log_dir).total() == 8
+    assert asked(log_dir) == answered(log_dir)
+    found = audit(log_dir)
+    assert [one for one in found.verdicts if one.status == "fail"] == []
+    assert said(found, "I18").startswith("pass")
+    lines = (log_dir / FILE).read_bytes().splitlines(keepends=True)
+    (log_dir / FILE).write_bytes(b"".join(lines[:-1]).replace(b'"usd":"2"', b'"usd":"0.001"'))
+    found = audit(log_dir)
+    assert "were granted of a limit of $0.001" in said(found, "I18")
+    assert "edited" in said(found, "I18")
+
+
+def servers(log_dir: Path) -> list[int]:
+    """Return the processes that hand out leases of a run."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        words = path.read_bytes().split(b"\0") if path.exists() else []
+        if b"harness.shards.lease_server" in words and bytes(log_dir) in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_a_server_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    with begun(log_dir, SLOW, 2) as process:
+        for answers in (1, 3):
+            wait_for(log_dir, answers, process)
+            for one in servers(log_dir):
+                os.kill(one, signal.SIGKILL)
+            time.sleep(0.5)
+        assert process.wait(120) == 0
+    assert asked(log_dir) == answered(log_dir)
+    assert answered(log_dir).total() == 8
+    kinds = [one["kind"] for one in read_lines(log_dir / FILE)]
+    assert kinds.count("limit") == 4
+    assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
+    assert servers(log_dir) == []
