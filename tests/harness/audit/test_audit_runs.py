@@ -283,7 +283,7 @@ def test_the_command_prints_the_table_first_and_exits_1_on_a_failure(
     assert "I2 calls = sample: 8 faults" in text
     data = json.loads(out.read_bytes())
     assert (data["schema"], data["ok"]) == ("podium-audit-1", False)
-    assert len(data["invariants"]) == 17
+    assert len(data["invariants"]) == 18
 
 
 @pytest.mark.parametrize("damage", ["no directory", "no log", "cut", "no log at all"])
