@@ -174,7 +174,7 @@ def test_the_page_shows_the_audit_and_how_to_make_the_same_table(
     assert page.find(string=f"podium report {logs.name} --site site")
     digest = sha256(made.files[2].read_bytes()).hexdigest()
     assert said(page.select_one("#digest")) == f"sha256:{digest}"
-    assert len(page.select(".status")) == 17
+    assert len(page.select(".status")) == 18
 
 
 def test_the_command_on_the_page_names_every_option_that_moves_the_table(
