@@ -132,8 +132,9 @@ def run(add: Arguments) -> None:
     _learning(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))
-    starts = "with --shards: what starts them, processes here (local)"
-    add("--launcher local", starts, choices=["local"])
+    starts = "with --shards: what starts them, processes here or jobs of SLURM (local)"
+    add("--launcher local|slurm", starts, choices=["local", "slurm"], default=None)
+    add("--address PARTITION", "with --launcher slurm: a partition, or `local` for no cluster")
 
 
 def shard(add: Arguments) -> None:

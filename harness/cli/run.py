@@ -45,13 +45,16 @@ def run_command(args: argparse.Namespace) -> int:
 def _sharded(args: argparse.Namespace) -> Any:
     """Return what runs a request in shards; None for a run in this process."""
     if args.shards is None:
-        if args.launcher is not None:
-            raise UserError("--launcher goes with --shards N: add it, or leave --launcher out.")
+        for name in ("launcher", "address"):
+            if getattr(args, name) is not None:
+                raise UserError(f"--{name} goes with --shards N: add it, or leave --{name} out.")
         return None
     from harness.shards.run import Sharding, own_parts, run_sharded
 
     own = own_parts(args.suite), own_parts(args.system)
-    return partial(run_sharded, sharding=Sharding(args.shards, args.launcher or "local", own))
+    return partial(
+        run_sharded, sharding=Sharding(args.shards, args.launcher or "local", args.address, own)
+    )
 
 
 def shard_command(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ What it has granted is in its journal: killed and started again, it goes on from
 
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from harness.serving.listener import Access, bound_socket, listen, serve, with_a
 from harness.shards.launcher import end_with_input
 from harness.shards.lease import ADDRESS, Fenced, LeaseBook, ShardLease, open_book
 
-HOST = "127.0.0.1"
+LOOPBACK, ALL = "127.0.0.1", "0.0.0.0"
 START_S = 60.0
 
 
@@ -83,12 +84,14 @@ def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
     return {"generation": one.generation, "granted": granted, "short": book.short}
 
 
-def main(log_dir: Path, limit: Decimal | None, host: str = HOST) -> None:
-    """Serve until a signal, or until whoever started this ends."""
+def main(log_dir: Path, limit: Decimal | None, host: str) -> None:
+    """Serve to this machine, or to all that know its name, until a signal."""
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limit)
     with bound_socket(host, 0) as taken:
-        url = listen(taken)
-        access = Access(host, taken.getsockname()[1], token=token)
+        url, name, port = listen(taken), socket.getfqdn(), taken.getsockname()[1]
+        if host == ALL:
+            url = f"http://{name}:{port}"
+        access = Access(host, port, frozenset({name.lower()}), token)
         path = log_dir / ADDRESS
         made = path.with_suffix(".new")
         made.unlink(missing_ok=True)
@@ -115,12 +118,14 @@ class LeaseServer:
 
 
 @contextmanager
-def lease_server(log_dir: Path, limit: Decimal | None) -> Generator[LeaseServer]:
+def lease_server(
+    log_dir: Path, limit: Decimal | None, host: str = LOOPBACK
+) -> Generator[LeaseServer]:
     """Have leases handed out while what is within runs."""
     path = log_dir / ADDRESS
     path.unlink(missing_ok=True)  # of a launcher that was killed
     given = "none" if limit is None else f"{limit:f}"
-    server = LeaseServer([sys.executable, "-m", __name__, str(log_dir), given])
+    server = LeaseServer([sys.executable, "-m", __name__, str(log_dir), given, host])
     try:
         end = time.monotonic() + START_S
         while not path.exists() and time.monotonic() < end:
@@ -138,4 +143,4 @@ if __name__ == "__main__":
     end_with_input()
     with suppress(KeyboardInterrupt):
         given = sys.argv[2]
-        main(Path(sys.argv[1]), None if given == "none" else Decimal(given))
+        main(Path(sys.argv[1]), None if given == "none" else Decimal(given), sys.argv[3])

@@ -37,9 +37,10 @@ from harness.run.run import keep_until_logged, make_plans
 from harness.shards.launcher import LOST, Launcher, LocalLauncher
 from harness.shards.lease import assigned
 from harness.shards.lease_client import settle
-from harness.shards.lease_server import LeaseServer, lease_server
+from harness.shards.lease_server import ALL, LOOPBACK, LeaseServer, lease_server
 from harness.shards.plan import (
     ENDED,
+    FOLDER,
     PlannedRow,
     Shard,
     ShardPlan,
@@ -50,9 +51,12 @@ from harness.shards.plan import (
     write_plan,
 )
 from harness.shards.progress import AnswerCount, counted_line
+from harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
 
-LauncherName = Literal["local"]
+LauncherName = Literal["local", "slurm"]
 TICK_S = 0.2
+JOBS = f"{FOLDER}/jobs"
+"""Scripts and logs of SLURM's jobs; submitit's."""
 MOST_LOSSES = 3
 """How often in a row a shard may be lost without a new answer."""
 
@@ -63,6 +67,8 @@ class Sharding:
 
     shards: int
     launcher: LauncherName = "local"
+    address: str | None = None
+    """For SLURM a partition."""
     own: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """Suites and systems of the user's own, as FILE.py@NAME."""
 
@@ -85,8 +91,8 @@ def run_sharded(
         write_plan(log_dir, _with_request(job, sharding))
         settle(log_dir, job.book, request.max_usd)
         job = _taught(job)
-        leases = stack.enter_context(lease_server(log_dir, _left(job)))
-        launcher = stack.enter_context(closing(_launcher(sharding)))
+        leases = stack.enter_context(lease_server(log_dir, _left(job), _host(sharding)))
+        launcher = stack.enter_context(closing(_launcher(sharding, log_dir)))
         shards = _cut(job, sharding, wave=1)
         outcome = _ask(job, shards, (launcher, leases))
         if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
@@ -101,6 +107,10 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
     if sharding.launcher not in get_args(LauncherName):
         known = ", ".join(get_args(LauncherName))
         raise UserError(f"--launcher must be one of {known}, not {sharding.launcher!r}.")
+    if sharding.launcher == "slurm":
+        refuse_no_slurm(sharding.address)
+    elif sharding.address is not None:
+        raise UserError("--address goes with --launcher slurm: add it, or leave --address out.")
     if request.display not in ("line", "none"):
         raise UserError(
             f"--display {request.display} shows one process, and shards are several: leave it out."
@@ -167,10 +177,13 @@ def _taught(job: Job) -> Job:
 
 
 def _processes(sharding: Sharding) -> int:
-    return min(sharding.shards, cores())
+    """Return how many processes share this machine."""
+    return min(sharding.shards, cores()) if sharding.launcher == "local" else 1
 
 
-def _launcher(sharding: Sharding) -> LocalLauncher:
+def _launcher(sharding: Sharding, log_dir: Path) -> Launcher:
+    if sharding.launcher == "slurm":
+        return SlurmLauncher(log_dir / JOBS, sharding.address)
     return LocalLauncher(_processes(sharding))
 
 
@@ -238,6 +251,11 @@ def _raise_epochs(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard:
     if stored and stored.epochs != wanted.epochs:
         (folder / ENDED).unlink(missing_ok=True)
         open_experiment(folder, replace(stored, epochs=wanted.epochs))
+
+
+def _host(sharding: Sharding) -> str:
+    """Return where leases are asked for: by this machine alone, or by all nodes."""
+    return ALL if sharding.launcher == "slurm" and sharding.address != HERE else LOOPBACK
 
 
 Processes = tuple[Launcher, LeaseServer]

@@ -129,7 +129,7 @@ def test_what_fails_is_named_first_and_its_rows_lead_to_their_queries(tmp_path: 
     sat(tmp_path / "bad")
     page = page_of(tmp_path / "good", tampered(tmp_path / "bad"))
     first, second = re.findall(r"</?b>: ([^<]*)", page)[:2]
-    assert first.startswith("1 of 17 invariants fails: I4 log = ledger;")
+    assert first.startswith("1 of 18 invariants fails: I4 log = ledger;")
     assert second.startswith("No invariant fails")
     _, *rows = tables_in(page)["Where I4 does not hold"]
     (verdict,) = [one for one in audit(tmp_path / "bad").verdicts if one.invariant == "I4"]

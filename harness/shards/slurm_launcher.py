@@ -1,0 +1,67 @@
+"""Shards as jobs of SLURM, by submitit; its own local executor where the partition is `local`."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+
+HERE = "local"
+MINUTES = 24 * 60
+
+
+def refuse_no_slurm(partition: str | None) -> None:
+    """Raise UserError where no job could be handed in."""
+    if find_spec("submitit") is None:
+        raise UserError("--launcher slurm needs submitit: pip install 'podium[slurm]'.")
+    if partition != HERE and shutil.which("sbatch") is None:
+        raise UserError(
+            "--launcher slurm found no sbatch: start the run where jobs are handed in, or say "
+            "--address local for processes of this machine."
+        )
+
+
+class SlurmLauncher:
+    """Jobs of one core each that see the run's directory; one that was lost is handed in again."""
+
+    def __init__(self, folder: Path, partition: str | None) -> None:
+        """Take where submitit keeps its scripts and logs, shared by all nodes, and a partition."""
+        refuse_no_slurm(partition)
+        cluster = HERE if partition == HERE else "slurm"
+        self._executor: Any = import_module("submitit").AutoExecutor(folder, cluster=cluster)
+        self._executor.update_parameters(timeout_min=MINUTES, cpus_per_task=1, name="podium-shard")
+        if partition and partition != HERE:
+            self._executor.update_parameters(slurm_partition=partition)
+        self._running: dict[Path, Any] = {}
+
+    def launch(self, folder: Path) -> None:
+        """Hand a shard in."""
+        # A pipe that nobody writes to: the shard ends with its job, however that ends. What is
+        # handed in names the standard library alone, so that a node loads no `harness` but ours.
+        command = [sys.executable, "-m", "podium", "shard", str(folder.absolute()), "--attached"]
+        self._running[folder] = self._executor.submit(
+            subprocess.call, command, stdin=subprocess.PIPE
+        )
+
+    def ended(self) -> Mapping[Path, int | None]:
+        """Return which shards have ended since the last call; None for a job without an end."""
+        over = [folder for folder, job in self._running.items() if job.done()]
+        return {folder: _status(folder, self._running.pop(folder)) for folder in over}
+
+    def close(self) -> None:
+        """Cancel all jobs."""
+        for job in self._running.values():
+            job.cancel(check=False)
+        self._running.clear()
+
+
+def _status(folder: Path, job: Any) -> int | None:
+    with Path(f"{folder}.log").open("a") as said:
+        said.write(job.stderr() or "")
+    status = None if job.exception() is not None else job.result()
+    return None if status is None or status < 0 else status
