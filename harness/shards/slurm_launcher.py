@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +15,7 @@ from harness.errors import UserError
 
 HERE = "local"
 MINUTES = 24 * 60
+LOOK_S = 2.0
 
 
 def refuse_no_slurm(partition: str | None) -> None:
@@ -32,26 +35,51 @@ class SlurmLauncher:
     def __init__(self, folder: Path, partition: str | None) -> None:
         """Take where submitit keeps its scripts and logs, shared by all nodes, and a partition."""
         refuse_no_slurm(partition)
-        cluster = HERE if partition == HERE else "slurm"
+        self._cluster = cluster = HERE if partition == HERE else "slurm"
         self._executor: Any = import_module("submitit").AutoExecutor(folder, cluster=cluster)
         self._executor.update_parameters(timeout_min=MINUTES, cpus_per_task=1, name="podium-shard")
         if partition and partition != HERE:
             self._executor.update_parameters(slurm_partition=partition)
         self._running: dict[Path, Any] = {}
+        self._gone = Counter[Path]()
+        self._looked = 0.0
 
     def launch(self, folder: Path) -> None:
         """Hand a shard in."""
         # A pipe that nobody writes to: the shard ends with its job, however that ends. What is
         # handed in names the standard library alone, so that a node loads no `harness` but ours.
         command = [sys.executable, "-m", "podium", "shard", str(folder.absolute()), "--attached"]
+        self._gone[folder] = 0
         self._running[folder] = self._executor.submit(
             subprocess.call, command, stdin=subprocess.PIPE
         )
 
     def ended(self) -> Mapping[Path, int | None]:
         """Return which shards have ended since the last call; None for a job without an end."""
-        over = [folder for folder, job in self._running.items() if job.done()]
+        self._look()
+        over = [
+            one for one, job in self._running.items() if _has_result(job) or self._gone[one] > 1
+        ]
         return {folder: _status(folder, self._running.pop(folder)) for folder in over}
+
+    def _look(self) -> None:
+        """Count how often in a row a job was in no queue: what a node wrote may come later."""
+        if not self._running or time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        queued = self._queued()
+        for folder, job in self._running.items():
+            self._gone[folder] = 0 if job.job_id in queued else self._gone[folder] + 1
+
+    def _queued(self) -> set[str]:
+        if self._cluster == HERE:
+            return {job.job_id for job in self._running.values() if not job.done()}
+        # submitit itself asks the accounting, which not every cluster has.
+        asked = subprocess.run(
+            ["squeue", "--me", "-h", "-o", "%i"], stdout=subprocess.PIPE, check=False
+        )
+        jobs = (job.job_id for job in self._running.values())
+        return set(asked.stdout.decode().split()) if asked.returncode == 0 else {*jobs}
 
     def close(self) -> None:
         """Cancel all jobs."""
@@ -60,8 +88,12 @@ class SlurmLauncher:
         self._running.clear()
 
 
+def _has_result(job: Any) -> bool:
+    return job.paths.result_pickle.exists()
+
+
 def _status(folder: Path, job: Any) -> int | None:
     with Path(f"{folder}.log").open("a") as said:
         said.write(job.stderr() or "")
-    status = None if job.exception() is not None else job.result()
+    status = None if not _has_result(job) or job.exception() is not None else job.result()
     return None if status is None or status < 0 else status
