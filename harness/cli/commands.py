@@ -132,9 +132,12 @@ def run(add: Arguments) -> None:
     _learning(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))
-    starts = "with --shards: what starts them, processes here or jobs of SLURM (local)"
-    add("--launcher local|slurm", starts, choices=["local", "slurm"], default=None)
-    add("--address PARTITION", "with --launcher slurm: a partition, or `local` for no cluster")
+    starts = (
+        "with --shards: what starts them, processes here, jobs of SLURM or tasks of Ray (local)"
+    )
+    add("--launcher local|slurm|ray", starts, choices=["local", "slurm", "ray"], default=None)
+    where = "a partition of SLURM (`local`: no cluster), or where a Ray cluster answers (auto)"
+    add("--address PLACE", where, default=None)
 
 
 def shard(add: Arguments) -> None:

@@ -1,6 +1,7 @@
 """Commands that ask models: run, demo and record."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,6 +65,9 @@ def shard_command(args: argparse.Namespace) -> int:
 
     if args.attached:
         end_with_input()
+        with Path(f"{args.dir}.log").open("ab") as log:
+            for stream in (1, 2):
+                os.dup2(log.fileno(), stream)
     parts = shard_catalogue(args.dir, whole_catalogue())
     outcome = run_shard(args.dir, parts, controls())
     for reason in outcome.trouble:

@@ -88,7 +88,7 @@ def main(log_dir: Path, limit: Decimal | None, host: str) -> None:
     """Serve to this machine, or to all that know its name, until a signal."""
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limit)
     with bound_socket(host, 0) as taken:
-        url, name, port = listen(taken), socket.getfqdn(), taken.getsockname()[1]
+        url, name, port = listen(taken), _own_name(), taken.getsockname()[1]
         if host == ALL:
             url = f"http://{name}:{port}"
         access = Access(host, port, frozenset({name.lower()}), token)
@@ -100,6 +100,16 @@ def main(log_dir: Path, limit: Decimal | None, host: str) -> None:
         os.close(handle)
         made.replace(path)
         serve(with_access(lease_app(book), access), taken, ready=lambda: None)
+
+
+def _own_name() -> str:
+    """Return under which name other machines reach this one; without any, itself alone does."""
+    name = socket.getfqdn()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return LOOPBACK
+    return name
 
 
 @dataclass(slots=True)

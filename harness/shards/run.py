@@ -51,9 +51,10 @@ from harness.shards.plan import (
     write_plan,
 )
 from harness.shards.progress import AnswerCount, counted_line
+from harness.shards.ray_launcher import RayLauncher, refuse_no_ray
 from harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
 
-LauncherName = Literal["local", "slurm"]
+LauncherName = Literal["local", "slurm", "ray"]
 TICK_S = 0.2
 JOBS = f"{FOLDER}/jobs"
 """Scripts and logs of SLURM's jobs; submitit's."""
@@ -68,7 +69,7 @@ class Sharding:
     shards: int
     launcher: LauncherName = "local"
     address: str | None = None
-    """For SLURM a partition."""
+    """For SLURM a partition, for Ray a cluster's address."""
     own: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """Suites and systems of the user's own, as FILE.py@NAME."""
 
@@ -107,10 +108,10 @@ def _refuse_unfit(request: RunRequest, sharding: Sharding) -> None:
     if sharding.launcher not in get_args(LauncherName):
         known = ", ".join(get_args(LauncherName))
         raise UserError(f"--launcher must be one of {known}, not {sharding.launcher!r}.")
-    if sharding.launcher == "slurm":
-        refuse_no_slurm(sharding.address)
+    if sharding.launcher != "local":
+        {"slurm": refuse_no_slurm, "ray": refuse_no_ray}[sharding.launcher](sharding.address)
     elif sharding.address is not None:
-        raise UserError("--address goes with --launcher slurm: add it, or leave --address out.")
+        raise UserError("--address goes with --launcher slurm or ray: add it, or leave it out.")
     if request.display not in ("line", "none"):
         raise UserError(
             f"--display {request.display} shows one process, and shards are several: leave it out."
@@ -184,6 +185,8 @@ def _processes(sharding: Sharding) -> int:
 def _launcher(sharding: Sharding, log_dir: Path) -> Launcher:
     if sharding.launcher == "slurm":
         return SlurmLauncher(log_dir / JOBS, sharding.address)
+    if sharding.launcher == "ray":
+        return RayLauncher(sharding.address)
     return LocalLauncher(_processes(sharding))
 
 
@@ -255,7 +258,7 @@ def _raise_epochs(experiment: Experiment, plan: ShardPlan, log_dir: Path, shard:
 
 def _host(sharding: Sharding) -> str:
     """Return where leases are asked for: by this machine alone, or by all nodes."""
-    return ALL if sharding.launcher == "slurm" and sharding.address != HERE else LOOPBACK
+    return LOOPBACK if sharding.launcher == "local" or sharding.address == HERE else ALL
 
 
 Processes = tuple[Launcher, LeaseServer]

@@ -149,11 +149,12 @@ def test_a_server_answers_its_shards_alone_and_leaves_no_token_behind(tmp_path: 
 
 
 FENCED = """
-import sys, time
+import signal, sys, time
 from decimal import Decimal
 from pathlib import Path
 from harness.prices import read_book
 from harness.shards.lease_client import HeldLease, open_lease
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever shell began the tests
 folder = Path(sys.argv[1])
 with open_lease(folder, read_book("rehearsal")) as lease:
     HeldLease(folder).open(Decimal(0))  # another process has begun

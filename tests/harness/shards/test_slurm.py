@@ -44,6 +44,6 @@ def test_where_there_is_no_slurm_a_sentence_says_so(
     assert "found no sbatch: start the run where jobs are handed in" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     assert ran(tmp_path / "run", WORDS, "--shards", "2", "--address", "here") == 2
-    assert "--address goes with --launcher slurm" in capsys.readouterr().err
+    assert "--address goes with --launcher slurm or ray" in capsys.readouterr().err
     assert ran(tmp_path / "run", WORDS, "--address", "here") == 2
     assert "--address goes with --shards N" in capsys.readouterr().err
