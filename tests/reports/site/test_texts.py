@@ -264,7 +264,7 @@ def test_a_query_has_the_status_of_every_invariant_and_its_own_faults(numbers: P
     pair = rows_of(numbers, replace(found, verdicts=(first, *others)))["pair"]
     for one in queries_in(text_shard(pair, 0))[:3]:
         checks = one["checks"]
-        assert [check["invariant"] for check in checks] == [f"I{at}" for at in range(1, 18)]
+        assert [check["invariant"] for check in checks] == [f"I{at}" for at in range(1, 19)]
         assert (checks[0]["title"], checks[0]["status"]) == ("token partition", "fail")
         said = [words for check in checks for words in check["said"]]
         assert said == (["its tokens do not add up"] if one["question"] == "q2" else [])
