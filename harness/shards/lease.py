@@ -13,6 +13,7 @@ from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 from typing import Any
 
+from harness.errors import UserError
 from harness.ledger.journal import Journal, read_chain, read_lines
 
 LIMIT = "limit"
@@ -121,13 +122,20 @@ class LeaseBook:
 
 
 def open_book(log_dir: Path, limit: Decimal | None) -> LeaseBook:
-    """Return the leases of a run as its journal has them, under a limit; OSError as files do."""
+    """Return the leases of a run as its journal has them; UserError where it was changed."""
     path = log_dir / FILE
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     fcntl.flock(handle, fcntl.LOCK_EX)  # an earlier server, whose launcher was killed, ends
     whole = path.read_bytes().rfind(b"\n") + 1
     os.ftruncate(handle, whole)  # a line that is torn was never answered
-    journal = Journal(path, handle, read_chain(path).last, whole)
+    chain = read_chain(path)
+    for fault in chain.faults:
+        os.close(handle)
+        raise UserError(
+            f"{path} line {fault.line} is not as it was written: put the file back, or name "
+            "another --log-dir."
+        )
+    journal = Journal(path, handle, chain.last, whole)
     book = LeaseBook(journal, limit)
     for line in read_lines(path):
         if line["kind"] in KINDS:
@@ -143,7 +151,7 @@ def _lines(log_dir: Path) -> Iterator[dict[str, Any]]:
 
 def is_limited(log_dir: Path) -> bool:
     """Say whether the last command that cut a run gave it a limit."""
-    limits = [line["usd"] for line in _lines(log_dir) if line["kind"] == LIMIT]
+    limits = [line.get("usd") for line in _lines(log_dir) if line.get("kind") == LIMIT]
     return bool(limits) and limits[-1] is not None
 
 

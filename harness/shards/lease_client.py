@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,7 @@ from harness.budget import Spend
 from harness.errors import SpendLimit, UserError
 from harness.ledger.system_runs import spent_so_far
 from harness.prices import Book
+from harness.run.experiment import lock_experiment
 from harness.shards.launcher import LOST
 from harness.shards.lease import ADDRESS, TTL_S, is_limited, open_book
 from harness.shards.plan import parent_of, shard_dir
@@ -42,6 +43,7 @@ class HeldLease:
     """Whether other shards wait for what this one may give back."""
     lost: bool = False
     generation: int = 0
+    patience_s: float = PATIENCE_S
     _lock: Lock = field(default_factory=Lock)
     _keeps: Decimal | None = None
     _over: Event = field(default_factory=Event)
@@ -53,7 +55,7 @@ class HeldLease:
         if most is not None and most <= self.granted:
             return True
         try:
-            how = await anyio.to_thread.run_sync(self._extend, most, idle)
+            how = await anyio.to_thread.run_sync(self._extend, most, idle, abandon_on_cancel=True)
         except LeaseLost:
             self._end_process()
             raise SpendLimit("The lease of this shard was lost: it is started again.") from None
@@ -77,10 +79,12 @@ class HeldLease:
         with self._lock:
             self._ask("open", spent=spent)
 
-    def close(self, spent: Decimal) -> None:
-        """End: what was not spent is free."""
+    def close(self, spent: Decimal, *, at_once: bool = False) -> None:
+        """End: what was not spent is free, as soon as that can be said."""
         self._over.set()
-        with self._lock:
+        if at_once:
+            self.patience_s = PAUSE_S
+        with self._lock, suppress(LeaseLost):  # the next command ends it (`settle`)
             if not self.lost:
                 self._ask("close", spent=spent)
 
@@ -108,8 +112,8 @@ class HeldLease:
         """Return an answer; where the server is gone, from the one that takes its place."""
         if self.lost:
             raise LeaseLost
-        end = time.monotonic() + PATIENCE_S
-        while time.monotonic() < end:
+        begun = time.monotonic()
+        while time.monotonic() - begun < self.patience_s:  # which ends with the process
             keeps, body = self._keeps, {"shard": self.folder.name, "generation": self.generation}
             if keeps is not None and what != "beat":
                 self._ask_once("beat", body | {"keeps": keeps})
@@ -166,22 +170,30 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
             f"nobody hands out leases to {folder}: run the command that cut the run again."
         ) from None
     Thread(target=lease.beat, daemon=True).start()
+    at_once = False
     try:
         yield lease
     except KeyboardInterrupt:
         if lease.lost:
             raise SystemExit(LOST) from None
+        at_once = True  # who hands out leases may have been ended as well
         raise
     finally:
-        lease.close(_gone(folder, book))
+        lease.close(_gone(folder, book), at_once=at_once)
 
 
 def settle(log_dir: Path, book: Book, limit: Decimal | None) -> None:
-    """End the leases of shards whose processes were killed: their journals tell what they spent."""
+    """End the leases of shards whose processes are gone: their journals tell what they spent."""
     leases = open_book(log_dir, limit)
     for name, one in [*leases.shards.items()]:
-        if not one.closed:
-            leases.close(name, one.generation, _gone(shard_dir(log_dir, name), book))
+        folder = shard_dir(log_dir, name)
+        with ExitStack() as held:
+            try:
+                held.enter_context(lock_experiment(folder))
+            except UserError:
+                continue  # a process that outlived its launcher may still spend all it was granted
+            if not one.closed:
+                leases.close(name, one.generation, _gone(folder, book))
     leases.journal.close()
 
 

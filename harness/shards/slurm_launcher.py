@@ -22,11 +22,19 @@ def refuse_no_slurm(partition: str | None) -> None:
     """Raise UserError where no job could be handed in."""
     if find_spec("submitit") is None:
         raise UserError("--launcher slurm needs submitit: pip install 'podium[slurm]'.")
-    if partition != HERE and shutil.which("sbatch") is None:
+    if partition != HERE and not slurm_answers():
         raise UserError(
-            "--launcher slurm found no sbatch: start the run where jobs are handed in, or say "
-            "--address local for processes of this machine."
+            "--launcher slurm found no sbatch that answers: start the run where jobs are handed "
+            "in, or say --address local for processes of this machine."
         )
+
+
+def slurm_answers() -> bool:
+    """Say whether this machine hands jobs to a SLURM whose controller is up."""
+    asked = ["sinfo", "-h"]
+    return bool(
+        shutil.which("sbatch") and not subprocess.run(asked, capture_output=True).returncode
+    )
 
 
 class SlurmLauncher:

@@ -16,8 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.audit import audit
+from harness.errors import UserError
 from harness.ledger.journal import read_lines
+from harness.prices import read_book
+from harness.run.experiment import lock_experiment
 from harness.shards.lease import ADDRESS, FILE, Fenced, LeaseBook, assigned, open_book
+from harness.shards.lease_client import HeldLease, settle
 from harness.shards.lease_server import lease_server
 from harness.shards.plan import ShardPlan, shard_dir, write_plan
 from podium.__main__ import main
@@ -125,6 +129,34 @@ def test_a_torn_line_was_never_answered(tmp_path: Path) -> None:
     book = open_book(tmp_path, LIMIT)
     assert book.shards["0001"].granted == Decimal("0.25")
     assert [one["kind"] for one in read_lines(tmp_path / FILE)] == ["limit", "open", "limit"]
+
+
+@pytest.mark.parametrize("line", [b"{}", b"[1]", b"?", b'{"kind":"grant"}'])
+def test_a_journal_of_leases_that_was_changed_is_refused(tmp_path: Path, line: bytes) -> None:
+    open_book(tmp_path, LIMIT).journal.close()
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises(UserError, match="line 2 is not as it was written: put the file back"):
+        open_book(tmp_path, LIMIT)
+
+
+def test_a_process_that_outlived_its_launcher_keeps_its_grant(tmp_path: Path) -> None:
+    write_plan(tmp_path, ShardPlan({}, {}))
+    book, folder = open_book(tmp_path, LIMIT), shard_dir(tmp_path, "0001")
+    book.open("0001", Decimal(0))
+    book.extend("0001", 1, Decimal("0.95"), idle=True)
+    book.journal.close()
+    with lock_experiment(folder):
+        settle(tmp_path, read_book("rehearsal"), LIMIT)
+        assert assigned(tmp_path) == Decimal("0.95")
+    settle(tmp_path, read_book("rehearsal"), LIMIT)
+    assert assigned(tmp_path) == 0
+
+
+def test_a_lease_that_nobody_takes_back_is_left_to_the_next_command(tmp_path: Path) -> None:
+    lease = HeldLease(shard_dir(tmp_path, "0001"), patience_s=0.1)
+    lease.close(Decimal(0))
+    assert lease.lost
 
 
 def test_a_server_answers_its_shards_alone_and_leaves_no_token_behind(tmp_path: Path) -> None:
