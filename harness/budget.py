@@ -51,8 +51,17 @@ class Lease(Protocol):
         """Dollars up to which this process may spend, earlier attempts included; None: no limit."""
         ...
 
+    @property
+    def generation(self) -> int:
+        """Which process of its shard this is, from 1 on."""
+        ...
+
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
         """Ask for dollars up to `most`, None for all there are; say whether to look again."""
+        ...
+
+    async def turn(self, who: str) -> None:
+        """Return when a call of a provider may begin; SpendLimit where none may any more."""
         ...
 
     def keep(self, usd: Decimal) -> None:

@@ -26,6 +26,7 @@ from harness.cli.arguments import (
     finite,
     launch,
     names,
+    per_minute,
     percentage_points,
     renamed,
     seed,
@@ -159,6 +160,8 @@ def _budget(add: Arguments) -> None:
         "the others go on",
         dollars,
     )
+    turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
+    add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)
     add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
     past = "with --dry-run: past runs of the same workers to go by; repeat"
     add.repeated("--like DIR", past, Path)

@@ -43,6 +43,7 @@ from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from harness.prices import Book
+from harness.rate_limit import RateLimiter
 from harness.records import CONDUCTOR, Question
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
@@ -130,6 +131,12 @@ class Job:
         spent = Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
         spent.lease = self.lease
         return spent
+
+    def paced(self) -> AbstractContextManager[None]:
+        """Let calls that are made within wait for their turns, under the lease that they name."""
+        limiter = RateLimiter(self.request.rpm) if self.request.rpm else None
+        lease = self.lease
+        return run_context(turns=lease or limiter, generation=lease and lease.generation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def run(
         job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))
         if open_lease:
             job = replace(job, lease=stack.enter_context(open_lease(request.log_dir, job.book)))
-        with keep_until_logged(request.log_dir) as replies:
+        with keep_until_logged(request.log_dir) as replies, job.paced():
             outcome = _evaluate(job)
             if outcome.finished:
                 replies.clear()  # whatever a clock that was set makes of times

@@ -1,4 +1,4 @@
-"""The process that hands out leases: `python -m harness.shards.lease_server LOG_DIR LIMIT`.
+"""The process that hands out leases: `python -m harness.shards.lease_server LOG_DIR HOST LIMITS`.
 
 What it has granted is in its journal: killed and started again, it goes on from there.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -25,10 +25,19 @@ from starlette.routing import Route
 
 from harness.serving.listener import Access, bound_socket, listen, serve, with_access
 from harness.shards.launcher import end_with_input
-from harness.shards.lease import ADDRESS, Fenced, LeaseBook, ShardLease, open_book
+from harness.shards.lease import (
+    ADDRESS,
+    Fenced,
+    Held,
+    LeaseBook,
+    RunLimits,
+    ShardLease,
+    open_book,
+)
 
 LOOPBACK, ALL = "127.0.0.1", "0.0.0.0"
 START_S = 60.0
+_LIMITS = TypeAdapter(RunLimits)
 
 
 class LeaseRequest(BaseModel):
@@ -41,17 +50,24 @@ class LeaseRequest(BaseModel):
     most: Decimal | None = Field(default=None, ge=0, allow_inf_nan=False)
     idle: bool = False
     keeps: Decimal | None = Field(default=None, ge=0, allow_inf_nan=False)
+    machine: str = Field(default="", max_length=64)
+    provider: str = ""
+    calls: int = Field(default=1, ge=1)
 
 
 def lease_app(book: LeaseBook) -> Starlette:
     """Return the application that grants from a book."""
 
     def opened(asked: LeaseRequest) -> dict[str, Any]:
-        return _said(book, book.open(asked.shard, asked.spent))
+        return _said(book, book.open(asked.shard, asked.spent, asked.machine))
 
     def extended(asked: LeaseRequest) -> dict[str, Any]:
         how = book.extend(asked.shard, asked.generation, asked.most, asked.idle)
         return _said(book, book.shards[asked.shard]) | {"how": how}
+
+    def reserved(asked: LeaseRequest) -> dict[str, Any]:
+        waits = book.reserve(asked.shard, asked.generation, asked.provider, asked.calls)
+        return {"waits": waits}
 
     def beaten(asked: LeaseRequest) -> dict[str, Any]:
         return _said(book, book.beat(asked.shard, asked.generation, asked.keeps))
@@ -61,6 +77,7 @@ def lease_app(book: LeaseBook) -> Starlette:
         return {}
 
     doors = {"open": opened, "extend": extended, "beat": beaten, "close": closed}
+    doors["turns"] = reserved
     return Starlette(
         routes=[Route(f"/{name}", _door(door), methods=["POST"]) for name, door in doors.items()]
     )
@@ -75,18 +92,22 @@ def _door(answer: Callable[[LeaseRequest], dict[str, Any]]) -> Callable[[Request
             return JSONResponse({"error": f"no request of a shard: {error.error_count()}"}, 422)
         except Fenced:
             return JSONResponse({"error": "a newer process has this shard's lease"}, 409)
+        except Held:
+            return JSONResponse({"error": "the lease of its last process has to run out"}, 423)
 
     return door
 
 
 def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
-    granted = None if book.limit is None else f"{one.granted:f}"
-    return {"generation": one.generation, "granted": granted, "short": book.short}
+    granted = None if book.limits.usd is None else f"{one.granted:f}"
+    limited = [*book.limits.rpm]
+    said = {"generation": one.generation, "granted": granted}
+    return said | {"short": book.short, "limited": limited}
 
 
-def main(log_dir: Path, limit: Decimal | None, host: str) -> None:
+def main(log_dir: Path, host: str, limits: RunLimits) -> None:
     """Serve to this machine, or to all that know its name, until a signal."""
-    token, book = secrets.token_urlsafe(32), open_book(log_dir, limit)
+    token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
     with bound_socket(host, 0) as taken:
         url, name, port = listen(taken), _own_name(), taken.getsockname()[1]
         if host == ALL:
@@ -128,14 +149,12 @@ class LeaseServer:
 
 
 @contextmanager
-def lease_server(
-    log_dir: Path, limit: Decimal | None, host: str = LOOPBACK
-) -> Generator[LeaseServer]:
+def lease_server(log_dir: Path, limits: RunLimits, host: str = LOOPBACK) -> Generator[LeaseServer]:
     """Have leases handed out while what is within runs."""
     path = log_dir / ADDRESS
     path.unlink(missing_ok=True)  # of a launcher that was killed
-    given = "none" if limit is None else f"{limit:f}"
-    server = LeaseServer([sys.executable, "-m", __name__, str(log_dir), given, host])
+    given = _LIMITS.dump_json(limits).decode()
+    server = LeaseServer([sys.executable, "-m", __name__, str(log_dir), host, given])
     try:
         end = time.monotonic() + START_S
         while not path.exists() and time.monotonic() < end:
@@ -152,5 +171,4 @@ def lease_server(
 if __name__ == "__main__":
     end_with_input()
     with suppress(KeyboardInterrupt):
-        given = sys.argv[2]
-        main(Path(sys.argv[1]), None if given == "none" else Decimal(given), sys.argv[3])
+        main(Path(sys.argv[1]), sys.argv[2], _LIMITS.validate_json(sys.argv[3]))
