@@ -24,8 +24,8 @@ from harness.rewards.outcome import (
     Status,
     items_json,
     outcomes_from,
-    outcomes_json,
 )
+from harness.rewards.replica import encode
 from harness.rewards.server import ScoreBody, read_items
 from suites import SUITES
 from tests import ROOT
@@ -74,7 +74,7 @@ def saying(*answers: tuple[int, bytes]) -> Generator[str]:
 
 
 def one(outcome: RewardOutcome) -> bytes:
-    return json.dumps(outcomes_json([outcome])).encode()
+    return encode({"outcomes": [outcome]})
 
 
 def test_an_outcome_comes_back_as_it_was_sent(url: str) -> None:
@@ -101,7 +101,7 @@ def test_an_outcome_comes_back_as_it_was_sent(url: str) -> None:
     ],
 )
 def test_every_field_survives_the_wire(outcome: RewardOutcome) -> None:
-    sent = json.loads(json.dumps(outcomes_json([outcome])))
+    sent = json.loads(encode({"outcomes": [outcome]}))
     assert outcomes_from(sent) == [outcome]
 
 
