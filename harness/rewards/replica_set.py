@@ -328,9 +328,8 @@ class ReplicaSet:
             return  # of a request that has ended
         elif kind == "score":
             replica.load -= len(frame["at"])
-            places = [part.places[at] for at in frame["at"]]
-            for at, outcome in zip(places, outcomes_from(frame), strict=True):
-                self._note(part.request, at, outcome)
+            for index, outcome in zip(frame["at"], outcomes_from(frame), strict=True):
+                self._note(part.request, part.places[int(index)], outcome)
             if not part.left:
                 del replica.parts[frame["id"]]
         elif kind == "refuse":
