@@ -125,8 +125,8 @@ def cpu_s(pid: int) -> float:
 
 def with_children(pid: int) -> list[int]:
     """Return a process and those it started: a service's head, then its replicas."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *map(int, children)]
+    found = [file.read_text().split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    return [pid, *(int(child) for children in found for child in children)]
 
 
 @dataclass(frozen=True, slots=True)
