@@ -16,11 +16,13 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import anyio
 import orjson
+from pydantic_core import to_jsonable_python
 
 from harness.budget import Lease
 from harness.errors import UserError
 from harness.rewards.outcome import RewardItem, RewardOutcome
 from harness.rewards.reward import Reward
+from harness.text import make_storable
 
 PAUSE_S = 0.2
 """Between two requests for dollars that another replica may give back."""
@@ -43,7 +45,10 @@ class LeasedSampler(Protocol):
 
 def encode(value: object) -> bytes:
     """Return items or outcomes as JSON; dollars are strings, for they are exact."""
-    return orjson.dumps(value, default=_plain)
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:  # half of a surrogate pair in a reason, which no UTF-8 holds
+        return orjson.dumps(make_storable(to_jsonable_python(value, fallback=_plain)))
 
 
 def _plain(value: object) -> object:

@@ -83,6 +83,12 @@ def test_an_outcome_comes_back_as_it_was_sent(url: str) -> None:
     assert outcome.components == {"correct": 1.0, "parsed": 1.0}
 
 
+def test_half_a_surrogate_pair_is_told_as_what_can_be() -> None:
+    outcome = RewardOutcome(None, Status.WORKER_ERROR, usd=Decimal("0.1"), reason="said \ud800.")
+    (told,) = outcomes_from(json.loads(encode({"outcomes": [outcome]})))
+    assert (told.usd, told.reason.startswith("said ")) == (Decimal("0.1"), True)
+
+
 @pytest.mark.parametrize(
     "outcome",
     [
