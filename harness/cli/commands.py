@@ -301,6 +301,7 @@ def reward(add: Arguments) -> None:
     host = "name under which trainers reach it, beside its address; repeat"
     add.repeated("--allow-host NAME", host)
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add("--workers N", "processes that score, behind one address (1)", up_to(SANDBOXES), default=1)
     add("--max-usd", "ask no worker once this much is spent", dollars)
     add("--log-dir DIR", "write down every call of a worker (nowhere)", Path)
     add("--timeout S", "seconds per item (120)", float, default=120.0)

@@ -29,7 +29,7 @@ from rich import get_console
 from harness.api_keys import shown
 from harness.boxes import OpenBox
 from harness.bridge import sandbox_of
-from harness.budget import Lease, Spend
+from harness.budget import ShardLimits, Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
@@ -91,7 +91,7 @@ class Job:
     systems: Sequence[str] = ()
     left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
     box: OpenBox | None = None
-    lease: Lease | None = None  # of a shard: its part of the run's limits
+    lease: ShardLimits | None = None  # of a shard: its part of the run's limits
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
         """Return the questions of a suite that the run covers."""

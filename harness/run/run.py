@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.boxes import inspect_box
-from harness.budget import Lease
+from harness.budget import ShardLimits
 from harness.errors import PodiumError, UserError
 from harness.judge import regrade_dir, retry_ungraded
 from harness.ledger.journal import mend
@@ -84,7 +84,7 @@ def _say_limits(job: Job) -> None:
         say(f"podium: {note}.", file=sys.stderr)
 
 
-LeaseOpener = Callable[[Path, Book], AbstractContextManager[Lease]]
+LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
 """(a shard's directory, its book) -> its lease, while it runs."""
 
 
