@@ -1,13 +1,13 @@
 """How long a run of a million queries in shards takes to be read as one, and what that needs.
 
-    python tests/benchmarks/shards_merged.py /scratch/folder                   # 500 shards, minutes
-    python tests/benchmarks/shards_merged.py /scratch/folder --shards 50 --also    # other commands
+    python tests/benchmarks/shards_merged.py /scratch/folder                # 500 shards, minutes
+    python tests/benchmarks/shards_merged.py /scratch/folder --shards 50    # a small one
 
 One shard of 2,000 queries is really run (rehearsal). All others are synthetic: its answers in
 another order, as those of other questions and systems, ten shards to a system, each with figures
 bound to a manifest. Their logs and journals have the right sizes and hold nothing but zeros, so a
-command that opened one would fail. Measured are `podium report`, whole and by stages, with
---also `report --site`, `ledger export` and `audit`, which read logs and so refuse them.
+report that opened one would fail. Measured are `podium report` of a tenth and of all, whole and by
+stages; and on the one real shard what reads every log: --deep, export, audit and --site.
 """
 
 import argparse
@@ -116,25 +116,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How fast many shards are read as one run.")
     parser.add_argument("scratch", type=Path)
     parser.add_argument("--shards", type=int, default=500, help="of the larger run (500)")
-    parser.add_argument("--also", action="store_true", help="other commands, too")
     asked = parser.parse_args()
     for shards in (max(asked.shards // 10, PER_SYSTEM), asked.shards):
         parent = made(asked.scratch, shards)
-        out = ["--out", str(asked.scratch / "report")]
-        print(f"{shards * QUERIES:,} queries, report: {measure(['report', str(parent), *out])}")
+        words = ["report", str(parent), "--out", str(asked.scratch / "report")]
+        print(f"{shards * QUERIES:,} queries, podium report: {measure(words)}")
         runs, _ = timed("figures read and joined", lambda parent=parent: load_runs([parent]))
         assert sum(len(run.attempts) for run in runs) == shards * QUERIES
         timed("statistics", lambda runs=runs: compare(runs))
         del runs
         timed("all of it, without imports", lambda parent=parent: report_of([parent]))
-    for words in (
-        ["report", "--site", str(asked.scratch / "site")],
-        ["ledger", "export"],
-        ["audit"],
-    ):
-        if asked.also:
-            command = [sys.executable, "-m", "podium", *words, str(parent)]
-            print(words, subprocess.run(command, capture_output=True, text=True).stderr[-300:])
+    real, out = str(source_of(asked.scratch)), str(asked.scratch / "of-one")
+    site = ["--out", out, "--site", f"{out}-site"]
+    for words in (["report", "--out", out], ["report", "--deep", "--out", out], ["report", *site],
+                  ["ledger", "export", "--out", f"{out}-ledger"], ["audit"]):  # fmt: skip
+        print(f"the one real shard, {' '.join(words)}: {measure([*words, real])}")
 
 
 if __name__ == "__main__":
