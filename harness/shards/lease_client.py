@@ -136,7 +136,7 @@ class HeldLease:
                 trust_env=False,
                 timeout=10.0,
             )
-        except (OSError, ValueError, httpx.HTTPError):
+        except (OSError, LookupError, ValueError, httpx.HTTPError):
             return None
         if found.status_code == 409:
             self.lost = True
@@ -184,6 +184,7 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
 
 def settle(log_dir: Path, book: Book, limit: Decimal | None) -> None:
     """End the leases of shards whose processes are gone: their journals tell what they spent."""
+    (log_dir / ADDRESS).unlink(missing_ok=True)  # a server whose launcher was killed ends by that
     leases = open_book(log_dir, limit)
     for name, one in [*leases.shards.items()]:
         folder = shard_dir(log_dir, name)
