@@ -90,6 +90,8 @@ def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
 
 def main(log_dir: Path, limit: Decimal | None, host: str, command: str) -> None:
     """Serve to this machine, or to all that know its name, until a signal or another command."""
+    # First, as it may wait for the journal: where its launcher was killed, it would wait for long.
+    Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limit)
     with bound_socket(host, 0) as taken:
         url, name, port = listen(taken), _own_name(), taken.getsockname()[1]
@@ -97,9 +99,8 @@ def main(log_dir: Path, limit: Decimal | None, host: str, command: str) -> None:
             url = f"http://{name}:{port}"
         access = Access(host, port, frozenset({name.lower()}), token)
         if _address(log_dir).get("command") != command:
-            return  # while this one waited for the journal, its launcher was killed
+            return
         _write_address(log_dir, {"command": command, "url": url, "token": token})
-        Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
         serve(with_access(lease_app(book), access), taken, ready=lambda: None)
 
 

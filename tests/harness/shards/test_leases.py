@@ -22,7 +22,7 @@ from harness.prices import read_book
 from harness.run.experiment import lock_experiment
 from harness.shards.lease import ADDRESS, FILE, Fenced, LeaseBook, assigned, open_book
 from harness.shards.lease_client import HeldLease, settle
-from harness.shards.lease_server import lease_server
+from harness.shards.lease_server import LeaseServer, lease_server
 from harness.shards.plan import ShardPlan, shard_dir, write_plan
 from podium.__main__ import main
 from tests.harness.audit.audited_run import said
@@ -178,6 +178,18 @@ def test_a_server_answers_its_shards_alone_and_leaves_no_token_behind(tmp_path: 
         assert status("extend", good, known) == 409
         assert status("open", good, known) == 200
     assert not path.exists()
+
+
+def test_a_server_ends_where_another_command_takes_the_run_over(tmp_path: Path) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as an actor of Ray has it
+    try:
+        with lease_server(tmp_path, LIMIT) as server:
+            assert isinstance(server, LeaseServer)
+            assert server.process
+            settle(tmp_path, read_book("rehearsal"), LIMIT)
+            assert server.process.wait(60) == 0
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 FENCED = """
