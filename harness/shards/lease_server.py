@@ -32,7 +32,7 @@ from harness.shards.launcher import end_with_input
 from harness.shards.lease import ADDRESS, Fenced, LeaseBook, ShardLease, open_book
 
 LOOPBACK, ALL = "127.0.0.1", "0.0.0.0"
-START_S, LOOK_S = 60.0, 1.0
+START_S, LOOK_S = 120.0, 1.0
 
 
 class LeaseRequest(BaseModel):
@@ -145,7 +145,7 @@ class LeaseKeeper(Protocol):
         ...
 
     def close(self) -> None:
-        """End it, and wait for that."""
+        """End it."""
         ...
 
 

@@ -119,10 +119,10 @@ class RayLauncher:
 class RayLeaseServer:
     """A detached actor that keeps the lease server, started anew on any node where it is lost."""
 
-    def __init__(self, ray: Any, words: Sequence[str]) -> None:
-        """Take the cluster, and the server's command behind its interpreter."""
+    def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
+        """Take the cluster, the run's directory, and the server's command behind `python`."""
         self._ray, self._words = ray, [*words]
-        self._name = f"leases-{sha256(words[LOG_DIR].encode()).hexdigest()[:16]}"
+        self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None
         self._held: Any = None
 
@@ -139,9 +139,6 @@ class RayLeaseServer:
         """End the actor, and the server with it."""
         if self._actor is not None:
             self._ray.kill(self._actor, no_restart=True)
-
-
-LOG_DIR = 2
 
 
 def _answers(address: str) -> bool:

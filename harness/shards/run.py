@@ -92,13 +92,13 @@ def run_sharded(
             raise UserError(reason)
         stack.enter_context(lock_experiment(log_dir))
         _refuse_gone(log_dir)
+        keeper, launcher_of = _place(sharding, log_dir, stack)
         stack.enter_context(manifested(log_dir))
         mend(log_dir)
         job = replace(reader.job, experiment=open_experiment(log_dir, reader.job.experiment))
         write_plan(log_dir, _with_request(job, sharding))
         settle(log_dir, job.book, request.max_usd)
         job = _taught(job)
-        keeper, launcher_of = _place(sharding, log_dir, stack)
         leases = stack.enter_context(lease_server(log_dir, _left(job), _host(sharding), keeper))
         launcher = stack.enter_context(closing(launcher_of()))
         shards = _cut(job, sharding, wave=1)
@@ -193,7 +193,7 @@ def _place(sharding: Sharding, log_dir: Path, stack: ExitStack) -> "Place":
     """Return what keeps the lease server, and what starts shards once it is there."""
     if sharding.launcher == "ray":
         ray = stack.enter_context(ray_cluster(sharding.address))
-        return partial(RayLeaseServer, ray), partial(RayLauncher, ray)
+        return partial(RayLeaseServer, ray, log_dir), partial(RayLauncher, ray)
     if sharding.launcher == "slurm":
         return LeaseServer, partial(SlurmLauncher, log_dir / JOBS, sharding.address)
     return LeaseServer, partial(LocalLauncher, _processes(sharding))
