@@ -127,10 +127,10 @@ class RayLeaseServer:
         self._held: Any = None
 
     def tend(self) -> None:
-        """Start the actor unless it runs; where a node is lost, Ray does so."""
+        """Have the actor hold the server; where its node is lost, Ray has it elsewhere."""
         if self._held is not None and not self._ray.wait([self._held], timeout=0)[0]:
             return
-        kept = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1}
+        kept = {"num_cpus": 0, "max_restarts": -1}
         named = {"name": self._name, "lifetime": "detached", "get_if_exists": True}
         self._actor = self._ray.remote(**kept)(_keeper()).options(**named).remote()
         self._held = self._actor.hold.remote(self._words)

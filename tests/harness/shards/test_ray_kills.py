@@ -138,8 +138,8 @@ def test_a_cluster_whose_head_is_lost_ends_the_run_in_a_sentence_and_a_new_one_g
 def test_three_nodes_stop_within_one_limit_and_leave_less_than_a_call_each(
     tmp_path: Path, cluster: Any
 ) -> None:
-    log_dir, limit = tmp_path / "run", Decimal("0.2")
-    words = ["--suite", "practice-integer", "--system", "single:sage", "--limit", "200"]
+    log_dir, limit = tmp_path / "run", Decimal("0.3")
+    words = ["--suite", "practice-integer", "--system", "single:sage", "--epochs", "5"]
     with begun(log_dir, [*words, "--max-usd", f"{limit}", *on(cluster)]) as process:
         assert process.wait(240) == 1
     book, shards = read_book("rehearsal"), shard_dirs(log_dir)
