@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from harness.shards.lease_server import ALL
 
 AUTO = "auto"
 NO_CLUSTER = "no Ray cluster answers at --address {}: `ray start --head` begins one."
@@ -109,7 +110,7 @@ class RayLauncher:
             status = self._ray.get(task)
         except self._ray.exceptions.RayTaskError as error:
             with Path(f"{self._running[task]}.log").open("a") as said:
-                said.write(f"a node cannot write to the run's directory: {error.cause}\n")
+                said.write(f"node {error.ip} cannot write here, and all must: {error.cause}\n")
             return 2
         except self._ray.exceptions.RayError:
             return None
@@ -133,7 +134,7 @@ class RayLeaseServer:
         kept = {"num_cpus": 0, "max_restarts": -1}
         named = {"name": self._name, "lifetime": "detached", "get_if_exists": True}
         self._actor = self._ray.remote(**kept)(_keeper()).options(**named).remote()
-        self._held = self._actor.hold.remote(self._words)
+        self._held = self._actor.hold.remote(self._words, ALL)
 
     def close(self) -> None:
         """End the actor, and the server with it."""
@@ -178,16 +179,19 @@ def _keeper() -> type:
     """Return the class of the actor."""
 
     class Keeper:
-        def hold(self, words: Sequence[str]) -> None:
+        def hold(self, words: Sequence[str], every: str) -> None:
             import subprocess
             import sys
             import time
             from importlib import import_module
 
+            ray = import_module("ray")
+            here = ray.util.get_node_ip_address()  # pods of Kubernetes have no names for each other
+            command = [sys.executable, *(here if one == every else one for one in words)]
             # A pipe that nobody writes to: the server ends with this actor. It ends by itself, and
             # this actor with it, where another command has taken the run over.
-            while subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE).wait():
+            while subprocess.Popen(command, stdin=subprocess.PIPE).wait():
                 time.sleep(0.5)
-            import_module("ray").actor.exit_actor()
+            ray.actor.exit_actor()
 
     return Keeper

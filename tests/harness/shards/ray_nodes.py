@@ -123,7 +123,7 @@ def servers(log_dir: Path) -> list[int]:
 
 def until(seen: Callable[[], object], process: "subprocess.Popen[bytes] | None" = None) -> None:
     """Wait for something while a run goes on; fail where it never comes."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + 300
     while not seen():
         assert time.monotonic() < end
         assert process is None or process.poll() is None
