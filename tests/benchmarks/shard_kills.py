@@ -106,8 +106,8 @@ def ended(run: Path) -> Iterator[Path]:
 def points(number: int, launcher: str) -> list[tuple[str, Seen]]:
     inside: list[tuple[str, Seen]] = [
         ("a lease, no call", leased),
+        ("the first intent", written("intent", 0)),
         ("an intent", written("intent", 1)),
-        ("an intent", written("intent", 6)),
         ("a reply", written("outcome", 3)),
         ("a log", logged()),
         ("a grant", granted),
@@ -116,7 +116,8 @@ def points(number: int, launcher: str) -> list[tuple[str, Seen]]:
     ]
     inside = inside[: number * 2 // 5]
     rest = number - len(inside)
-    return [(f"{n} calls", calls(n)) for n in range(1, CALLS, -(-CALLS // rest))][:rest] + inside
+    spread = [1 + at * (CALLS - 3) // max(rest - 1, 1) for at in range(rest)]
+    return [(f"{n} calls", calls(n)) for n in spread] + inside
 
 
 LEASES = "node of the leases"
