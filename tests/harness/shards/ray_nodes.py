@@ -130,7 +130,7 @@ def until(seen: Callable[[], object], process: "subprocess.Popen[bytes] | None" 
         time.sleep(0.02)
 
 
-def in_flight(log_dir: Path) -> int:
+def endless(log_dir: Path) -> int:
     """Return how many calls have no known end, by the journals."""
     journals = log_dir.glob(f"shards/*/{FOLDER}/*/*.jsonl")
     return sum(call.outcome is None for path in journals for call in calls_of(path))

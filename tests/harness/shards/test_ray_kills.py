@@ -20,7 +20,7 @@ from harness.shards.plan import read_outcome, shard_dirs
 from tests.harness.shards.ray_nodes import (
     NODE,
     begun,
-    in_flight,
+    endless,
     kill,
     lose,
     node_of,
@@ -57,7 +57,8 @@ def nothing_is_lost_or_bought_twice(log_dir: Path) -> None:
     assert [*log_dir.glob("shards/*/paid-replies/*")] == []  # each reply is in a log
     found = audit(log_dir)
     assert [one for one in found.verdicts if one.status == "fail"] == []
-    assert found.table.counts["in flight"] == in_flight(log_dir)
+    counts = found.table.counts  # the end of a call may stand only in a log that was recovered
+    assert counts["in flight"] + counts["untold"] == endless(log_dir)
     until(lambda: not servers(log_dir))
     assert not (log_dir / ADDRESS).exists()
 
