@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from signal import SIGINT, default_int_handler, signal
+from signal import SIG_UNBLOCK, SIGINT, default_int_handler, pthread_sigmask, signal
 from threading import Thread
 from typing import Protocol
 
@@ -80,6 +80,7 @@ class LocalLauncher:
 def end_with_input() -> None:
     """Break this process off, as Ctrl-C does, when its standard input ends: with its launcher."""
     signal(SIGINT, default_int_handler)  # which a shell has its background jobs ignore
+    pthread_sigmask(SIG_UNBLOCK, {SIGINT})  # which an actor of Ray has its children wait with
 
     def watch() -> None:
         os.read(0, 1)  # not a reader of Python's, which would be locked at the end

@@ -193,7 +193,7 @@ class HeldLease:
                 trust_env=False,
                 timeout=10.0,
             )
-        except (OSError, ValueError, httpx.HTTPError):
+        except (OSError, LookupError, ValueError, httpx.HTTPError):
             return None
         if found.status_code == 409:
             self.lost = True
@@ -248,6 +248,7 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
 
 def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
     """End the leases of shards whose processes are gone: their journals tell what they spent."""
+    (log_dir / ADDRESS).unlink(missing_ok=True)  # a server whose launcher was killed ends by that
     leases = open_book(log_dir, limits)
     left = {name: one for name, one in leases.shards.items() if not one.closed}
     if any(one.machine != this_machine() for one in left.values()):

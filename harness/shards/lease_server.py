@@ -1,6 +1,7 @@
-"""The process that hands out leases: `python -m harness.shards.lease_server LOG_DIR HOST LIMITS`.
+"""The process that hands out leases: `python -m harness.shards.lease_server` with its arguments.
 
-What it has granted is in its journal: killed and started again, it goes on from there.
+What it has granted is in its journal: killed and started again, it goes on from there. Who runs it
+is in its address: it ends where another command has put its own there.
 """
 
 import os
@@ -9,12 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from signal import SIGINT
+from threading import Thread
+from typing import Any, Protocol
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -23,6 +26,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from harness.errors import UserError
 from harness.serving.listener import Access, bound_socket, listen, serve, with_access
 from harness.shards.launcher import end_with_input
 from harness.shards.lease import (
@@ -36,7 +40,7 @@ from harness.shards.lease import (
 )
 
 LOOPBACK, ALL = "127.0.0.1", "0.0.0.0"
-START_S = 60.0
+START_S, LOOK_S = 120.0, 1.0
 _LIMITS = TypeAdapter(RunLimits)
 
 
@@ -105,22 +109,43 @@ def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
     return said | {"short": book.short, "limited": limited}
 
 
-def main(log_dir: Path, host: str, limits: RunLimits) -> None:
-    """Serve to this machine, or to all that know its name, until a signal."""
+def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
+    """Serve to this machine, or to all that know its name, until a signal or another command."""
+    # First, as it may wait for the journal: where its launcher was killed, it would wait for long.
+    Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
     token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
     with bound_socket(host, 0) as taken:
         url, name, port = listen(taken), _own_name(), taken.getsockname()[1]
         if host == ALL:
             url = f"http://{name}:{port}"
         access = Access(host, port, frozenset({name.lower()}), token)
-        path = log_dir / ADDRESS
-        made = path.with_suffix(".new")
-        made.unlink(missing_ok=True)
-        handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        os.write(handle, orjson.dumps({"url": url, "token": token}))
-        os.close(handle)
-        made.replace(path)
+        if _address(log_dir).get("command") != command:
+            return
+        _write_address(log_dir, {"command": command, "url": url, "token": token})
         serve(with_access(lease_app(book), access), taken, ready=lambda: None)
+
+
+def _address(log_dir: Path) -> dict[str, str]:
+    """Return whose server there is, and where; empty where there is none."""
+    with suppress(FileNotFoundError):
+        return orjson.loads((log_dir / ADDRESS).read_bytes())
+    return {}
+
+
+def _write_address(log_dir: Path, said: dict[str, str]) -> None:
+    path = log_dir / ADDRESS
+    made = path.with_suffix(".new")
+    made.unlink(missing_ok=True)
+    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(handle, orjson.dumps(said))
+    os.close(handle)
+    made.replace(path)
+
+
+def _end_with_command(log_dir: Path, command: str) -> None:
+    while _address(log_dir).get("command") == command:
+        time.sleep(LOOK_S)
+    os.kill(os.getpid(), SIGINT)
 
 
 def _own_name() -> str:
@@ -133,42 +158,70 @@ def _own_name() -> str:
     return name
 
 
+class LeaseKeeper(Protocol):
+    """Has a server of leases run somewhere."""
+
+    def tend(self) -> None:
+        """Start the server unless it runs."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
 @dataclass(slots=True)
 class LeaseServer:
-    """A server's process, which is started again where it was killed."""
+    """A server's process of this machine, which is started again where it was killed."""
 
-    command: list[str]
+    words: Sequence[str]
     process: subprocess.Popen[bytes] | None = None
 
     def tend(self) -> None:
         """Start the process unless it runs."""
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, start_new_session=True
-            )
+            command = [sys.executable, *self.words]
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def close(self) -> None:
+        """End the process, and wait for that."""
+        if self.process:
+            self.process.terminate()
+            self.process.communicate()
 
 
 @contextmanager
-def lease_server(log_dir: Path, limits: RunLimits, host: str = LOOPBACK) -> Generator[LeaseServer]:
-    """Have leases handed out while what is within runs."""
-    path = log_dir / ADDRESS
-    path.unlink(missing_ok=True)  # of a launcher that was killed
-    given = _LIMITS.dump_json(limits).decode()
-    server = LeaseServer([sys.executable, "-m", __name__, str(log_dir), host, given])
+def lease_server(
+    log_dir: Path,
+    limits: RunLimits,
+    host: str = LOOPBACK,
+    keeper: Callable[[Sequence[str]], LeaseKeeper] = LeaseServer,
+) -> Generator[LeaseKeeper]:
+    """Have leases handed out while what is within runs; UserError where no server begins."""
+    given, command = _LIMITS.dump_json(limits).decode(), secrets.token_hex(8)
+    _write_address(log_dir, {"command": command})
+    server = keeper(["-m", __name__, str(log_dir.absolute()), host, command, given])
     try:
         end = time.monotonic() + START_S
-        while not path.exists() and time.monotonic() < end:
+        while "url" not in _address(log_dir):
+            if time.monotonic() > end:
+                raise UserError(NO_SERVER.format(log_dir))
             server.tend()
             time.sleep(0.05)
         yield server
     finally:
-        if server.process:
-            server.process.terminate()
-            server.process.communicate()
-        path.unlink(missing_ok=True)
+        server.close()
+        (log_dir / ADDRESS).unlink(missing_ok=True)
+
+
+NO_SERVER = (
+    "nobody could be found to hand out leases of {}: on a cluster, all nodes must see this "
+    "directory under the same path and have podium installed."
+)
 
 
 if __name__ == "__main__":
     end_with_input()
     with suppress(KeyboardInterrupt):
-        main(Path(sys.argv[1]), sys.argv[2], _LIMITS.validate_json(sys.argv[3]))
+        place, host, command, given = sys.argv[1:]
+        main(Path(place), host, command, _LIMITS.validate_json(given))

@@ -1,20 +1,30 @@
-"""Shards as tasks of a Ray cluster, of one core each: Ray places them, and buys none again.
+"""Shards as tasks of a Ray cluster, of one core each, and an actor that keeps their lease server.
 
-What a node loads is a function of the standard library alone, sent as it stands; keys of providers
-are in the environments of nodes, never in what is sent.
+Ray places them, and buys none again. What a node loads is of the standard library alone, sent as
+it stands; keys of providers are in the environments of nodes, never in what is sent.
 """
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from harness.errors import UserError
+from harness.shards.lease_server import ALL
 
 AUTO = "auto"
 NO_CLUSTER = "no Ray cluster answers at --address {}: `ray start --head` begins one."
+GONE = (
+    "the Ray cluster at {} does not answer any more: begin one, and run the same command with its "
+    "--address."
+)
+LOOK_S, GONE_S = 2.0, 20.0
+"""How often the head is looked for, and how long it may be away."""
 
 
 def refuse_no_ray(address: str | None) -> None:
@@ -32,62 +42,130 @@ def refuse_no_ray(address: str | None) -> None:
         raise UserError(NO_CLUSTER.format(address)) from None
 
 
+@contextmanager
+def ray_cluster(address: str | None) -> Generator[Any]:
+    """Be part of the cluster at an address while what is within runs; `auto`: of this machine's."""
+    refuse_no_ray(address)
+    ray: Any = import_module("ray")
+    wanted = address or AUTO
+    try:
+        ray.init(address=wanted, log_to_driver=False, logging_level="ERROR", namespace="podium")
+    except (ConnectionError, ValueError, RuntimeError, OSError):
+        raise UserError(NO_CLUSTER.format(wanted)) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
 class RayLauncher:
     """Tasks of a cluster whose nodes all see the run's directory; Ray's own retries are off."""
 
-    def __init__(self, address: str | None) -> None:
-        """Join the cluster at an address, `auto` for the one that this machine is of."""
-        refuse_no_ray(address)
-        self._ray: Any = import_module("ray")
-        wanted = address or AUTO
-        try:
-            self._ray.init(
-                address=wanted, log_to_driver=False, logging_level="ERROR", namespace="podium"
-            )
-        except (ConnectionError, ValueError, RuntimeError, OSError):
-            raise UserError(NO_CLUSTER.format(wanted)) from None
-        self._ask: Any = self._ray.remote(num_cpus=1, max_retries=0)(_remote())
+    def __init__(self, ray: Any) -> None:
+        """Take the cluster."""
+        self._ray, self._address = ray, ray.get_runtime_context().gcs_address
+        self._ask: Any = ray.remote(num_cpus=1, max_retries=0)(_remote())
         self._running: dict[Any, Path] = {}
+        self._seen = self._looked = time.monotonic()
 
     def launch(self, folder: Path) -> None:
         """Hand a shard to the cluster."""
         command = ["-m", "podium", "shard", str(folder.absolute()), "--attached"]
-        self._running[self._ask.remote(command)] = folder
+        self._running[self._ask.remote(command, f"{folder.absolute()}.log")] = folder
 
     def ended(self) -> Mapping[Path, int | None]:
         """Return which shards have ended since the last call; None for one lost with its node."""
+        self._look()
         tasks = [*self._running]
         over: list[Any] = []
         if tasks:
             over, _ = self._ray.wait(tasks, num_returns=len(tasks), timeout=0)
-        return {self._running.pop(task): self._status(task) for task in over}
+        found = {self._running[task]: self._status(task) for task in over}
+        for task in over:
+            del self._running[task]
+        return found
+
+    def _look(self) -> None:
+        """Raise UserError where the head has been away: after a minute Ray ends this process."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_S:
+            return
+        self._looked = now
+        if _answers(self._address):
+            self._seen = now
+        elif now - self._seen > GONE_S:
+            self._running.clear()  # nobody could cancel them
+            raise UserError(GONE.format(self._address))
 
     def close(self) -> None:
-        """Break off all tasks, wait for them, and leave the cluster."""
+        """Break off all tasks, and wait for them."""
         for task in self._running:
             self._ray.cancel(task)
         if tasks := [*self._running]:
             self._ray.wait(tasks, num_returns=len(tasks), timeout=60)
         self._running.clear()
-        self._ray.shutdown()
 
     def _status(self, task: Any) -> int | None:
         try:
             status = self._ray.get(task)
+        except self._ray.exceptions.RayTaskError as error:
+            with Path(f"{self._running[task]}.log").open("a") as said:
+                said.write(f"node {error.ip} cannot write here, and all must: {error.cause}\n")
+            return 2
         except self._ray.exceptions.RayError:
             return None
         return None if status < 0 else status
 
 
-def _remote() -> Callable[[Sequence[str]], int]:
+class RayLeaseServer:
+    """A detached actor that keeps the lease server, started anew on any node where it is lost."""
+
+    def __init__(self, ray: Any, log_dir: Path, words: Sequence[str]) -> None:
+        """Take the cluster, the run's directory, and the server's command behind `python`."""
+        self._ray, self._words = ray, [*words]
+        self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
+        self._actor: Any = None
+        self._held: Any = None
+
+    def tend(self) -> None:
+        """Have the actor hold the server; where its node is lost, Ray has it elsewhere."""
+        if self._held is not None and not self._ray.wait([self._held], timeout=0)[0]:
+            return
+        kept = {"num_cpus": 0, "max_restarts": -1}
+        named = {"name": self._name, "lifetime": "detached", "get_if_exists": True}
+        self._actor = self._ray.remote(**kept)(_keeper()).options(**named).remote()
+        self._held = self._actor.hold.remote(self._words, ALL)
+
+    def close(self) -> None:
+        """End the actor, and the server with it."""
+        if self._actor is not None:
+            self._ray.kill(self._actor, no_restart=True)
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _remote() -> Callable[[Sequence[str], str], int]:
     """Return what a node runs: a function of a function is sent as it stands, not by its name."""
 
-    def ask(words: Sequence[str]) -> int:
+    def ask(words: Sequence[str], log: str) -> int:
         import subprocess
         import sys
+        from pathlib import Path
 
         # A pipe that nobody writes to: the shard ends with its node, and with its task.
-        with subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE) as process:
+        with (
+            Path(log).open("ab") as said,
+            subprocess.Popen(
+                [sys.executable, *words], stdin=subprocess.PIPE, stdout=said, stderr=said
+            ) as process,
+        ):
             try:
                 return process.wait()
             except BaseException:
@@ -95,3 +173,25 @@ def _remote() -> Callable[[Sequence[str]], int]:
                 raise
 
     return ask
+
+
+def _keeper() -> type:
+    """Return the class of the actor."""
+
+    class Keeper:
+        def hold(self, words: Sequence[str], every: str) -> None:
+            import subprocess
+            import sys
+            import time
+            from importlib import import_module
+
+            ray = import_module("ray")
+            here = ray.util.get_node_ip_address()  # pods of Kubernetes have no names for each other
+            command = [sys.executable, *(here if one == every else one for one in words)]
+            # A pipe that nobody writes to: the server ends with this actor. It ends by itself, and
+            # this actor with it, where another command has taken the run over.
+            while subprocess.Popen(command, stdin=subprocess.PIPE).wait():
+                time.sleep(0.5)
+            ray.actor.exit_actor()
+
+    return Keeper

@@ -6,10 +6,11 @@ can be killed at any moment, resumed with another number of shards, and extended
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -37,7 +38,7 @@ from harness.run.run import keep_until_logged, make_plans
 from harness.shards.launcher import LOST, Launcher, LocalLauncher
 from harness.shards.lease import RunLimits, assigned
 from harness.shards.lease_client import settle
-from harness.shards.lease_server import ALL, LOOPBACK, LeaseServer, lease_server
+from harness.shards.lease_server import ALL, LOOPBACK, LeaseKeeper, LeaseServer, lease_server
 from harness.shards.plan import (
     ENDED,
     FOLDER,
@@ -51,7 +52,12 @@ from harness.shards.plan import (
     write_plan,
 )
 from harness.shards.progress import AnswerCount, counted_line
-from harness.shards.ray_launcher import RayLauncher, refuse_no_ray
+from harness.shards.ray_launcher import (
+    RayLauncher,
+    RayLeaseServer,
+    ray_cluster,
+    refuse_no_ray,
+)
 from harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
 
 LauncherName = Literal["local", "slurm", "ray"]
@@ -86,15 +92,16 @@ def run_sharded(
             raise UserError(reason)
         stack.enter_context(lock_experiment(log_dir))
         _refuse_gone(log_dir)
+        keeper, launcher_of = _place(sharding, log_dir, stack)
         stack.enter_context(manifested(log_dir))
         mend(log_dir)
         job = replace(reader.job, experiment=open_experiment(log_dir, reader.job.experiment))
         write_plan(log_dir, _with_request(job, sharding))
         settle(log_dir, job.book, RunLimits(request.max_usd, request.rpm))
         job = _taught(job)
-        limits = RunLimits(_left(job), request.rpm)
-        leases = stack.enter_context(lease_server(log_dir, limits, _host(sharding)))
-        launcher = stack.enter_context(closing(_launcher(sharding, log_dir)))
+        limits, host = RunLimits(_left(job), request.rpm), _host(sharding)
+        leases = stack.enter_context(lease_server(log_dir, limits, host, keeper))
+        launcher = stack.enter_context(closing(launcher_of()))
         shards = _cut(job, sharding, wave=1)
         outcome = _ask(job, shards, (launcher, leases))
         if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
@@ -183,12 +190,17 @@ def _processes(sharding: Sharding) -> int:
     return min(sharding.shards, cores()) if sharding.launcher == "local" else 1
 
 
-def _launcher(sharding: Sharding, log_dir: Path) -> Launcher:
-    if sharding.launcher == "slurm":
-        return SlurmLauncher(log_dir / JOBS, sharding.address)
+def _place(sharding: Sharding, log_dir: Path, stack: ExitStack) -> "Place":
+    """Return what keeps the lease server, and what starts shards once it is there."""
     if sharding.launcher == "ray":
-        return RayLauncher(sharding.address)
-    return LocalLauncher(_processes(sharding))
+        ray = stack.enter_context(ray_cluster(sharding.address))
+        return partial(RayLeaseServer, ray, log_dir), partial(RayLauncher, ray)
+    if sharding.launcher == "slurm":
+        return LeaseServer, partial(SlurmLauncher, log_dir / JOBS, sharding.address)
+    return LeaseServer, partial(LocalLauncher, _processes(sharding))
+
+
+Place = tuple[Callable[[Sequence[str]], LeaseKeeper], Callable[[], Launcher]]
 
 
 def _cut(job: Job, sharding: Sharding, wave: int) -> ShardPlan:
@@ -262,7 +274,7 @@ def _host(sharding: Sharding) -> str:
     return LOOPBACK if sharding.launcher == "local" or sharding.address == HERE else ALL
 
 
-Processes = tuple[Launcher, LeaseServer]
+Processes = tuple[Launcher, LeaseKeeper]
 
 
 def _left(job: Job) -> Decimal | None:
@@ -311,7 +323,11 @@ def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> 
     while running:
         time.sleep(TICK_S)
         leases.tend()
-        for folder, status in launcher.ended().items():
+        try:
+            over = launcher.ended()
+        except UserError as gone:
+            return failed | dict.fromkeys(running, str(gone))
+        for folder, status in over.items():
             answers = count.of(folder)
             before, times = losses.get(folder, (answers, 0))
             losses[folder] = (answers, times + 1 if answers == before else 1)

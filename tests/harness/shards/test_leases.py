@@ -36,7 +36,7 @@ from harness.shards.lease import (
     open_book,
 )
 from harness.shards.lease_client import HeldLease, settle, this_machine
-from harness.shards.lease_server import lease_server
+from harness.shards.lease_server import LeaseServer, lease_server
 from harness.shards.plan import ShardPlan, shard_dir, write_plan
 from podium.__main__ import main
 from tests.harness.audit.audited_run import said
@@ -273,6 +273,18 @@ def test_a_limit_of_calls_that_holds_nobody_is_refused(
             ran(tmp_path / "run", WORDS, "--rpm", words)
         assert "argument --rpm" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_server_ends_where_another_command_takes_the_run_over(tmp_path: Path) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as an actor of Ray has it
+    try:
+        with lease_server(tmp_path, LIMITS) as server:
+            assert isinstance(server, LeaseServer)
+            assert server.process
+            settle(tmp_path, read_book("rehearsal"), LIMITS)
+            assert server.process.wait(60) == 0
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 FENCED = """

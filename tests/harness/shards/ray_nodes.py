@@ -1,0 +1,136 @@
+"""Nodes of a Ray cluster on this machine, and how they are lost: with all they run, at once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from harness.ledger.journal import FOLDER
+from harness.ledger.runs import calls_of
+from tests import ROOT
+
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+
+
+@contextmanager
+def nodes(number: int) -> Iterator[Any]:
+    """Yield a cluster of nodes of one core, of which one is the head."""
+    head = {**NODE, "include_dashboard": False}
+    made = import_module("ray.cluster_utils").Cluster(initialize_head=True, head_node_args=head)
+    try:
+        for _ in range(number - 1):
+            made.add_node(**NODE)
+        made.wait_for_nodes()
+        yield made
+    finally:
+        made.shutdown()
+
+
+def on(cluster: Any) -> tuple[str, ...]:
+    return ("--shards", "3", "--launcher", "ray", "--address", cluster.address)
+
+
+def begun(log_dir: Path, words: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """Begin a run; what it says is in a file beside its directory."""
+    command = [sys.executable, "-m", "podium", "run", *words, "--display", "none"]
+    with said_by(log_dir).open("ab") as said:
+        return subprocess.Popen(
+            [*command, "--log-dir", str(log_dir)],
+            cwd=ROOT,
+            start_new_session=True,
+            stdout=said,
+            stderr=said,
+        )
+
+
+def said_by(log_dir: Path) -> Path:
+    return log_dir.with_suffix(".said")
+
+
+def parents() -> dict[int, int]:
+    """Return every process of this machine with the one that began it."""
+    found: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            after = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        found[int(path.parent.name)] = int(after[1])
+    return found
+
+
+def raylet(node: Any) -> int:
+    return node.all_processes["raylet"][0].process.pid
+
+
+def node_of(cluster: Any, process: int) -> Any:
+    """Return the node that runs a process; None for one that is gone."""
+    by_raylet = {raylet(node): node for node in cluster.list_all_nodes()}
+    known = parents()
+    while process in known and process not in by_raylet:
+        process = known[process]
+    return by_raylet.get(process)
+
+
+def run_by(node: Any) -> list[int]:
+    """Return what a node runs, its raylet first."""
+    known, found = parents(), [raylet(node)]
+    for one in found:
+        found += [child for child, parent in known.items() if parent == one]
+    return found
+
+
+def lose(cluster: Any, node: Any) -> None:
+    """Kill a node with all it runs, shards among it, before any of that can say a word."""
+    processes = run_by(node)
+    for how in (signal.SIGSTOP, signal.SIGKILL):
+        for one in processes:
+            kill(one, how)
+    cluster.remove_node(node, allow_graceful=False)
+
+
+def kill(process: int, how: int = signal.SIGKILL) -> None:
+    """Send a signal to a process that may have ended."""
+    try:
+        os.kill(process, how)
+    except ProcessLookupError:
+        return
+
+
+def running(log_dir: Path, module: bytes) -> list[int]:
+    """Return the processes of a module that were given a run's directory, or one below it."""
+    found: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if module in words[:5] and any(one.startswith(bytes(log_dir)) for one in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+def servers(log_dir: Path) -> list[int]:
+    """Return the processes that hand out leases of a run."""
+    return running(log_dir, b"harness.shards.lease_server")
+
+
+def until(seen: Callable[[], object], process: "subprocess.Popen[bytes] | None" = None) -> None:
+    """Wait for something while a run goes on; fail where it never comes."""
+    end = time.monotonic() + 300
+    while not seen():
+        assert time.monotonic() < end
+        assert process is None or process.poll() is None
+        time.sleep(0.02)
+
+
+def endless(log_dir: Path) -> int:
+    """Return how many calls have no known end, by the journals."""
+    journals = log_dir.glob(f"shards/*/{FOLDER}/*/*.jsonl")
+    return sum(call.outcome is None for path in journals for call in calls_of(path))
