@@ -52,7 +52,7 @@ BinOp UnaryOp Lambda IfExp Dict Set ListComp SetComp DictComp GeneratorExp compr
 YieldFrom Compare Call keyword FormattedValue JoinedStr Constant Attribute Subscript Starred Name
 List Tuple Slice
 """
-"""What a pure program is made of, operators apart: no `global`, `with`, `match`, `:=` or `await`."""
+"""What a pure program is made of, operators apart: no `global`, `with`, `match` or `:=`."""
 TRUSTED = ("staticmethod", "classmethod", "float")
 """What may be called while the module is made: a program that binds such a name is not pure."""
 SIGNS = (ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
