@@ -20,7 +20,8 @@ Runner = Literal["script", "call", "official", "unittest"]
 
 - `script`: a real process; the input is its standard input, the outcome's `stdout` its output;
 - `call`: a fresh process calls the method `entry` with the input, a JSON list of arguments; the
-  outcome's `result` is the returned value as type-tagged JSON (`decode`);
+  outcome's `result` is the returned value as type-tagged JSON (`decode`). One process may take
+  several inputs where the program can keep nothing between them (sandbox/inside/purity.py);
 - `official`: as LiveCodeBench's published evaluator does it, standard input mocked, the program
   wrapped in a function, one process for all inputs; `result` is `{"output": text}` for programs
   that read standard input and `{"returned": value}` for methods;
@@ -109,7 +110,7 @@ class Box(Protocol):
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input, each run in a fresh process (`official`: in one process).
+        """Yield one outcome per input, each run as in a fresh process (`official`: in one).
 
         Lazy: closing the generator stops early; close it in any case (`contextlib.closing`).
         `alone` keeps every other run of this process waiting. Thread-safe. SandboxError when the

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
 from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
-INSIDE = ("isolation", "runners", "zygote", "judge")
+INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
 FACTS = b'{"facts": 0}\n'  # asks for the Python inside and what programs can import
 PARTS = ("stdout", "stderr", "result")

@@ -7,7 +7,10 @@ It speaks frames on its standard input and output: a line of JSON, then the byte
     host <- {"status": ..., "exit_code": ..., "stdout": n, "stderr": n, "result": n, ...} + bytes
 
 A zygote, forked before the first order arrives, forks a process per run, so no process of a program
-descends from one that held another's input. Ways of isolating are a `Mode` (isolation.py).
+descends from one that held another's input. A method of a program that can keep nothing (purity.py)
+takes further inputs in the process of its first one, while it is quick and does well; on whatever
+else an input meets there it runs anew in a process of its own. Ways of isolating are a `Mode`
+(isolation.py).
 """
 
 import json
@@ -83,23 +86,47 @@ class Run:
         socket.send_fds(self.keeper.zygote, [json.dumps(order).encode()], files)
         self.pid = int(self.keeper.zygote_says())
         self.started = time.monotonic()  # a zygote that is new has been loading until now
+        self.group_s = _others_cpu_s()
         return self.pid
 
     def fork(self, given: int) -> None:
         """Run a fresh process on one input until it ends or passes a limit."""
-        pid = self.start(given)
-        self.watch(pid, [self.keeper.zygote])
+        self.await_end(self.start(given))
+
+    def await_end(self, pid: int) -> None:
+        """Wait until the process ends or passes a limit."""
+        if not self.status:
+            self.watch(pid, [self.keeper.zygote])
         self.finish(json.loads(self.keeper.zygote_says()))
+
+    def fork_lasting(self, given: int) -> "_Lasting | None":
+        """Run a fresh process as `fork` does; return it where it answered and waits for more."""
+        lasting = _Lasting(self, given)
+        sources = [lasting.channel, self.keeper.zygote]
+        ready = self.watch(lasting.pid, sources)
+        if self.keeper.zygote not in ready and lasting.heard() and self.has_result():
+            self.count(lasting.cpu_s())
+            self.wall_s = time.monotonic() - self.started
+            lasting.latest_s = self.cpu_s
+            return lasting
+        lasting.channel.close()
+        self.await_end(lasting.pid)
+        return None
+
+    def has_result(self) -> bool:
+        """Return whether the runner has reported anything, and no limit is passed."""
+        return not self.status and os.fstat(self.files["result"]).st_size > 0
 
     def pass_on(self, lasting: "_Lasting", given: int) -> None:
         """Give a lasting process one more input and wait for its answer, or for its end."""
-        before = lasting.cpu_s()
+        before, self.group_s = lasting.cpu_s(), _others_cpu_s()
         sources = [lasting.channel, self.keeper.zygote]
         taken = lasting.send([given, self.files["result"]])
         ready = self.watch(lasting.pid, sources, before) if taken else []
         if lasting.channel in ready and lasting.heard():
             self.cpu_s = max(self.cpu_s, lasting.cpu_s() - before)
             self.wall_s = time.monotonic() - self.started
+            lasting.latest_s = self.cpu_s
             return
         self.status = self.status or ("memory" if self.memory_kills() > self.kills else "exited")
         self.exit_code = lasting.stop().exit_code
@@ -107,7 +134,6 @@ class Run:
 
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
         """Wait until one of the sources speaks; kill the process when it passes a limit."""
-        self.group_s = _others_cpu_s()
         while True:
             ready, _, _ = select.select(sources, [], [], TICK_S)
             self.wall_s = time.monotonic() - self.started
@@ -181,23 +207,22 @@ class Run:
 
     def close(self) -> None:
         """Close the files."""
-        for file in self.files.values():
-            os.close(file)
+        while self.files:
+            os.close(self.files.popitem()[1])
 
 
 class _Lasting:
     """A process that answers one input after another and keeps its state."""
 
-    def __init__(self, keeper: _Keeper, program: _LoadedProgram, limits: dict[str, Any]) -> None:
-        self.keeper = keeper
+    def __init__(self, run: Run, given: int) -> None:
+        self.keeper, self.run = run.keeper, run
         self.channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.run = Run(keeper, program, limits)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        self.pid = self.run.start(nothing, other.fileno())
-        os.close(nothing)
+        self.pid = run.start(given, other.fileno())
         other.close()
         self.channel.setblocking(False)
         self.stopped = False
+        self.latest_s = 0.0
+        """CPU time that the latest input took."""
 
     def send(self, files: list[int]) -> bool:
         try:
@@ -213,7 +238,7 @@ class _Lasting:
             return False
 
     def cpu_s(self) -> float:
-        return sum(one.cpu_s for one in self.keeper.processes())
+        return isolation.clock_s(self.pid) or sum(one.cpu_s for one in self.keeper.processes())
 
     def stop(self) -> Run:
         if not self.stopped:
@@ -233,6 +258,11 @@ def _others_cpu_s() -> float:
 PIECE, CHUNK = 1 << 16, 1 << 20
 SITE = "/opt/podium/site"  # where the image keeps the third-party packages that programs may import
 LASTING = "official"  # the one runner that keeps its process from one input to the next
+STAYING = "call"  # the one whose process stays for more where the program can keep nothing
+QUICK_S = 0.5
+"""CPU time of an input after which a fork counts for nothing: the next one gets a process anew."""
+TRIAL_S = 1.0
+"""What an input may take in a process that has stayed, before it begins anew in one of its own."""
 
 
 class Judge:
@@ -250,6 +280,8 @@ class Judge:
         mode.begin()
         self.program: _LoadedProgram | None = None
         self.lasting: _Lasting | None = None
+        self.stays = False
+        """Whether a process of this program may still take one input after another."""
 
     def serve(self) -> None:
         """Answer orders until the host closes the stream."""
@@ -265,12 +297,14 @@ class Judge:
 
     def load(self, order: dict[str, Any]) -> None:
         """Keep a program; whatever the last one left is swept away."""
-        self.end_lasting()
+        if not self.end_lasting():
+            raise Ended  # the host sees a cell that died, and throws it away
         if self.program:
             os.close(self.program.source)
         source = self.read_file(order["program"])
         os.fchmod(source, 0)  # gVisor lets anybody open our files, and later runs read this one
         self.program = _LoadedProgram(source, order["runner"], order["entry"])
+        self.stays = self.program.runner == STAYING
 
     def run(self, order: dict[str, Any]) -> Run:
         """Run the program on one input, within limits; what it leaves is killed and removed."""
@@ -278,20 +312,47 @@ class Judge:
         program = self.program
         if program is None:
             raise Ended
-        run = Run(self.keeper, program, order)
         try:
+            if program.runner == STAYING:
+                return self.pass_or_fork(program, order, given)
+            run = Run(self.keeper, program, order)
             if program.runner != LASTING:
                 run.fork(given)
                 run.clean = self.sweep(run)
                 return run
             if self.lasting is None:
-                self.lasting = _Lasting(self.keeper, program, order)
+                nothing = os.open(os.devnull, os.O_RDONLY)
+                self.lasting = _Lasting(Run(self.keeper, program, order), nothing)
+                os.close(nothing)
             run.pass_on(self.lasting, given)
             if run.status:
                 run.clean = self.end_lasting()
             return run
         finally:
             os.close(given)
+
+    def pass_or_fork(self, program: _LoadedProgram, order: dict[str, Any], given: int) -> Run:
+        """Have a process that stayed take the input; where there is none, or it fails, a new one.
+
+        So an input that meets any trouble has met it in a process that saw no other.
+        """
+        if self.lasting and self.lasting.latest_s < QUICK_S:
+            most = {name: min(order[name], TRIAL_S) for name in ("cpu_s", "wall_s")}
+            run = Run(self.keeper, program, order | most)
+            run.pass_on(self.lasting, given)
+            if run.has_result():
+                return run
+            run.close()
+            self.stays = False
+        clean = self.end_lasting()
+        run = Run(self.keeper, program, order)
+        if self.stays:
+            self.lasting = run.fork_lasting(given)
+            self.stays = self.lasting is not None
+        else:
+            run.fork(given)
+        run.clean = clean and (self.stays or self.sweep(run))
+        return run
 
     def end_lasting(self) -> bool:
         """Kill the process that keeps its state between inputs; return whether all is clean."""

@@ -27,6 +27,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn, cast
 
+from sandbox.inside.purity import is_pure
+
 TIMEOUT_S = 6  # real time for compiling the program, and again for each test
 DIGITS = 50_000  # longest integer that may be printed or read, in decimal digits
 SLOW, FAILED, GONE = -3, -4, -5
@@ -338,8 +340,8 @@ def script(source: str, entry: str | None) -> NoReturn:
 
 def call(source: str, entry: str | None) -> NoReturn:
     """Call a method of `class Solution`, else a function, with the input's arguments."""
-    with open(0, "rb", closefd=False) as file:
-        given = file.read()
+    inputs = _inputs(source)
+    given = next(inputs)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     module = _main_module()  # a guarded main block is not what is asked
     module.__dict__.update(__name__="solution", __builtins__=NAMES)
@@ -348,13 +350,40 @@ def call(source: str, entry: str | None) -> NoReturn:
     if code := _execute(source, module):
         end(code)
     try:
-        owner = module.Solution() if "Solution" in module.__dict__ else module
-        returned = getattr(owner, str(entry))(*json.loads(given))
-        report({"returned": encode(returned)})
+        while given is not None:
+            owner = module.Solution() if "Solution" in module.__dict__ else module
+            returned = getattr(owner, str(entry))(*json.loads(given))
+            report({"returned": encode(returned)})
+            given = next(inputs, None)
     except BaseException as error:
         end(_complain(error))
     _flush()
     os._exit(0)
+
+
+def _inputs(source: str) -> Generator[bytes]:
+    """Yield the input; then, to a pure program that was left a channel, those that the box sends.
+
+    Each answer is told on the channel, and the next one's result goes where this one's went.
+    """
+    with open(0, "rb", closefd=False) as file:
+        given = file.read()
+    channel = None
+    with suppress(OSError):
+        channel = socket.socket(fileno=CHANNEL)
+    if channel and not is_pure(source, NAMES):
+        channel = channel.close()
+    yield given
+    while channel:
+        channel.send(b"done")
+        message, files, *_ = socket.recv_fds(channel, 16, 2)
+        if not message:
+            os._exit(0)
+        given = os.pread(files[0], os.fstat(files[0]).st_size, 0)
+        os.dup2(files[1], RESULT)
+        for file in files:
+            os.close(file)
+        yield given
 
 
 def official(source: str, entry: str | None) -> NoReturn:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -102,6 +103,77 @@ def test_a_result_that_cannot_be_read_is_no_result_and_breaks_nobody(
 def test_arguments_changed_by_one_call_are_fresh_in_the_next(isolating: Box) -> None:
     outcomes = called(isolating, "def f(x):\n x.append(1)\n return len(x)", [[1]], [[1]])
     assert [decode(one.result) for one in outcomes] == [2, 2]
+
+
+TROUBLES = {
+    "raises": "raise ValueError(x)",
+    "ends itself": "raise SystemExit(3)",
+    "loops": "while True: pass",
+    "returns no value": "return object()",
+    "returns too much": "return 'x' * (2 << 20)",
+    "holds too much": "return len('x' * (900 << 20))",
+    "calls itself for ever": "return (lambda g: g(g))(lambda g: g(g) + 1)",
+    "computes for a while": "return sum(range(x * 4_000_000))",
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES)
+def test_trouble_after_quick_calls_ends_as_in_a_process_of_its_own(
+    isolating: Box, trouble: str
+) -> None:
+    source = f"def f(x):\n if x == 3:\n  {trouble}\n return x"
+    together = called(isolating, source, *([n] for n in range(6)))
+    [by_itself] = called(isolating, source, [3])
+    assert [one.result for one in together[:3]] == [b'{"returned": %d}' % n for n in range(3)]
+    assert [decode(one.result) for one in together[4:]] == [4, 5]
+    for one in (together[3], by_itself):
+        assert one.status == by_itself.status
+        assert (one.exit_code, one.result) == (by_itself.exit_code, by_itself.result)
+        assert one.stderr[-200:] == by_itself.stderr[-200:]
+
+
+STATEFUL = {
+    "a global list": "seen = []\ndef f(x): seen.append(x); return len(seen)",
+    "a default": "def f(x, seen=[]): seen.append(x); return len(seen)",
+    "a function's attribute": "def f(x): f.n = getattr(f, 'n', 0) + 1; return f.n",
+    "a builtin": "import builtins\ndef f(x):\n n = getattr(builtins, 'n', 0) + 1\n"
+    " builtins.n = n\n return n",
+    "a file": "import os\ndef f(x):\n open('left', 'a').write('x')\n"
+    " return os.path.getsize('left')",
+    "a thread": "import threading, time\nn = 1\ndef count():\n global n\n"
+    " while True: time.sleep(0.001); n = 2\ndef f(x):\n"
+    " threading.Thread(target=count, daemon=True).start()\n return n and 1",
+    "a random state": "import random\nfirst = random.getstate()\ndef f(x):\n"
+    " random.random()\n return 1 + (first != random.getstate() and first is None)",
+    "a limit": "import sys\ndef f(x):\n n = sys.getrecursionlimit()\n"
+    " sys.setrecursionlimit(n + 1)\n return n - 49_999",
+}
+
+
+@pytest.mark.parametrize("source", STATEFUL.values(), ids=STATEFUL)
+def test_no_state_goes_from_one_call_to_the_next(isolating: Box, source: str) -> None:
+    outcomes = called(isolating, source, *([n] for n in range(4)))
+    assert [decode(one.result) for one in outcomes] == [1, 1, 1, 1]
+
+
+def test_a_method_that_is_not_pure_finds_no_channel_and_a_new_process_each_time(
+    isolating: Box,
+) -> None:
+    source = (
+        "import os, socket\ndef f(x):\n for fd in range(4, 200):\n  try: os.write(fd, b'done')\n"
+        "  except OSError: continue\n  return fd\n return [os.getpid(), os.getuid()]"
+    )
+    outcomes = called(isolating, source, *([n] for n in range(3)))
+    seen = [cast("list[int]", decode(one.result)) for one in outcomes]
+    assert len({pid for pid, _ in seen}) == 3
+
+
+def test_a_process_that_stayed_is_gone_for_the_next_program(isolating: Box) -> None:
+    look = "import os\nprint(len([1 for name in os.listdir('/proc') if name.isdigit()]))"
+    [before] = run(isolating, look)
+    called(isolating, "def f(x): return x", *([n] for n in range(4)))
+    [after] = run(isolating, look)
+    assert after.stdout == before.stdout
 
 
 KEPT = {
