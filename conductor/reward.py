@@ -2,21 +2,19 @@
 
 import asyncio
 import secrets
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 from weakref import finalize
 
-import anyio
 from inspect_ai.model import Model
 from pydantic import BaseModel, ConfigDict, Field
 
 from conductor.parse import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
 from conductor.prompt import plan_prompt
-from harness.budget import Spend
+from harness.budget import Lease, Spend
 from harness.errors import SpendLimit, UserError, WorkerError
 from harness.execute import Budget, execute
 from harness.ledger.hooks import own_transcript
@@ -27,6 +25,7 @@ from harness.ledger.totals import SpentSoFar
 from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book
+from harness.rate_limit import MINUTE_S, RateLimiter
 from harness.records import Answer, Question, Reply, Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request, SampleIndex, request_digest
@@ -49,7 +48,6 @@ from harness.workflow import Malformed, Workflow
 CostBy = Literal["usd", "calls"]
 MARGIN = 0.05  # by which a right answer stays above a wrong one, whatever it costs
 DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
-MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,32 +138,12 @@ class PlanSettings:
 
 
 @dataclass(slots=True)
-class RateLimiter:
-    """Lets calls begin when their turn comes; `clock` and `sleep` are the machine's own."""
-
-    per_minute: float | None = None
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
-    _next: dict[str, float] = field(default_factory=dict[str, float])  # by worker: when
-
-    async def wait(self, worker: str) -> None:
-        """Return when it is a worker's turn."""
-        if self.per_minute is None:
-            return
-        now = self.clock()
-        begins = max(now, self._next.get(worker, now))
-        self._next[worker] = begins + MINUTE_S / self.per_minute
-        if begins > now:
-            await self.sleep(begins - now)
-
-
-@dataclass(slots=True)
 class CachedPool(Pool):
     """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
 
     identities: dict[str, str] = field(default_factory=dict[str, str])
     """By worker: all that its replies depend on beside the request."""
-    pace: RateLimiter = field(default_factory=RateLimiter)
+    pace: RateLimiter = field(default_factory=lambda: RateLimiter({}))
     paid: PaidReplies | None = None  # None: nothing is kept, and every request is a call
     lasting: bool = True  # whether its replies may be written to a file
     replies: list[Reply] = field(default_factory=list[Reply])
@@ -175,7 +153,7 @@ class CachedPool(Pool):
         role = request.role
 
         async def ask() -> Reply:
-            await self.pace.wait(role)
+            await self.pace.turn(role)
             return await Pool._reply(self, request, number)
 
         if self.paid is None:
@@ -227,7 +205,8 @@ class PlanAnswerer:
         if self._journal:
             finalize(self, self._journal.close)  # at the latest when the process ends
         self._paid = None if settings.kept is None else PaidReplies(folder, settings.rank)
-        self._pace, told_apart_by = RateLimiter(settings.per_minute), {"model", "config", "args"}
+        pace, told_apart_by = settings.per_minute, {"model", "config", "args"}
+        self._pace = RateLimiter({slot.name: pace for slot in spec.slots} if pace else {})
         self._identities = {
             slot.name: f"{settings.seed} {slot.model_dump_json(include=told_apart_by)}"
             for slot in spec.slots
@@ -248,6 +227,11 @@ class PlanAnswerer:
     def allow(self, more: Decimal) -> None:
         """Let this process spend so many dollars more, and no others."""
         self._spend.limit = self._spend.gone + more
+
+    def borrow(self, lease: Lease) -> None:
+        """Spend what is lent of the limit and no more, where there is a limit."""
+        if self._settings.max_usd is not None:
+            self._spend = Spend(self._spend.book, lease.granted, lease=lease)
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item whose workers or first round are not there."""

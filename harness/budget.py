@@ -22,6 +22,7 @@ import anyio
 from harness.errors import DayLimit, QuestionLimit, SpendLimit
 from harness.prices import Book
 from harness.prices.cost import Price, Service, cost
+from harness.rate_limit import Turns
 from harness.records import Usage
 
 ZERO = Decimal(0)
@@ -57,6 +58,15 @@ class Lease(Protocol):
 
     def keep(self, usd: Decimal) -> None:
         """Give back what is over this much, where others wait for it."""
+        ...
+
+
+class ShardLimits(Lease, Turns, Protocol):
+    """The lease of a shard's process: dollars and turns, as long as it is renewed."""
+
+    @property
+    def generation(self) -> int:
+        """Which process of its shard this is, from 1 on."""
         ...
 
 
@@ -183,7 +193,13 @@ class Spend:
         again = await lease.more(wanted, idle=not flying)
         self.limit = lease.granted
         fits = self.limit is not None and wanted is not None and wanted <= self.limit
-        return again and not flying and not fits
+        # Other calls may have taken it meanwhile, or ended: what was asked is no longer the need.
+        moved = self.gone + self._held != used
+        return (moved and not self._fits(needed)) or (again and not flying and not fits)
+
+    def _fits(self, needed: Decimal | None) -> bool:
+        used = self.gone + self._held
+        return needed is not None and self.limit is not None and used + needed <= self.limit
 
     def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
         # Nobody knows what a first reply takes: it goes alone, or a provider that lies from the

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # who sets a field imports this module
     from harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
     from harness.parallel import ProgressLine
     from harness.pool_config import PoolSpec
+    from harness.rate_limit import Turns
     from harness.request import SampleIndex
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]
@@ -36,6 +37,8 @@ class RunContext:
     public_tests: PublicTests | None = None  # where the suite has some and a box
     programs: anyio.CapacityLimiter | None = None  # places that all programs of the run share
     spend: "Spend | None" = None  # The meter of the run; None where nobody counts dollars
+    turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
+    generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
     recorder: "Recorder | None" = None  # of the running sample, where calls are written down
     sample: "SampleIndex | None" = None  # which sample of a reply a pool asks for

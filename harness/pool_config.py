@@ -82,6 +82,16 @@ class WorkerSpec(BaseModel):
         return self.model.split("/", 1)[0]
 
 
+def provider_of(model: str) -> str:
+    """Return who is asked for a model, as limits of calls a minute name it.
+
+    >>> provider_of("openai/gpt-5"), provider_of("openai-api/deepseek/chat")
+    ('openai', 'openai-api/deepseek')
+    """
+    provider, _, rest = model.partition("/")
+    return f"{provider}/{rest.partition('/')[0]}" if provider == "openai-api" else provider
+
+
 class PoolSpec(BaseModel):
     """A pool file, validated."""
 

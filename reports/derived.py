@@ -14,6 +14,7 @@ import numpy as np
 
 from harness.ledger.system_runs import GROUPINGS
 from harness.ledger.totals import QuestionResult, SystemRun
+from harness.parallel import without_collector
 from reports import costs, intervals
 from reports.across import AcrossRow, across_rows
 from reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
@@ -281,6 +282,7 @@ class Comparison:
         return [(name, parts) for name, parts in found if parts]
 
 
+@without_collector()
 def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) -> Comparison:
     """Return rows and parts; UserError when the rows are no comparison."""
     blocks = pair_rows(system_runs, wanted)

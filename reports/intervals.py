@@ -191,7 +191,9 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
     if not values or not {grade for one in values.values() for grade in one} <= {0.0, 1.0}:
         return {}
     most = max(map(len, values.values()))
-    found: dict[int, Values] = {
+    if most < KS[1]:
+        return {}
+    return {
         k: {
             question: [stats.pass_at_k(len(one), sum(grade == 1.0 for grade in one), k)]
             for question, one in values.items()
@@ -200,7 +202,6 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
         for k in KS
         if k <= most
     }
-    return found if len(found) > 1 else {}
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:

@@ -1,7 +1,8 @@
 """I17 and I18: a run in shards asked what it planned, and spent what its shards were granted."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -72,44 +73,77 @@ def leases_kept(run: Path, found: InvariantCheck) -> Faults:
         return
     for fault in read_chain(path).faults:
         yield f"{lease.FILE} line {fault.line}", f"{fault.kind}: {fault.said}"
-    limit, leases = None, dict[str, lease.ShardLease]()
+    granted = GrantedDollars()
     for number, line in enumerate(read_lines(path), 1):
         try:
-            if line["kind"] == lease.LIMIT:
-                limit = None if line["usd"] is None else Decimal(line["usd"])
-            elif said := _fault(line, leases, limit):
-                yield f"{lease.FILE} line {number}", said
+            said = granted.fault(line)
         except (KeyError, TypeError, ArithmeticError):
-            yield f"{lease.FILE} line {number}", "it says nothing of a lease"
-    if limit is not None:
-        yield from _overspent(run, leases)
-
-
-def _overspent(run: Path, leases: Mapping[str, lease.ShardLease]) -> Faults:
+            said = "it says nothing of a lease"
+        if said:
+            yield f"{lease.FILE} line {number}", said
     for folder in shard_dirs(run):
-        spent, one = _spent(folder), leases.get(folder.name, lease.ShardLease())
-        if spent > one.granted:
-            said = f"its journals have ${spent:f}, and it was granted ${one.granted:f}"
+        for said in granted.broken_by(folder):
             yield f"shard {folder.name}", said
 
 
-def _fault(
-    line: Mapping[str, Any], leases: dict[str, lease.ShardLease], limit: Decimal | None
-) -> str:
-    """Return what is wrong with a line behind those that left some leases; note its own."""
-    shard, kind, before = line["shard"], line["kind"], leases.get(line["shard"])
-    new = leases[shard] = lease.lease_of(line)
-    last = before.generation if before else 0
-    if new.generation != last + (kind == "open"):
-        return f"shard {shard} has generation {new.generation} after {last}"
-    granted = sum((one.granted for one in leases.values()), Decimal(0))
-    if kind == "grant" and limit is not None and granted > limit:
-        return f"${granted:f} were granted of a limit of ${limit:f}"
-    return ""
+@dataclass(slots=True)
+class GrantedDollars:
+    """What a journal of leases granted, line by line, for shards' own journals to be held against.
+
+    A generation is one process of a shard. It may have spent, with all before it, up to its lease's
+    highest grant; one that began under no limit, anything.
+    """
+
+    limit: Decimal | None = None
+    leases: dict[str, lease.ShardLease] = field(default_factory=dict[str, lease.ShardLease])
+    most: dict[tuple[str, int], Decimal | None] = field(
+        default_factory=dict[tuple[str, int], Decimal | None]
+    )
+
+    def fault(self, line: Mapping[str, Any]) -> str:
+        """Take the next line; return what is wrong with it, else nothing."""
+        if line["kind"] == lease.LIMIT:
+            self.limit = None if line["usd"] is None else Decimal(line["usd"])
+            return ""
+        shard, kind, before = line["shard"], line["kind"], self.leases.get(line["shard"])
+        new = self.leases[shard] = lease.lease_of(line)
+        last, key = before.generation if before else 0, (shard, new.generation)
+        if new.generation != last + (kind == "open"):
+            return f"shard {shard} has generation {new.generation} after {last}"
+        had = self.most.get(key, Decimal(0))
+        unlimited = had is None or (kind == "open" and self.limit is None)
+        self.most[key] = None if unlimited else max(had or Decimal(0), new.granted)
+        total = sum((one.granted for one in self.leases.values()), Decimal(0))
+        if kind == "grant" and self.limit is not None and total > self.limit:
+            return f"${total:f} were granted of a limit of ${self.limit:f}"
+        return ""
+
+    def broken_by(self, folder: Path) -> Iterator[str]:
+        """Yield what a shard's journals have that no lease allowed."""
+        spent, processes = Decimal(0), dict[int, set[int]]()
+        for generation, heads, usd in _by_generation(folder):
+            spent += usd
+            processes.setdefault(generation, set()).update(heads)
+            known = (folder.name, generation) in self.most
+            if generation and not known:
+                yield f"generation {generation} has called, and no lease was opened for it"
+            most = self.most.get((folder.name, generation))
+            if most is not None and spent > most:
+                yield f"its journals have ${spent:f}, and it was granted ${most:f}"
+        for generation, pids in processes.items():
+            if generation and len(pids) > 1:
+                yield f"{len(pids)} processes have called under lease {generation}"
 
 
-def _spent(folder: Path) -> Decimal:
-    lines = (line for path in folder.glob(f"{FOLDER}/*/*.jsonl") for line in read_lines(path))
-    ended = (one for one in lines if one["kind"] == "outcome" and one.get("usd"))
-    paid = (one for one in ended if one["cache"] != "read" and not one["from_store"])
-    return sum((Decimal(one["usd"]) for one in paid), Decimal(0))
+def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
+    """Return generations in order, with who wrote and what they paid; 0 for older journals."""
+    pids, paid = dict[int, set[int]](), defaultdict[int, Decimal](Decimal)
+    for path in folder.glob(f"{FOLDER}/*/*.jsonl"):
+        generation = 0
+        for line in read_lines(path):
+            if line["kind"] == "head":
+                generation = line.get("generation", 0)
+                pids.setdefault(generation, set()).add(line["pid"])
+            elif line["kind"] == "outcome" and line["cache"] != "read" and not line["from_store"]:
+                paid[generation] += Decimal(line["usd"] or 0)
+    return [(one, pids[one], paid[one]) for one in sorted(pids)]

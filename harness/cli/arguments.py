@@ -205,6 +205,14 @@ def pair(form: str) -> Callable[[str], tuple[str, str]]:
 renamed = pair("OURS=THEIRS")
 
 
+def per_minute(text: str) -> tuple[str, int]:
+    """Return a provider and its calls a minute, written as PROVIDER=N."""
+    provider, calls = pair("PROVIDER=N")(text)
+    if not calls.isdecimal() or not (number := up_to(MOST)(calls)):
+        raise ArgumentTypeError(f"{calls[:40]!r} is no whole number above 0: say {provider}=N")
+    return provider, number
+
+
 def launch(text: str) -> tuple[str, str]:
     """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
     model, when = pair("MODEL=YEAR-MONTH-DAY")(text)

@@ -26,6 +26,7 @@ from harness.cli.arguments import (
     finite,
     launch,
     names,
+    per_minute,
     percentage_points,
     renamed,
     seed,
@@ -46,9 +47,13 @@ def load(name: str) -> Command:
     """Return what carries out a command, with all that it needs imported; help, without one."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
-    for module in SLOW if name in ("run", "demo", "shard") else ():
-        import_module(module)
-    return getattr(import_module(f"harness.cli.{COMMANDS[name][1]}"), f"{name}_command")
+    # Help does not wait for this import; to look for cycles takes a seventh of all others' time.
+    from harness.parallel import without_collector
+
+    with without_collector():
+        for module in SLOW if name in ("run", "demo", "shard") else ():
+            import_module(module)
+        return getattr(import_module(f"harness.cli.{COMMANDS[name][1]}"), f"{name}_command")
 
 
 def carry_out(command: Command, args: argparse.Namespace) -> int:
@@ -159,6 +164,8 @@ def _budget(add: Arguments) -> None:
         "the others go on",
         dollars,
     )
+    turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
+    add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)
     add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
     past = "with --dry-run: past runs of the same workers to go by; repeat"
     add.repeated("--like DIR", past, Path)
@@ -298,6 +305,7 @@ def reward(add: Arguments) -> None:
     host = "name under which trainers reach it, beside its address; repeat"
     add.repeated("--allow-host NAME", host)
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add("--workers N", "processes that score, behind one address (1)", up_to(SANDBOXES), default=1)
     add("--max-usd", "ask no worker once this much is spent", dollars)
     add("--log-dir DIR", "write down every call of a worker (nowhere)", Path)
     add("--timeout S", "seconds per item (120)", float, default=120.0)

@@ -37,6 +37,7 @@ class RunOptions(TypedDict, total=False):
     prompt: Prompt
     max_usd: Decimal
     max_usd_per_query: Decimal
+    rpm: Mapping[str, int]
     box: str
     max_sandboxes: int
     time_scale: float

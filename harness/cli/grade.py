@@ -1,10 +1,12 @@
 """The commands that grade: grade, redact, regrade, reward."""
 
 import argparse
+import signal
+import socket
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from harness.boxes import refuse_unknown
 from harness.cli.catalogue import boxes, whole_catalogue
@@ -79,9 +81,7 @@ def regraded(args: argparse.Namespace) -> list[Remade]:
 
 def reward_command(args: argparse.Namespace) -> int:
     """Serve rewards until a signal; return 0."""
-    from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
-    from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
-    from suites import strip_instruction
+    from harness.rewards.launch import ServeRequest, serve_rewards
 
     request = taken(
         ServeRequest,
@@ -90,15 +90,31 @@ def reward_command(args: argparse.Namespace) -> int:
         allow_hosts=tuple(args.allow_host),
         timeout_s=args.timeout,
     )
-    if args.log_dir and not args.pool:
-        raise UserError("Grading replies calls no worker: --log-dir goes with --pool.")
-    if args.log_dir:
+    if args.log_dir and args.pool:
         refuse_unwritable(args.log_dir, "--log-dir")
-    settings = PlanSettings(log_dir=args.log_dir)
-    parts = RewardHooks(
-        answerer=lambda spec, book, usd: PlanAnswerer(spec, book, replace(settings, max_usd=usd)),
+    serve_rewards(request, whole_catalogue(), _hooks(), say=partial(say, flush=True))
+    return 0
+
+
+def reward_replica() -> None:
+    """Be a replica of a reward service, whose head is at the other end of standard input."""
+    from harness.rewards.launch import run_replica
+
+    for one in (signal.SIGINT, signal.SIGTERM):  # it ends with its head, which has work to finish
+        signal.signal(one, lambda number, frame: None)  # not SIG_IGN, which programs would inherit
+    with socket.socket(fileno=0) as head:
+        run_replica(head, whole_catalogue(), _hooks())
+
+
+def _hooks() -> Any:
+    from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
+    from harness.rewards.launch import RewardHooks
+    from suites import strip_instruction
+
+    return RewardHooks(
+        answerer=lambda spec, book, request: PlanAnswerer(
+            spec, book, PlanSettings(max_usd=request.max_usd, log_dir=request.log_dir)
+        ),
         shown=shown_to_policy,
         bare=strip_instruction,
     )
-    serve_rewards(request, whole_catalogue(), parts, say=partial(say, flush=True))
-    return 0

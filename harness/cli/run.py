@@ -22,6 +22,7 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
     from harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
+    more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
 
 

@@ -4,7 +4,7 @@ One file per process and task below `LOG_DIR/ledger/`, one JSON object per line,
 to the system before the call goes out. A call with an `intent` and no `outcome` was in flight when
 its process died: nobody knows whether it was billed. Lines:
 
-    head     who writes: schema, task, suite, system, label, book, process
+    head     who writes: schema, task, suite, system, label, book, process; of a shard, its lease
     book     the price book in full, where no log embeds it: of what is served
     request  a server has taken a request: the model as it was asked for, the dialect, whose key
     intent   a call is about to be dispatched
@@ -40,6 +40,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
+from harness.context import current
 from harness.files import parse_json, regular_size
 from harness.ledger.call import Cache, canonical
 from harness.records import Usage
@@ -193,7 +194,9 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
     with suppress(OSError):  # not every file system has locks
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # so that nobody mends it meanwhile
     try:
-        journal.write("head", {"schema": SCHEMA, "pid": os.getpid(), **asdict(head)})
+        lease = current().generation
+        shard = {} if lease is None else {"generation": lease}
+        journal.write("head", {"schema": SCHEMA, "pid": os.getpid(), **asdict(head), **shard})
     except OSError:
         journal.close()
         path.unlink()

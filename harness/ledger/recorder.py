@@ -47,6 +47,7 @@ from harness.ledger.hooks import (
 )
 from harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
+from harness.pool_config import provider_of
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
@@ -159,12 +160,14 @@ class CallInFlight:
         return monotonic() - self.began if self.call else 0.0
 
     async def goes_out(self) -> None:
-        """Wait for what the next attempt can cost, and write down that it goes out.
+        """Wait for what the next attempt can cost and for its turn; write down that it goes out.
 
         SpendLimit where it may not be paid for, OSError where it cannot be written.
         """
         if self.allowance:
             await self.allowance.take()
+        if turns := current().turns:
+            await turns.turn(provider_of(str(self.request.model)))
         if self.recorder:
             journal, call = self.written(self.recorder)
             if self.waits:

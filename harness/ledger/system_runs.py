@@ -57,7 +57,7 @@ from harness.ledger.totals import (
     spent_by,
     sums_by,
 )
-from harness.parallel import map_in_processes
+from harness.parallel import map_in_processes, without_collector
 from harness.prices import EMBEDDED, Book, book_from_json
 from harness.records import CONDUCTOR, FALLBACK
 from harness.shards.figures import joined, read_figures_of, whole_plan
@@ -89,6 +89,7 @@ FAULTS = {
 and reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
 
 
+@without_collector()
 def load_runs(
     dirs: Sequence[Path], recursive: bool = True, deep: bool = False
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:

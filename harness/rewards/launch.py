@@ -1,21 +1,35 @@
 """`podium reward serve`: what can be refused is; then a port, with a door, until a signal."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import asyncio
+import socket
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
+from pydantic import TypeAdapter
 
 from harness.boxes import open_run_box, refuse_unknown, select_box
 from harness.cassette import prompts_recorded
 from harness.errors import UserError
 from harness.files import read_limited
 from harness.judge import judged_among
+from harness.parallel import cores
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
-from harness.rewards.outcome import PAPER, PLAIN, OutcomeValues, Sampler, as_reply
+from harness.rewards.outcome import (
+    PAPER,
+    PLAIN,
+    OutcomeValues,
+    RewardCounter,
+    Sampler,
+    as_reply,
+)
+from harness.rewards.replica import LeasedSampler, answer_head, encode_frame, receive_frame
+from harness.rewards.replica_set import ReplicaSet, SharedBudget, started
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import (
     PromptOf,
@@ -66,14 +80,17 @@ class ServeRequest:
     most: int | None = None
     values: Literal["plain", "paper"] = "plain"
     on_unscored: ReplyOnUnscored = "error"
+    log_dir: Path | None = None
+    """Every call of a worker is written down below it; None: nowhere."""
+    workers: int = 1  # processes; several are replicas, which this one only hands items to
 
 
 @dataclass(frozen=True, slots=True)
 class RewardHooks:
     """What the spokes hand in: how workflows are carried out, and what a question asks."""
 
-    answerer: Callable[[PoolSpec, Book, Decimal | None], Sampler]
-    """Pool, prices and what may be spent -> what carries workflows out."""
+    answerer: Callable[[PoolSpec, Book, ServeRequest], Sampler]
+    """Pool, prices, and what was asked for -> what carries workflows out."""
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> what a policy is sent that writes workflows for it."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
@@ -84,35 +101,120 @@ def serve_rewards(
 ) -> None:
     """Serve rewards until a signal; UserError, before that, for what can be known to fail."""
     token = read_token(request.token_file, say)
-    settings = _settings(request)
-    splits, left = _training_splits(request, catalogue, parts.bare)
-    answer, shown, label = _completions(request, parts)
-    suites = [split.suite for split in splits.values()]
-    refuse_unknown(catalogue.boxes, request.box)
-    name = request.box
-    if any(suite.needs_box for suite in suites):
-        name = select_box(name, catalogue.boxes, ours=label == "rehearsal")
-    with (
-        bound_socket(request.host, request.port) as taken,
-        open_run_box(catalogue.boxes, name, suites, request.max_sandboxes) as box,
-    ):
-        anyio.run(_refuse_gullible, splits, box and box.box)
-        reward = Reward(splits, answer, settings, box and box.box)
-        service = RewardService(reward, splits, shown, request.on_unscored, bool(request.pool))
-        counted = ", ".join(f"{one.suite.name} ({len(one.questions)})" for one in splits.values())
-        completions = f"workflows for pool {request.pool}" if request.pool else "replies"
-        also = f"; {left} left out, for an eval split asks them too" if left else ""
-        said = (
-            f"Rewards at {listen(taken)}: {completions} to {request.split} questions of {counted}, "
-            f"{f'box {box.name}' if box else 'no box'}{also}."
+    made = _ready(request, catalogue, parts)
+    several = request.workers > 1
+    scorer = _by_replicas(made, say) if several else _in_process(made, catalogue)
+    with bound_socket(request.host, request.port) as taken, scorer as reward:
+        service = RewardService(
+            reward, made.splits, made.shown, request.on_unscored, bool(request.pool)
         )
+        said = f"Rewards at {listen(taken)}: {made.described()}."
         address, port = taken.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
         access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
-        serve(with_access(reward_app(service), access), taken, ready=lambda: say(said))
+        life = reward.run if isinstance(reward, ReplicaSet) else None
+        application = with_access(reward_app(service, life), access)
+        serve(application, taken, ready=lambda: say(said), lifespan="on" if life else "off")
         counts = reward.counts
         ended = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
         say(f"Stopped. {counts.items} rewards: {ended or 'none'}; ${counts.usd} spent.")
+
+
+@dataclass(frozen=True, slots=True)
+class _RewardParts:
+    """What a request comes to, before a box is open or a port is bound."""
+
+    request: ServeRequest
+    settings: RewardSettings
+    splits: Mapping[str, SuiteSplit]
+    left: int  # questions that an eval split asks, too
+    answer: Sampler
+    shown: PromptOf
+    box: str | None
+
+    def described(self) -> str:
+        """Return what is served, for the user."""
+        request, suites = self.request, self.splits.values()
+        counted = ", ".join(f"{one.suite.name} ({len(one.questions)})" for one in suites)
+        completions = f"workflows for pool {request.pool}" if request.pool else "replies"
+        also = f"; {self.left} left out, for an eval split asks them too" if self.left else ""
+        box = f"box {self.box}" if self.box else "no box"
+        by = f", {request.workers} replicas" if request.workers > 1 else ""
+        return f"{completions} to {request.split} questions of {counted}, {box}{by}{also}"
+
+
+def _ready(request: ServeRequest, catalogue: Catalogue, hooks: RewardHooks) -> _RewardParts:
+    """Return what is served; UserError for what can be known to fail."""
+    settings = _settings(request)
+    splits, left = _training_splits(request, catalogue, hooks.bare)
+    answer, shown, label = _completions(request, hooks)
+    refuse_unknown(catalogue.boxes, request.box)
+    box = request.box
+    if any(split.suite.needs_box for split in splits.values()):
+        box = select_box(box, catalogue.boxes, ours=label == "rehearsal")
+    return _RewardParts(request, settings, splits, left, answer, shown, box)
+
+
+@contextmanager
+def _in_process(made: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
+    """Yield a reward of this process, in a box that is open meanwhile."""
+    suites = [split.suite for split in made.splits.values()]
+    with open_run_box(catalogue.boxes, made.box, suites, made.request.max_sandboxes) as box:
+        anyio.run(_refuse_gullible, made.splits, box and box.box)
+        yield Reward(made.splits, made.answer, made.settings, box and box.box)
+
+
+@contextmanager
+def _by_replicas(made: _RewardParts, say: Callable[[str], None]) -> Generator[ReplicaSet]:
+    """Yield a reward of processes that end with the block."""
+    request, budget = made.request, None
+    if request.max_usd is not None and isinstance(made.answer, LeasedSampler):
+        budget = SharedBudget(request.max_usd, lost=made.answer.before)
+    counter = RewardCounter(made.settings.max_masked, made.settings.masked_after)
+    hellos = [_ADAPTER.dump_python(one, mode="json") for one in shared_out(request, made.settings)]
+    check = getattr(made.answer, "check", bool)
+    with started(hellos) as replicas:
+        yield ReplicaSet(
+            replicas, counter, say, fresh=bool(request.pool), budget=budget, check=check
+        )
+
+
+_ADAPTER = TypeAdapter(ServeRequest)
+
+
+def shared_out(request: ServeRequest, settings: RewardSettings) -> list[ServeRequest]:
+    """Return what each replica is to serve: its part of what may be at once, at least one each.
+
+    Whether too many have no value is for their head to say, which sees them all.
+    """
+
+    def part(whole: int, at: int) -> int:
+        return max(whole // request.workers + (at < whole % request.workers), min(whole, 1))
+
+    return [
+        replace(
+            request,
+            most=part(settings.most or cores(), at),
+            max_sandboxes=part(
+                cores() if request.max_sandboxes is None else request.max_sandboxes, at
+            ),
+            max_masked=1.0,
+            workers=1,
+        )
+        for at in range(request.workers)
+    ]
+
+
+def run_replica(taken: socket.socket, catalogue: Catalogue, hooks: RewardHooks) -> None:
+    """Score what comes over a socket, the first of which says what is to be served."""
+    request = _ADAPTER.validate_python(receive_frame(taken))
+    try:
+        made = _ready(request, catalogue, hooks)
+        with _in_process(made, catalogue) as reward:
+            taken.sendall(encode_frame({"refused": None}))
+            asyncio.run(answer_head(taken, reward, made.answer))
+    except UserError as error:
+        taken.sendall(encode_frame({"refused": str(error)}))
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
@@ -123,6 +225,10 @@ async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:
 
 
 def _settings(request: ServeRequest) -> RewardSettings:
+    if request.workers < 1:
+        raise UserError(f"--workers must be at least 1, not {request.workers}.")
+    if request.log_dir and not request.pool:
+        raise UserError("Grading replies calls no worker: --log-dir goes with --pool.")
     if request.token_file is None and not is_loopback(request.host):
         raise UserError(
             f"--host {request.host} lets other machines in: name a --token-file, which holds what "
@@ -174,7 +280,7 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    return parts.answerer(spec, book, request.max_usd), parts.shown(spec), spec.label
+    return parts.answerer(spec, book, request), parts.shown(spec), spec.label
 
 
 LONGEST = 4096  # bytes of a token file

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from http.client import HTTPException
@@ -396,22 +396,6 @@ def items_json(items: Sequence[RewardItem]) -> dict[str, Any]:
     optional = ("workers", "first")
     rows = [asdict(item) for item in items]
     return {"items": [{k: v for k, v in row.items() if v or k not in optional} for row in rows]}
-
-
-def outcomes_json(outcomes: Sequence[RewardOutcome]) -> dict[str, Any]:
-    """Return the body of the reply to it; dollars are a string, for they are exact."""
-    rows = [
-        {
-            **{one.name: getattr(outcome, one.name) for one in fields(outcome)},
-            "status": outcome.status.value,
-            "components": dict(outcome.components),
-            "usage": outcome.usage and asdict(outcome.usage),
-            "usd": None if outcome.usd is None else str(outcome.usd),
-            "work": outcome.work and asdict(outcome.work),
-        }
-        for outcome in outcomes
-    ]
-    return {"outcomes": rows}
 
 
 def outcomes_from(body: Mapping[str, Any]) -> list[RewardOutcome]:

@@ -394,12 +394,17 @@ class Reward:
         UserError for an item that names no known question, before anything is done; TooManyMasked
         as soon as the share without a value is beyond its limit.
         """
-        questions = [self._asked(item) for item in items]
         made: dict[int, RewardOutcome] = {}
+        await self.score_each(items, made.__setitem__)
+        return [made[at] for at in range(len(items))]
+
+    async def score_each(self, items: Sequence[RewardItem], tell: "Note") -> None:
+        """Tell each item's place and outcome, as it comes; what goes wrong is as in `score`."""
+        questions = [self._asked(item) for item in items]
         scope = anyio.CancelScope()
 
         def note(at: int, outcome: RewardOutcome) -> None:
-            made[at] = outcome
+            tell(at, outcome)
             spent = outcome.status is Status.BUDGET and not self._settings.budget_masks
             self._counter.note(outcome, latest=not spent)
             if outcome.value is None and self._counter.refusal:
@@ -414,7 +419,6 @@ class Reward:
                     for one in asked:
                         group.start_soon(self._in_turn, *one, note)
         self._counter.refuse()
-        return [made[at] for at in range(len(items))]
 
     def _asked(self, item: RewardItem) -> Question:
         if item.suite not in self._suites:

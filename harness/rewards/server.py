@@ -17,12 +17,12 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from harness.errors import PodiumError, TooManyMasked, UserError, first_fault
@@ -32,14 +32,15 @@ from harness.rewards.outcome import (
     MASKED,
     BadBody,
     NoValue,
+    RewardCounts,
     RewardItem,
     RewardOutcome,
+    RewardScorer,
     Status,
     completion_of,
     item_of,
-    outcomes_json,
 )
-from harness.rewards.reward import Reward
+from harness.rewards.replica import encode
 from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import OnUnscored, value_of
 from harness.serving import error_reply
@@ -227,11 +228,20 @@ _STATUSES: tuple[tuple[type[PodiumError], int, str], ...] = (
 )
 
 
+class CountedScorer(RewardScorer, Protocol):
+    """A reward that counts: of this process, or of several."""
+
+    @property
+    def counts(self) -> RewardCounts:
+        """What has been rewarded so far."""
+        ...
+
+
 @dataclass(slots=True)
 class RewardService:
     """What the endpoints share: the reward, the questions, and whether it has stopped."""
 
-    reward: Reward
+    reward: CountedScorer
     splits: Mapping[str, SuiteSplit]
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
@@ -291,12 +301,13 @@ class RewardService:
         return self.splits[suite]
 
 
-def reward_app(service: RewardService) -> Starlette:
-    """Return the ASGI application of a reward service."""
+def reward_app(service: RewardService, lifespan: Any = None) -> Starlette:
+    """Return the ASGI application of a reward service; its reward may have a life of its own."""
 
-    async def score(request: Request) -> JSONResponse:
+    async def score(request: Request) -> Response:
         items = read_items(ScoreBody, await _body(request))
-        return JSONResponse(outcomes_json(await service.score(items)))
+        raw = encode({"outcomes": await service.score(items)})
+        return Response(raw, media_type="application/json")
 
     async def scored(kind: type[Body], raw: bytes) -> list[RewardOutcome]:
         return await service.score(service.numbered(read_items(kind, raw)))
@@ -326,7 +337,7 @@ def reward_app(service: RewardService) -> Starlette:
     posts = {"/score": score, "/get_reward": get_reward, "/rm": remote_rm, "/verify": verify}
     posts["/seed_session"] = seed_session
     routes = [Route(path, _guarded(one), methods=["POST"]) for path, one in posts.items()]
-    return Starlette(routes=[*routes, *_read_routes(service)])
+    return Starlette(routes=[*routes, *_read_routes(service)], lifespan=lifespan)
 
 
 def _read_routes(service: RewardService) -> list[Route]:
@@ -359,13 +370,13 @@ def _read_routes(service: RewardService) -> list[Route]:
     return [Route(path, _guarded(one), methods=["GET"]) for path, one in gets.items()]
 
 
-Endpoint = Callable[[Request], Awaitable[JSONResponse]]
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def _guarded(endpoint: Endpoint) -> Endpoint:
     """Return an endpoint whose refusals are JSON: a sentence (`error`) and what it is (`kind`)."""
 
-    async def answer(request: Request) -> JSONResponse:
+    async def answer(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Exception as error:

@@ -4,7 +4,7 @@ import re
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import signature
@@ -66,6 +66,8 @@ class RunRequest:
     time_scale: float | None = None
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
+    rpm: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Provider -> calls that may begin in a minute; others are asked at once."""
     box: str | None = None
     max_sandboxes: int | None = None  # programs that run at once; None is the number of cores
     selection_limit: int = 40

@@ -29,7 +29,7 @@ from rich import get_console
 from harness.api_keys import shown
 from harness.boxes import OpenBox
 from harness.bridge import sandbox_of
-from harness.budget import Lease, Spend
+from harness.budget import ShardLimits, Spend
 from harness.cassette import prompts_recorded
 from harness.context import run_context
 from harness.errors import UserError
@@ -43,6 +43,7 @@ from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from harness.prices import Book
+from harness.rate_limit import RateLimiter
 from harness.records import CONDUCTOR, Question
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
@@ -90,7 +91,7 @@ class Job:
     systems: Sequence[str] = ()
     left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
     box: OpenBox | None = None
-    lease: Lease | None = None  # of a shard: its part of the run's limits
+    lease: ShardLimits | None = None  # of a shard: its part of the run's limits
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
         """Return the questions of a suite that the run covers."""
@@ -130,6 +131,12 @@ class Job:
         spent = Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
         spent.lease = self.lease
         return spent
+
+    def paced(self) -> AbstractContextManager[None]:
+        """Let calls that are made within wait for their turns, under the lease that they name."""
+        limiter = RateLimiter(self.request.rpm) if self.request.rpm else None
+        lease = self.lease
+        return run_context(turns=lease or limiter, generation=lease and lease.generation)
 
 
 @dataclass(frozen=True, slots=True)

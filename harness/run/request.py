@@ -13,7 +13,7 @@ from harness.cassette import cassette_digests, refuse_unrecorded
 from harness.errors import UserError, reasons_of
 from harness.inspect_adapters import pick, refuse_no_epochs
 from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
-from harness.pool_config import PoolSpec, read_pool, with_conductor
+from harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
 from harness.prices import Book, read_book
 from harness.run import entries, lessons, systems
 from harness.run.catalogue import (
@@ -85,6 +85,7 @@ class RequestReader:
             yield from _missing_needs(self.job)
         if not self.request.settled:
             yield from _unlearnable(self.job)
+        yield from _unasked_providers(self.job)
         for suite in self.job.suites:
             yield from reasons_of(_refuse_questions, self.job, suite)
         yield from reasons_of(_refuse_unrecorded_lessons, self.job)
@@ -275,9 +276,8 @@ def _missing_needs(job: Job) -> Iterator[str]:
     """Yield every key, server and price that a pool or what a system brings along lacks."""
     conducted = any("conductor" in job.catalogue.card(name).needs for name in job.systems)
     found = problems(job.spec, job.book, conductor=conducted)
-    for name in job.systems:
-        if override := conductor_override(name, job.catalogue):
-            found += problems(with_conductor(job.spec, override), job.book)
+    for override in _conductors(job):
+        found += problems(with_conductor(job.spec, override), job.book)
     yield from dict.fromkeys(found)
 
 
@@ -295,6 +295,23 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
             f"--system {match or systems.CONDUCTORS[1]}"
             f"{'' if match else ', or name another one with --match'}."
         )
+
+
+def _unasked_providers(job: Job) -> Iterator[str]:
+    """Yield what is wrong with limits of calls a minute: a slip would limit nothing."""
+    specs = [job.spec, *(with_conductor(job.spec, one) for one in _conductors(job))]
+    known = sorted({provider_of(slot.model) for spec in specs for slot in spec.slots})
+    for provider, calls in job.request.rpm.items():
+        if provider not in known:
+            yield f"--rpm {provider}={calls}: pool {job.spec.name!r} asks {', '.join(known)} only."
+        elif calls < 1:
+            yield f"--rpm {provider}={calls}: it must be at least 1."
+
+
+def _conductors(job: Job) -> Iterator[WorkerSpec]:
+    for name in job.systems:
+        if override := conductor_override(name, job.catalogue):
+            yield override
 
 
 def _refuse_questions(job: Job, suite: Suite[Any]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.boxes import inspect_box
-from harness.budget import Lease
+from harness.budget import ShardLimits
 from harness.errors import PodiumError, UserError
 from harness.judge import regrade_dir, retry_ungraded
 from harness.ledger.journal import mend
@@ -84,7 +84,7 @@ def _say_limits(job: Job) -> None:
         say(f"podium: {note}.", file=sys.stderr)
 
 
-LeaseOpener = Callable[[Path, Book], AbstractContextManager[Lease]]
+LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
 """(a shard's directory, its book) -> its lease, while it runs."""
 
 
@@ -107,7 +107,7 @@ def run(
         job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))
         if open_lease:
             job = replace(job, lease=stack.enter_context(open_lease(request.log_dir, job.book)))
-        with keep_until_logged(request.log_dir) as replies:
+        with keep_until_logged(request.log_dir) as replies, job.paced():
             outcome = _evaluate(job)
             if outcome.finished:
                 replies.clear()  # whatever a clock that was set makes of times

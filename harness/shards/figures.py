@@ -5,6 +5,7 @@ that it covers; where one differs, and for `--deep`, the logs are read. Nothing 
 """
 
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -36,8 +37,8 @@ KEY = b"podium"
 TOTALS = tuple(one.name for one in fields(QueryTotals))
 OWN = tuple(one.name for one in fields(QuestionResult) if one.name not in ("totals", "groups"))
 RUN, GROUPS, USD = "run", "groups", "usd"
-REPEATED = {"reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question"}
-"""Columns of texts of which a few stand again and again: each is held once."""
+REPEATED = ("reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question", "vote")
+"""Columns of texts that stand again and again, in other shards, too: each is held once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +120,17 @@ def _bound(folder: Path, sums: ShardFigures, logs: set[str]) -> bool:
 
 
 def _runs(folder: Path, sums: ShardFigures, table: Any) -> tuple[SystemRun, ...]:
-    groups = lru_cache(maxsize=None)(json.loads)
-    held: dict[str, str] = {}
     columns: dict[str, list[Any]] = {name: table[name].to_pylist() for name in table.column_names}
     for name in REPEATED:
-        columns[name] = [held.setdefault(one, one) if one else one for one in columns[name]]
+        columns[name] = [sys.intern(one) if one else one for one in columns[name]]
+    groups, exact = lru_cache(maxsize=None)(json.loads), lru_cache(maxsize=None)(Decimal)
     columns[GROUPS] = [groups(one) for one in columns[GROUPS]]
-    exact = columns[f"totals.{USD}"]
-    columns[f"totals.{USD}"] = [None if usd is None else Decimal(usd) for usd in exact]
-    totals = map(QueryTotals, *(columns[f"totals.{name}"] for name in TOTALS))
-    names = (*OWN, GROUPS)
+    told = columns[f"totals.{USD}"]
+    columns[f"totals.{USD}"] = [None if usd is None else exact(usd) for usd in told]
+    columns["totals"] = [*map(QueryTotals, *(columns[f"totals.{name}"] for name in TOTALS))]
+    rows = map(QuestionResult, *(columns[one.name] for one in fields(QuestionResult)))
     attempts: dict[int, list[QuestionResult]] = defaultdict(list)
-    rows = zip(columns[RUN], totals, *(columns[name] for name in names), strict=True)
-    for number, own, *row in rows:
-        made = QuestionResult(totals=own, **dict(zip(names, row, strict=True)))
+    for number, made in zip(columns[RUN], rows, strict=True):
         attempts[number].append(made)
     return tuple(
         SystemRun(

@@ -1,7 +1,8 @@
 """Who may spend what of a run's `--max-usd`: grants to shards, each written down before it counts.
 
 The sum of what all shards were granted, and of what those that ended have spent, never passes the
-limit. A shard that is lost keeps its grant until it opens again with what its journals have.
+limit. A shard that is lost keeps its grant until it opens again with what its journals have. Turns
+to ask a provider are shared out as well (`--rpm`); nobody writes those down.
 """
 
 import fcntl
@@ -15,16 +16,38 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.ledger.journal import Journal, read_chain, read_lines
+from harness.rate_limit import MINUTE_S, RateLimiter
 
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"
 TTL_S = 15.0
-"""How long a shard that says nothing is taken to be there."""
+"""How long a lease holds that was not renewed: a shard asks nobody after that, and its next process
+on another machine begins after that."""
+TURNS_S = 2.0
+"""How far ahead turns are given out: as long a server that was killed is waited for."""
 ZERO, MICRO = Decimal(0), Decimal("0.000001")
 
 
 class Fenced(Exception):
     """A shard has a newer process, and this one may make no more calls."""
+
+
+class Held(Exception):
+    """A process of the shard on another machine may still be there: its lease has to run out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """What all shards of a run may do together; of None and of who is not there, any number."""
+
+    usd: Decimal | None = None
+    rpm: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Provider -> calls a minute."""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is one."""
+        return self.usd is not None or bool(self.rpm)
 
 
 @dataclass(slots=True)
@@ -37,6 +60,8 @@ class ShardLease:
     seen: float = 0.0
     hungry: bool = False
     """It has nothing in flight, and its next call costs more than it has left."""
+    machine: str = ""
+    """Of the process that holds it."""
 
 
 @dataclass(slots=True)
@@ -44,7 +69,8 @@ class LeaseBook:
     """The leases of a run; safe for one thread."""
 
     journal: Journal
-    limit: Decimal | None
+    limits: RunLimits
+    turns: RateLimiter
     shards: dict[str, ShardLease] = field(default_factory=dict[str, ShardLease])
     clock: Callable[[], float] = time.monotonic
 
@@ -58,10 +84,15 @@ class LeaseBook:
         """Whether a shard waits for what others may give back."""
         return any(one.hungry for one in self._live())
 
-    def open(self, shard: str, spent: Decimal) -> ShardLease:
-        """Begin a shard's next generation; what its last one was granted is what it has spent."""
+    def open(self, shard: str, spent: Decimal, machine: str = "") -> ShardLease:
+        """Begin a shard's next generation; what its last one was granted is what it has spent.
+
+        Held while the last one's process may be there: on the same machine its lock was seen free.
+        """
         old = self.shards.get(shard, ShardLease())
-        made = ShardLease(old.generation + 1, spent, False, self.clock())
+        if not old.closed and old.machine != machine and self.clock() - old.seen < TTL_S:
+            raise Held(shard)
+        made = ShardLease(old.generation + 1, spent, False, self.clock(), machine=machine)
         self._write("open", shard, made)
         return made
 
@@ -71,10 +102,10 @@ class LeaseBook:
         `granted`; `wait` while another shard may give something back; `none`. `idle` says that the
         shard has no call in flight.
         """
-        one = self._of(shard, generation)
-        if self.limit is None:
+        one, limit = self._of(shard, generation), self.limits.usd
+        if limit is None:
             return "granted"
-        left = self.limit - self.assigned
+        left = limit - self.assigned
         wanted = left if most is None else most - one.granted
         if wanted > left or left <= 0:
             one.hungry = idle
@@ -86,6 +117,11 @@ class LeaseBook:
             one.granted += max(wanted, share)
             self._write("grant", shard, one)
         return "granted"
+
+    def reserve(self, shard: str, generation: int, provider: str, calls: int) -> list[float]:
+        """Return in how many seconds each of some calls may begin, as many as do so soon."""
+        self._of(shard, generation)
+        return self.turns.reserve(provider, calls, TURNS_S)
 
     def beat(self, shard: str, generation: int, keeps: Decimal | None = None) -> ShardLease:
         """Note that a shard is there, and that it needs no more than what it `keeps`."""
@@ -116,12 +152,12 @@ class LeaseBook:
 
     def _write(self, kind: str, shard: str, one: ShardLease) -> None:
         said = {"shard": shard, "generation": one.generation, "granted": f"{one.granted:f}"}
-        self.journal.write(kind, said)
+        self.journal.write(kind, said | {"machine": one.machine} if kind == "open" else said)
         self.journal.sync()
         self.shards[shard] = one
 
 
-def open_book(log_dir: Path, limit: Decimal | None) -> LeaseBook:
+def open_book(log_dir: Path, limits: RunLimits) -> LeaseBook:
     """Return the leases of a run as its journal has them; UserError where it was changed."""
     path = log_dir / FILE
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -136,11 +172,16 @@ def open_book(log_dir: Path, limit: Decimal | None) -> LeaseBook:
             "another --log-dir."
         )
     journal = Journal(path, handle, chain.last, whole)
-    book = LeaseBook(journal, limit)
+    book = LeaseBook(journal, limits, RateLimiter(limits.rpm))
     for line in read_lines(path):
         if line["kind"] in KINDS:
-            book.shards[line["shard"]] = lease_of(line, book.clock())
-    journal.write(LIMIT, {"usd": None if limit is None else f"{limit:f}"})
+            before = book.shards.get(line["shard"])
+            book.shards[line["shard"]] = lease_of(line, before, book.clock())
+    if whole:  # an earlier server may have given out turns that are still to come
+        for provider, rpm in limits.rpm.items():
+            book.turns.next[provider] = book.turns.clock() + TURNS_S + MINUTE_S / rpm
+    usd = None if limits.usd is None else f"{limits.usd:f}"
+    journal.write(LIMIT, {"usd": usd, "rpm": dict(limits.rpm)})
     journal.sync()
     return book
 
@@ -151,8 +192,8 @@ def _lines(log_dir: Path) -> Iterator[dict[str, Any]]:
 
 def is_limited(log_dir: Path) -> bool:
     """Say whether the last command that cut a run gave it a limit."""
-    limits = [line.get("usd") for line in _lines(log_dir) if line.get("kind") == LIMIT]
-    return bool(limits) and limits[-1] is not None
+    limits = [line for line in _lines(log_dir) if line.get("kind") == LIMIT]
+    return bool(limits and (limits[-1].get("usd") is not None or limits[-1].get("rpm")))
 
 
 def assigned(log_dir: Path) -> Decimal:
@@ -165,7 +206,10 @@ def assigned(log_dir: Path) -> Decimal:
 KINDS = frozenset({"open", "grant", "return", "close"})
 
 
-def lease_of(line: Mapping[str, Any], seen: float = 0.0) -> ShardLease:
-    """Return the lease that a line of the journal leaves."""
-    closed = line["kind"] == "close"
-    return ShardLease(line["generation"], Decimal(line["granted"]), closed, seen)
+def lease_of(
+    line: Mapping[str, Any], before: ShardLease | None = None, seen: float = 0.0
+) -> ShardLease:
+    """Return the lease that a line of the journal leaves of the one before it."""
+    closed, machine = line["kind"] == "close", line.get("machine", before.machine if before else "")
+    granted = Decimal(line["granted"])
+    return ShardLease(line["generation"], granted, closed, seen, machine=machine)

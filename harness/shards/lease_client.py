@@ -1,8 +1,9 @@
-"""A shard's end of its lease: what it may spend, asked for as it goes, and that it still may."""
+"""A shard's end of its lease: what it may spend and when it may ask, and that it still may."""
 
 import os
 import signal
 import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,12 +22,16 @@ from harness.ledger.system_runs import spent_so_far
 from harness.prices import Book
 from harness.run.experiment import lock_experiment
 from harness.shards.launcher import LOST
-from harness.shards.lease import ADDRESS, TTL_S, is_limited, open_book
+from harness.shards.lease import ADDRESS, TTL_S, TURNS_S, RunLimits, is_limited, open_book
 from harness.shards.plan import parent_of, shard_dir
+from harness.text import say
 
 PATIENCE_S = 60.0
 """How long a server that was killed may take to be there again."""
 PAUSE_S = 0.3
+LOOK_S = 0.05
+KERNEL = Path("/proc/sys/kernel/random/boot_id")
+"""Tells machines apart: where it is the same, a lock on a file that is free has no holder."""
 
 
 class LeaseLost(Exception):
@@ -47,6 +52,11 @@ class HeldLease:
     _lock: Lock = field(default_factory=Lock)
     _keeps: Decimal | None = None
     _over: Event = field(default_factory=Event)
+    _holds_until: float = 0.0
+    _limited: frozenset[str] = frozenset()  # providers that are asked in turns
+    _turns: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque[float]))
+    _waiting: Counter[str] = field(default_factory=Counter[str])
+    _asking: set[str] = field(default_factory=set[str])
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
         """Ask for dollars up to `most`, None for all there are; say whether to ask again."""
@@ -57,11 +67,54 @@ class HeldLease:
         try:
             how = await anyio.to_thread.run_sync(self._extend, most, idle, abandon_on_cancel=True)
         except LeaseLost:
-            self._end_process()
-            raise SpendLimit("The lease of this shard was lost: it is started again.") from None
+            raise self._ended() from None
         if how == "wait" and idle:
             await anyio.sleep(PAUSE_S)
         return how == "granted" or (how == "wait" and idle)
+
+    async def turn(self, who: str) -> None:
+        """Return when a call of a provider may begin, under a lease that holds."""
+        while time.monotonic() > self._holds_until:
+            if self.lost or self._over.is_set():
+                raise self._ended()
+            await anyio.sleep(LOOK_S)
+        if who not in self._limited:
+            return
+        self._waiting[who] += 1
+        try:
+            while (at := self._next_turn(who)) is None:
+                await self._ask_for_turns(who)
+        finally:
+            self._waiting[who] -= 1
+        await anyio.sleep(max(0.0, at - time.monotonic()))
+
+    def _next_turn(self, who: str) -> float | None:
+        turns = self._turns[who]
+        while turns and turns[0] < time.monotonic() - TURNS_S:
+            turns.popleft()  # who asked for it has been cancelled: used now, it would be one more
+        return turns.popleft() if turns else None
+
+    async def _ask_for_turns(self, who: str) -> None:
+        """Ask once for all calls that wait."""
+        if who in self._asking:
+            await anyio.sleep(LOOK_S)
+            return
+        self._asking.add(who)
+        try:
+            found = await anyio.to_thread.run_sync(self._reserve, who, abandon_on_cancel=True)
+        except LeaseLost:
+            raise self._ended() from None
+        finally:
+            self._asking.discard(who)
+        if not found:
+            await anyio.sleep(PAUSE_S)
+
+    def _reserve(self, who: str) -> int:
+        with self._lock:
+            waits = self._ask("turns", provider=who, calls=self._waiting[who])["waits"]
+            now = time.monotonic()
+            self._turns[who].extend(now + wait_s for wait_s in waits)
+            return len(waits)
 
     def keep(self, usd: Decimal) -> None:
         """Give back what is over this much, where others wait for it."""
@@ -77,7 +130,7 @@ class HeldLease:
     def open(self, spent: Decimal) -> None:
         """Begin; what earlier processes of the shard were granted is what they have spent."""
         with self._lock:
-            self._ask("open", spent=spent)
+            self._ask("open", spent=spent, machine=this_machine())
 
     def close(self, spent: Decimal, *, at_once: bool = False) -> None:
         """End: what was not spent is free, as soon as that can be said."""
@@ -96,6 +149,10 @@ class HeldLease:
                     self._ask("beat")
             except LeaseLost:
                 self._end_process()
+
+    def _ended(self) -> SpendLimit:
+        self._end_process()
+        return SpendLimit("The lease of this shard was lost: it is started again.")
 
     def _end_process(self) -> None:
         if not self._over.is_set():
@@ -126,7 +183,7 @@ class HeldLease:
         raise LeaseLost
 
     def _ask_once(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        parent = parent_of(self.folder)
+        parent, sent = parent_of(self.folder), time.monotonic()
         try:
             server = orjson.loads(((parent or self.folder) / ADDRESS).read_bytes())
             found = httpx.post(
@@ -147,8 +204,15 @@ class HeldLease:
         if what in ("open", "extend"):
             self.granted = None if answer["granted"] is None else Decimal(answer["granted"])
         self.generation = answer.get("generation", self.generation)
-        self.short = answer.get("short", False)
+        self.short = answer.get("short", self.short)
+        self._limited = frozenset(answer.get("limited", self._limited))
+        self._holds_until = sent + TTL_S
         return answer
+
+
+def this_machine() -> str:
+    """Return what tells the running machine from others, until it starts anew."""
+    return KERNEL.read_text().strip()
 
 
 def is_leased(folder: Path) -> bool:
@@ -182,19 +246,22 @@ def open_lease(folder: Path, book: Book) -> Generator[HeldLease]:
         lease.close(_gone(folder, book), at_once=at_once)
 
 
-def settle(log_dir: Path, book: Book, limit: Decimal | None) -> None:
+def settle(log_dir: Path, book: Book, limits: RunLimits) -> None:
     """End the leases of shards whose processes are gone: their journals tell what they spent."""
     (log_dir / ADDRESS).unlink(missing_ok=True)  # a server whose launcher was killed ends by that
-    leases = open_book(log_dir, limit)
-    for name, one in [*leases.shards.items()]:
+    leases = open_book(log_dir, limits)
+    left = {name: one for name, one in leases.shards.items() if not one.closed}
+    if any(one.machine != this_machine() for one in left.values()):
+        say(f"Waiting {TTL_S:.0f} s, until the leases of shards on other machines have run out.")
+        time.sleep(TTL_S)  # a machine that nobody reaches may still ask
+    for name, one in left.items():
         folder = shard_dir(log_dir, name)
         with ExitStack() as held:
             try:
                 held.enter_context(lock_experiment(folder))
             except UserError:
                 continue  # a process that outlived its launcher may still spend all it was granted
-            if not one.closed:
-                leases.close(name, one.generation, _gone(folder, book))
+            leases.close(name, one.generation, _gone(folder, book))
     leases.journal.close()
 
 

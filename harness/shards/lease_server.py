@@ -1,4 +1,4 @@
-"""The process that hands out leases: `python -m harness.shards.lease_server LOG_DIR LIMIT`.
+"""The process that hands out leases: `python -m harness.shards.lease_server` with its arguments.
 
 What it has granted is in its journal: killed and started again, it goes on from there. Who runs it
 is in its address: it ends where another command has put its own there.
@@ -20,7 +20,7 @@ from threading import Thread
 from typing import Any, Protocol
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -29,10 +29,19 @@ from starlette.routing import Route
 from harness.errors import UserError
 from harness.serving.listener import Access, bound_socket, listen, serve, with_access
 from harness.shards.launcher import end_with_input
-from harness.shards.lease import ADDRESS, Fenced, LeaseBook, ShardLease, open_book
+from harness.shards.lease import (
+    ADDRESS,
+    Fenced,
+    Held,
+    LeaseBook,
+    RunLimits,
+    ShardLease,
+    open_book,
+)
 
 LOOPBACK, ALL = "127.0.0.1", "0.0.0.0"
 START_S, LOOK_S = 120.0, 1.0
+_LIMITS = TypeAdapter(RunLimits)
 
 
 class LeaseRequest(BaseModel):
@@ -45,17 +54,24 @@ class LeaseRequest(BaseModel):
     most: Decimal | None = Field(default=None, ge=0, allow_inf_nan=False)
     idle: bool = False
     keeps: Decimal | None = Field(default=None, ge=0, allow_inf_nan=False)
+    machine: str = Field(default="", max_length=64)
+    provider: str = ""
+    calls: int = Field(default=1, ge=1)
 
 
 def lease_app(book: LeaseBook) -> Starlette:
     """Return the application that grants from a book."""
 
     def opened(asked: LeaseRequest) -> dict[str, Any]:
-        return _said(book, book.open(asked.shard, asked.spent))
+        return _said(book, book.open(asked.shard, asked.spent, asked.machine))
 
     def extended(asked: LeaseRequest) -> dict[str, Any]:
         how = book.extend(asked.shard, asked.generation, asked.most, asked.idle)
         return _said(book, book.shards[asked.shard]) | {"how": how}
+
+    def reserved(asked: LeaseRequest) -> dict[str, Any]:
+        waits = book.reserve(asked.shard, asked.generation, asked.provider, asked.calls)
+        return {"waits": waits}
 
     def beaten(asked: LeaseRequest) -> dict[str, Any]:
         return _said(book, book.beat(asked.shard, asked.generation, asked.keeps))
@@ -65,6 +81,7 @@ def lease_app(book: LeaseBook) -> Starlette:
         return {}
 
     doors = {"open": opened, "extend": extended, "beat": beaten, "close": closed}
+    doors["turns"] = reserved
     return Starlette(
         routes=[Route(f"/{name}", _door(door), methods=["POST"]) for name, door in doors.items()]
     )
@@ -79,20 +96,24 @@ def _door(answer: Callable[[LeaseRequest], dict[str, Any]]) -> Callable[[Request
             return JSONResponse({"error": f"no request of a shard: {error.error_count()}"}, 422)
         except Fenced:
             return JSONResponse({"error": "a newer process has this shard's lease"}, 409)
+        except Held:
+            return JSONResponse({"error": "the lease of its last process has to run out"}, 423)
 
     return door
 
 
 def _said(book: LeaseBook, one: ShardLease) -> dict[str, Any]:
-    granted = None if book.limit is None else f"{one.granted:f}"
-    return {"generation": one.generation, "granted": granted, "short": book.short}
+    granted = None if book.limits.usd is None else f"{one.granted:f}"
+    limited = [*book.limits.rpm]
+    said = {"generation": one.generation, "granted": granted}
+    return said | {"short": book.short, "limited": limited}
 
 
-def main(log_dir: Path, limit: Decimal | None, host: str, command: str) -> None:
+def main(log_dir: Path, host: str, command: str, limits: RunLimits) -> None:
     """Serve to this machine, or to all that know its name, until a signal or another command."""
     # First, as it may wait for the journal: where its launcher was killed, it would wait for long.
     Thread(target=_end_with_command, args=(log_dir, command), daemon=True).start()
-    token, book = secrets.token_urlsafe(32), open_book(log_dir, limit)
+    token, book = secrets.token_urlsafe(32), open_book(log_dir, limits)
     with bound_socket(host, 0) as taken:
         url, name, port = listen(taken), _own_name(), taken.getsockname()[1]
         if host == ALL:
@@ -172,14 +193,14 @@ class LeaseServer:
 @contextmanager
 def lease_server(
     log_dir: Path,
-    limit: Decimal | None,
+    limits: RunLimits,
     host: str = LOOPBACK,
     keeper: Callable[[Sequence[str]], LeaseKeeper] = LeaseServer,
 ) -> Generator[LeaseKeeper]:
     """Have leases handed out while what is within runs; UserError where no server begins."""
-    given, command = "none" if limit is None else f"{limit:f}", secrets.token_hex(8)
+    given, command = _LIMITS.dump_json(limits).decode(), secrets.token_hex(8)
     _write_address(log_dir, {"command": command})
-    server = keeper(["-m", __name__, str(log_dir.absolute()), given, host, command])
+    server = keeper(["-m", __name__, str(log_dir.absolute()), host, command, given])
     try:
         end = time.monotonic() + START_S
         while "url" not in _address(log_dir):
@@ -202,6 +223,5 @@ NO_SERVER = (
 if __name__ == "__main__":
     end_with_input()
     with suppress(KeyboardInterrupt):
-        given = sys.argv[2]
-        limit = None if given == "none" else Decimal(given)
-        main(Path(sys.argv[1]), limit, sys.argv[3], sys.argv[4])
+        place, host, command, given = sys.argv[1:]
+        main(Path(place), host, command, _LIMITS.validate_json(given))

@@ -36,7 +36,7 @@ from harness.run.experiment import (
 from harness.run.request import RequestReader
 from harness.run.run import keep_until_logged, make_plans
 from harness.shards.launcher import LOST, Launcher, LocalLauncher
-from harness.shards.lease import assigned
+from harness.shards.lease import RunLimits, assigned
 from harness.shards.lease_client import settle
 from harness.shards.lease_server import ALL, LOOPBACK, LeaseKeeper, LeaseServer, lease_server
 from harness.shards.plan import (
@@ -97,9 +97,10 @@ def run_sharded(
         mend(log_dir)
         job = replace(reader.job, experiment=open_experiment(log_dir, reader.job.experiment))
         write_plan(log_dir, _with_request(job, sharding))
-        settle(log_dir, job.book, request.max_usd)
+        settle(log_dir, job.book, RunLimits(request.max_usd, request.rpm))
         job = _taught(job)
-        leases = stack.enter_context(lease_server(log_dir, _left(job), _host(sharding), keeper))
+        limits, host = RunLimits(_left(job), request.rpm), _host(sharding)
+        leases = stack.enter_context(lease_server(log_dir, limits, host, keeper))
         launcher = stack.enter_context(closing(launcher_of()))
         shards = _cut(job, sharding, wave=1)
         outcome = _ask(job, shards, (launcher, leases))
@@ -177,7 +178,7 @@ def _taught(job: Job) -> Job:
     request, taken = job.request, assigned(job.request.log_dir)
     if request.max_usd is not None and taken:
         job = replace(job, request=replace(request, max_usd=request.max_usd - taken))
-    with keep_until_logged(request.log_dir) as replies:
+    with keep_until_logged(request.log_dir) as replies, job.paced():
         job = entries.with_entries(job)
         make_plans(job)
         replies.clear()

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from conductor.reward import PlanAnswerer, PlanSettings, RateLimiter
+from conductor.reward import PlanAnswerer, PlanSettings
 from harness.errors import UserError, WorkerError
 from harness.ledger.journal import FOLDER as LEDGER
 from harness.ledger.system_runs import spent
@@ -242,27 +242,6 @@ def test_a_limit_holds_over_all_sittings_and_a_larger_one_goes_on(tmp_path: Path
 
 
 # --- pace -------------------------------------------------------------------------------------
-
-
-def test_calls_of_one_worker_are_spread_over_the_minute_and_others_do_not_wait() -> None:
-    now, waited = 0.0, list[tuple[str, float]]()
-
-    async def run() -> None:
-        for worker in ("ada", "ada", "ada", "bo"):
-
-            async def sleep(seconds: float, worker: str = worker) -> None:
-                waited.append((worker, seconds))
-
-            pace.sleep = sleep
-            await pace.wait(worker)
-
-    pace = RateLimiter(20, clock=lambda: now)
-    anyio.run(run)
-    assert waited == [("ada", 3.0), ("ada", 6.0)]
-    now = 100.0
-    waited.clear()
-    anyio.run(run)
-    assert waited == [("ada", 3.0), ("ada", 6.0)]
 
 
 def test_a_limit_that_asks_nobody_is_refused() -> None:

@@ -1,10 +1,14 @@
-"""A real reward service on a free port of this machine, in a thread, and plain HTTP to it."""
+"""A real reward service on a free port of this machine, in a thread or a process of its own."""
 
 import json
+import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from harness.rewards.outcome import Sampler, as_reply
@@ -13,6 +17,7 @@ from harness.rewards.server import RewardService, reward_app
 from harness.rewards.splits import SuiteSplit
 from harness.serving import Access, bound_socket, listen, with_access
 from harness.suite import Suite
+from tests import ROOT
 from tests.harness.in_thread import served
 
 PLAINLY = RewardSettings()
@@ -66,3 +71,38 @@ def _sent(request: urllib.request.Request) -> tuple[int, Any]:
     except urllib.error.HTTPError as error:
         with error:
             return error.code, json.loads(error.read())
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A running `podium reward serve`."""
+
+    process: subprocess.Popen[str]
+    first: str
+    url: str
+
+    def stopped(self, number: int) -> tuple[str, str, int]:
+        """Send a signal and return what was printed after the first line, and the exit code."""
+        self.process.send_signal(number)
+        out, error = self.process.communicate(timeout=30)
+        return out, error, self.process.returncode
+
+
+COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
+
+
+@contextmanager
+def started(*arguments: str) -> Generator[Process]:
+    command = [sys.executable, "-c", COMMAND, "reward", "serve", *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first, process.communicate()[1]
+            found = re.search(r"http://[\d.]+:\d+", first)
+            assert found
+            yield Process(process, first, found.group())
+        finally:
+            process.kill()

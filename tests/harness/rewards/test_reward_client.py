@@ -24,8 +24,8 @@ from harness.rewards.outcome import (
     Status,
     items_json,
     outcomes_from,
-    outcomes_json,
 )
+from harness.rewards.replica import encode
 from harness.rewards.server import ScoreBody, read_items
 from suites import SUITES
 from tests import ROOT
@@ -74,13 +74,19 @@ def saying(*answers: tuple[int, bytes]) -> Generator[str]:
 
 
 def one(outcome: RewardOutcome) -> bytes:
-    return json.dumps(outcomes_json([outcome])).encode()
+    return encode({"outcomes": [outcome]})
 
 
 def test_an_outcome_comes_back_as_it_was_sent(url: str) -> None:
     (outcome,) = scored(RewardClient(url), ITEM)
     assert (outcome.value, outcome.status, outcome.usd) == (1.0, Status.SCORED, Decimal(0))
     assert outcome.components == {"correct": 1.0, "parsed": 1.0}
+
+
+def test_half_a_surrogate_pair_is_told_as_what_can_be() -> None:
+    outcome = RewardOutcome(None, Status.WORKER_ERROR, usd=Decimal("0.1"), reason="said \ud800.")
+    (told,) = outcomes_from(json.loads(encode({"outcomes": [outcome]})))
+    assert (told.usd, told.reason.startswith("said ")) == (Decimal("0.1"), True)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,7 @@ def test_an_outcome_comes_back_as_it_was_sent(url: str) -> None:
     ],
 )
 def test_every_field_survives_the_wire(outcome: RewardOutcome) -> None:
-    sent = json.loads(json.dumps(outcomes_json([outcome])))
+    sent = json.loads(encode({"outcomes": [outcome]}))
     assert outcomes_from(sent) == [outcome]
 
 

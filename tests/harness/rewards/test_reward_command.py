@@ -1,16 +1,11 @@
 """`podium reward serve`: what it refuses, and its life in a process of its own."""
 
 import json
-import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,8 +19,7 @@ from harness.rewards.outcome import as_reply
 from harness.rewards.server import user_prompt
 from harness.serving import bound_socket, listen
 from suites import SUITES
-from tests import ROOT
-from tests.harness.rewards.service import get, post
+from tests.harness.rewards.service import get, post, started
 from tests.harness.toy_run import Toy, toy_catalogue
 from tests.suites.gold import gold_reply
 
@@ -48,6 +42,9 @@ REFUSED = [
     (("--suite", "practice-integer", "--max-masked", "1.5"), "a share from 0 to 1"),
     (("--suite", "practice-integer", "--most", "-1"), "at least 1 item"),
     (("--suite", "practice-integer", "--most", "0"), "at least 1 item"),
+    (("--suite", "practice-integer", "--workers", "0"), "--workers must be at least 1, not 0"),
+    (("--suite", "practice-integer", "--workers", "-2"), "--workers must be at least 1, not -2"),
+    (("--suite", "practice-code", "--max-sandboxes", "0", "--workers", "2"), "at least 1, not 0"),
     (("--suite", "practice-integer", "--port", "70000"), "0 (any free one) to 65535"),
     (("--suite", "practice-integer", "--host", "203.0.113.1"), "--host 203.0.113.1"),
 ]
@@ -142,41 +139,6 @@ def test_a_grader_that_gives_something_for_nothing_is_refused() -> None:
 # --- a process of its own ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A running `podium reward serve`."""
-
-    process: subprocess.Popen[str]
-    first: str
-    url: str
-
-    def stopped(self, number: int) -> tuple[str, str, int]:
-        """Send a signal and return what was printed after the first line, and the exit code."""
-        self.process.send_signal(number)
-        out, error = self.process.communicate(timeout=30)
-        return out, error, self.process.returncode
-
-
-COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
-
-
-@contextmanager
-def started(*arguments: str) -> Generator[Process]:
-    command = [sys.executable, "-c", COMMAND, "reward", "serve", *arguments]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            assert first, process.communicate()[1]
-            found = re.search(r"http://[\d.]+:\d+", first)
-            assert found
-            yield Process(process, first, found.group())
-        finally:
-            process.kill()
-
-
 @pytest.mark.slow
 def test_it_serves_until_ctrl_c_and_says_what_came_of_it() -> None:
     with started("--suite", INTEGER.name, "--limit", "5") as running:
@@ -228,8 +190,10 @@ SLEEPING = "```python\nimport time\ntime.sleep(1.5)\n```"
 
 
 @pytest.mark.slow
-def test_a_request_in_flight_is_answered_after_the_signal() -> None:
-    with started("--suite", CODE.name, "--limit", "1", "--box", "subprocess") as running:
+@pytest.mark.parametrize("workers", ["1", "2"], ids=["one process", "replicas"])
+def test_a_request_in_flight_is_answered_after_the_signal(workers: str) -> None:
+    arguments = ("--suite", CODE.name, "--limit", "1", "--box", "subprocess")
+    with started(*arguments, "--workers", workers) as running:
         item = {"suite": CODE.name, "question": CODE.load("train")[0].id, "completion": SLEEPING}
         replies: list[tuple[int, object]] = []
 

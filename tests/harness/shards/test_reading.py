@@ -9,6 +9,7 @@ import pytest
 
 from harness.audit import audit
 from harness.audit.verify import verify
+from harness.errors import UserError
 from harness.ledger.manifest import uncovered, write_manifest
 from harness.ledger.system_runs import load_runs, spent
 from harness.ledger.totals import SystemRun
@@ -17,6 +18,7 @@ from harness.run.experiment import open_experiment, read_experiment
 from harness.shards.figures import read_figures_of
 from harness.shards.plan import ENDED, FIGURES, Shard, ShardPart, ShardPlan, shard_dir, write_plan
 from harness.shards.shard import run_shard
+from reports.blocks import ReportOptions
 from reports.render import usd
 from reports.report import report_of
 from reports.site.build import write_site
@@ -69,6 +71,21 @@ def test_the_figures_of_a_shard_are_those_of_its_logs_digit_by_digit(parent: Pat
     ((kept,), _), ((read,), _) = load_runs([parent]), load_runs([parent], deep=True)
     assert kept == read
     assert type(kept.attempts[0].totals.usd) is Decimal
+
+
+def test_a_report_by_figures_is_that_of_the_logs_to_the_byte(parent: Path) -> None:
+    kept, read = (report_of([parent], ReportOptions(deep=deep)).contents for deep in (False, True))
+    for name in ("table.json", "table.md", "table.csv"):
+        assert kept[name] == read[name]
+
+
+def test_a_report_by_figures_opens_no_log(parent: Path) -> None:
+    before = report_of([parent]).contents["table.json"]
+    for log in parent.glob("shards/*/*.eval"):
+        log.write_bytes(bytes(log.stat().st_size))
+    assert report_of([parent]).contents["table.json"] == before
+    with pytest.raises(UserError):
+        report_of([parent], ReportOptions(deep=True))
 
 
 def test_figures_of_another_manifest_are_not_used(parent: Path) -> None:

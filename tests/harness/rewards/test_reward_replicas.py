@@ -1,0 +1,288 @@
+"""`podium reward serve --workers N`: one service in several processes, counted once."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from harness.budget import CallPrice, Spend
+from harness.ledger.system_runs import spent_so_far
+from harness.prices import read_book
+from harness.rewards.launch import ServeRequest, shared_out
+from harness.rewards.outcome import RewardItem
+from harness.rewards.replica import ReplicaLease
+from harness.rewards.replica_set import SharedBudget
+from harness.rewards.reward import Reward, RewardSettings
+from suites import SUITES
+from tests.harness.rewards.service import Process, get, post, started, train
+from tests.suites.gold import gold_reply
+
+INTEGER, CODE = SUITES["practice-integer"], SUITES["practice-code"]
+BOOK = read_book("rehearsal")
+QUESTIONS = INTEGER.load("train")[:20]
+PLAN = 'model_id = [1]\nsubtasks = ["Solve it."]\naccess_list = [[]]'
+SLEEPING = "```python\nimport time\ntime.sleep(0.7)  # {}\n```"
+
+
+def item(at: int, completion: str) -> dict[str, Any]:
+    return {
+        "suite": INTEGER.name,
+        "question": QUESTIONS[at % len(QUESTIONS)].id,
+        "completion": completion,
+    }
+
+
+def replicas_of(process: Process) -> set[int]:
+    """Return the processes that a service has started and that run."""
+    found = set[int]()
+    for thread in Path(f"/proc/{process.process.pid}/task").iterdir():
+        with suppress(OSError):  # it has ended since
+            found |= {int(one) for one in (thread / "children").read_text().split()}
+    return found
+
+
+def until(true: Callable[[], object]) -> None:
+    """Wait for what is to become true; the test's own time limit ends what never does."""
+    while not true():
+        time.sleep(0.02)
+
+
+# --- shares of what is one --------------------------------------------------------------------
+
+
+def test_what_may_be_at_once_is_shared_out() -> None:
+    request = ServeRequest(("toy",), max_sandboxes=5, max_masked=0.1, workers=3)
+    parts = shared_out(request, RewardSettings(most=7))
+    assert [one.most for one in parts] == [3, 2, 2]
+    assert [one.max_sandboxes for one in parts] == [2, 2, 1]
+    assert {(one.workers, one.max_masked) for one in parts} == {(1, 1.0)}  # the head says when
+    few = shared_out(request, RewardSettings(most=1))
+    assert [one.most for one in few] == [1, 1, 1]
+
+
+def test_replicas_hold_no_more_than_the_limit() -> None:
+    budget = SharedBudget(Decimal(10), lost=Decimal(1))
+    assert budget.lend(1, Decimal(6), idle=True, busy={1, 2}) == "granted"
+    assert budget.lend(2, Decimal(4), idle=True, busy={1, 2}) == "wait"
+    budget.keep(1, Decimal(5))
+    assert budget.lend(2, Decimal(4), idle=True, busy={1, 2}) == "granted"
+    assert budget.lend(1, Decimal(6), idle=True, busy={1, 2}) == "wait"
+    assert budget.lend(2, Decimal(5), idle=True, busy={1, 2}) == "none"  # the other waits, too
+    budget.lose(1)
+    assert budget.lend(2, None, idle=True, busy={2}) == "none"  # what it held may be spent
+    assert (budget.lost, budget.lent) == (Decimal(6), {2: Decimal(4)})
+
+
+def lent(budget: SharedBudget, number: int) -> ReplicaLease:
+    """Return the lease of a replica, whose frames reach the budget and come back a little later."""
+
+    def tell(frame: Mapping[str, Any]) -> None:
+        if frame["did"] == "keep":
+            budget.keep(number, frame["usd"])
+            return
+        how = budget.lend(number, frame["most"], frame["idle"], {1, 2})
+        answer = {"id": frame["id"], "how": how, "granted": budget.lent.get(number, 0)}
+        asyncio.get_running_loop().call_soon(lease.answered, answer)
+
+    lease = ReplicaLease(tell)
+    return lease
+
+
+def test_calls_that_ask_at_once_are_in_flight_at_once() -> None:
+    async def in_flight() -> int:
+        held = list[Decimal]()
+        spend = Spend(BOOK, Decimal(0), lease=lent(SharedBudget(Decimal(10)), 1))
+        spend.add(CallPrice("p", Decimal(1)), cached=True)  # a first call would go alone
+
+        async def hold() -> None:
+            held.append(await spend.hold("p", Decimal(1)))
+
+        with anyio.move_on_after(5):
+            async with anyio.create_task_group() as group:
+                for _ in range(8):
+                    group.start_soon(hold)
+        return len(held)
+
+    assert anyio.run(in_flight) == 8
+
+
+def test_money_that_another_call_gives_back_is_lent_again() -> None:
+    async def both() -> list[str]:
+        budget, said = SharedBudget(Decimal("1.5")), list[str]()
+        first = Spend(BOOK, Decimal(0), lease=lent(budget, 1))
+        second = Spend(BOOK, Decimal(0), lease=lent(budget, 2))
+        held = await first.hold("p", Decimal(1))
+
+        async def wait() -> None:
+            await second.hold("p", Decimal(1))
+            said.append("second")
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await anyio.sleep(0.05)
+            said.append("first")
+            first.release("p", held)
+        return said
+
+    assert anyio.run(both) == ["first", "second"]
+
+
+# --- real processes ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def running() -> Generator[Process]:
+    with started("--suite", INTEGER.name, "--limit", "20", "--workers", "2") as process:
+        yield process
+
+
+def batches() -> Iterator[list[dict[str, Any]]]:
+    for client in range(8):
+        own = [item(at, f"The answer is \\boxed{{{client}{at}}}.") for at in range(40)]
+        right = [item(at, gold_reply(QUESTIONS[at])) for at in range(20)]
+        yield [*own, *right]
+
+
+@pytest.mark.slow
+def test_counts_add_up_over_replicas_and_values_are_those_of_one_process(running: Process) -> None:
+    before = get(f"{running.url}/counts")[1]
+    sent = [*batches()]
+    with ThreadPoolExecutor(8) as pool:
+        rows = [
+            row
+            for reply in pool.map(lambda one: post(f"{running.url}/score", {"items": one}), sent)
+            for row in reply[1]["outcomes"]
+        ]
+    after = get(f"{running.url}/counts")[1]
+    near = anyio.run(
+        Reward(train(INTEGER)).score, [RewardItem(**one) for batch in sent for one in batch]
+    )
+    assert [row["value"] for row in rows] == [one.value for one in near]
+    assert after["items"] - before["items"] == len(rows) == 8 * 60
+    assert after["statuses"]["scored"] - before["statuses"]["scored"] == len(rows)
+    shared = sum(row["shared"] for row in rows)  # each right reply is graded once, by one replica
+    assert after["shared"] - before["shared"] == shared == 7 * 20
+    assert (after["in_flight"], after["masked_share"]) == (0, 0.0)
+
+
+@pytest.mark.slow
+def test_every_trainer_is_answered_by_replicas(running: Process) -> None:
+    label, right = f"{INTEGER.name}/{QUESTIONS[0].id}", gold_reply(QUESTIONS[0])
+    asked = {"query": [f"p{right}", "p?"], "prompts": ["p", "p"], "labels": [label, label]}
+    assert post(f"{running.url}/rm", {"response": right, "label": label}) == (200, 1.0)
+    assert post(f"{running.url}/get_reward", asked)[1]["rewards"] == [1.0, 0.0]
+    status, body = post(f"{running.url}/score", {"items": [item(0, right) | {"suite": "none"}]})
+    assert (status, body["kind"]) == (404, "unknown")
+
+
+@pytest.mark.slow
+def test_what_a_killed_replica_had_is_scored_by_another_and_counted_once() -> None:
+    arguments = ("--suite", CODE.name, "--limit", "1", "--box", "subprocess", "--workers", "2")
+    question = CODE.load("train")[0].id
+    with started(*arguments) as running, ThreadPoolExecutor(1) as pool:
+        before = replicas_of(running)
+        items = [
+            {"suite": CODE.name, "question": question, "completion": SLEEPING.format(at)}
+            for at in range(12)
+        ]
+        asked = pool.submit(post, f"{running.url}/score", {"items": items})
+        until(lambda: get(f"{running.url}/counts")[1]["items"])
+        os.kill(min(before), signal.SIGKILL)
+        status, body = asked.result()
+        until(lambda: len(replicas_of(running) - before) == 1)
+        counts = get(f"{running.url}/counts")[1]
+        out, _, code = running.stopped(signal.SIGTERM)
+    assert (status, {row["status"] for row in body["outcomes"]}) == (200, {"scored"})
+    assert (counts["items"], counts["statuses"]["scored"], counts["shared"]) == (12, 12, 0)
+    assert " was lost; " in out
+    assert out.endswith("Stopped. 12 rewards: 12 scored; $0 spent.\n")
+    assert code == 0
+
+
+@pytest.mark.slow
+def test_an_item_that_loses_two_replicas_has_no_value_and_the_service_goes_on() -> None:
+    arguments = ("--suite", CODE.name, "--limit", "1", "--box", "subprocess", "--workers", "2")
+    question = CODE.load("train")[0].id
+    with started(*arguments) as running, ThreadPoolExecutor(1) as pool:
+        items = [
+            {"suite": CODE.name, "question": question, "completion": SLEEPING.format(at)}
+            for at in range(4)
+        ]
+        asked = pool.submit(post, f"{running.url}/score", {"items": items})
+        until(lambda: get(f"{running.url}/counts")[1]["in_flight"])
+        for pid in replicas_of(running):
+            os.kill(pid, signal.SIGKILL)
+        status, body = asked.result()
+        found = Counter(row["status"] for row in body["outcomes"])
+        counts = get(f"{running.url}/counts")[1]
+        again = post(f"{running.url}/score", {"items": items})[1]["outcomes"]
+        running.stopped(signal.SIGTERM)
+    assert (status, found) == (200, Counter(scored=2, scorer_error=2))
+    assert "was lost, twice" in json.dumps(body)
+    assert counts["items"] == 4
+    assert {row["status"] for row in again} == {"scored"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_no_replica_outlives_its_head(number: int) -> None:
+    with started("--suite", INTEGER.name, "--limit", "1", "--workers", "2") as running:
+        pids = replicas_of(running)
+        running.process.send_signal(number)
+        running.process.wait()
+    assert len(pids) == 2
+    until(lambda: not any(map(runs, pids)))
+
+
+def runs(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+LIMIT = Decimal("0.02")
+"""What some 130 calls of the first worker cost, and several times what one can cost at most."""
+POOLED = ("--suite", INTEGER.name, "--limit", "20", "--pool", "rehearsal", "--workers", "2")
+LIMITED = (*POOLED, "--max-usd", f"{LIMIT}")
+
+
+def plans(n: int) -> list[dict[str, Any]]:
+    return [item(at, PLAN.replace("Solve it.", f"Solve it, {at}.")) for at in range(n)]
+
+
+@pytest.mark.slow
+def test_replicas_spend_no_more_than_the_limit_together(tmp_path: Path) -> None:
+    with started(*LIMITED, "--max-masked", "1", "--log-dir", str(tmp_path)) as running:
+        rows = post(f"{running.url}/score", {"items": plans(200)})[1]["outcomes"]
+        counts = get(f"{running.url}/counts")[1]
+        running.stopped(signal.SIGTERM)
+    found = Counter(row["status"] for row in rows)
+    assert set(found) == {"scored", "budget"}
+    assert LIMIT / 2 < Decimal(counts["usd"]) == spent_so_far(tmp_path, BOOK).usd <= LIMIT
+    assert counts["statuses"] | found == counts["statuses"]
+
+
+@pytest.mark.slow
+def test_too_many_without_a_value_stop_all_replicas_at_once() -> None:
+    with started(*LIMITED) as running:
+        status, body = post(f"{running.url}/score", {"items": plans(300)})
+        replies = [post(f"{running.url}/score", {"items": [one]}) for one in plans(6)]
+        health = get(f"{running.url}/health")
+        counts = get(f"{running.url}/counts")[1]
+        running.stopped(signal.SIGTERM)
+    assert (status, body["kind"]) == (503, "too_many_masked")
+    assert replies == [(503, body)] * 6
+    assert health == (503, body)
+    assert counts["stopped"] == body["error"]
+    assert Decimal(counts["usd"]) <= LIMIT
