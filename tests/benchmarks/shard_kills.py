@@ -35,6 +35,7 @@ from tests.harness.shards.ray_nodes import (
     node_of,
     nodes,
     on,
+    parents,
     running,
     servers,
 )
@@ -184,6 +185,8 @@ def _victim(run: Path, name: str, seen: Seen, cluster: Any) -> Any:
             if node is not None and node != cluster.head_node:  # where the run is at home
                 lose(cluster, node)
                 return node
+            if name == LEASES and node is not None:
+                kill(parents()[process])  # the actor, which then begins on any node
     return None
 
 
