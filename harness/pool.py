@@ -28,7 +28,7 @@ from harness.budget import Spend
 from harness.cassette import open_cassette
 from harness.context import PublicTests, current, run_context
 from harness.errors import PodiumError, UserError, WorkerError
-from harness.ledger.hooks import WRAPPERS
+from harness.ledger.hooks import WRAPPERS, last_event
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
 from harness.pool_config import (
     REHEARSING,
@@ -163,9 +163,10 @@ async def ask_once(
     if draw and (event := draw.replayed(request)):
         return read_back(request, event, spend), event.output
     async with record_call(request, spend) as asked:
+        asked.draw = draw
         output = asked.output = make_storable(await generate())
-        if draw and not output.empty:
-            draw.keep(output)
+        event = last_event(asked.span)
+        asked.keep(output, event.call.response if event and event.call else None)
     return asked, output
 
 
@@ -227,11 +228,15 @@ def _made(slot: WorkerSpec, **more: Any) -> Model:
     """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     made = get_model(slot.model, config=config, memoize=False, **{**arguments, **more})
-    return _telling_price(guard_keys(made))
+    return _known_before_inspect(guard_keys(made))
 
 
-def _telling_price(model: Model) -> Model:
-    """Let a model's replies say what they cost, before Inspect counts them; the same model."""
+def _known_before_inspect(model: Model) -> Model:
+    """Let a model's replies be kept and say what they cost before Inspect has them; the same model.
+
+    A process that is killed once Inspect has a reply leaves it in a log; were it in no store by
+    then, it would be bought again.
+    """
     ask = model.api.generate
 
     @wraps(ask)
@@ -240,8 +245,11 @@ def _telling_price(model: Model) -> Model:
         output, call = cast("tuple[Any, Any]", found if isinstance(found, tuple) else (found, None))
         asked = current().in_flight
         if asked and isinstance(output, ModelOutput):
+            response = call.response if call else None
             with suppress(Exception):  # what cannot be priced is told when the call has ended
-                asked.tell_price(output, call.response if call else None)
+                asked.tell_price(output, response)
+            with suppress(OSError):  # which is told then, too
+                asked.keep(make_storable(output), response)
         return cast(Any, found)
 
     cast(Any, model.api).generate = generate

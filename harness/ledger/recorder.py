@@ -144,6 +144,9 @@ class CallInFlight:
     began: float = 0.0
     waits: bool = False
     """Whether an attempt has failed and the next has not gone out."""
+    draw: "ReplyDraw | None" = None
+    """Under which its reply is kept; None where none is."""
+    kept: bool = False
 
     @property
     def too_long(self) -> bool:
@@ -202,6 +205,13 @@ class CallInFlight:
         usage = usage_of_reply(output, response)
         price = self.spend.price(self.request.price_ref, usage, self.request.service)
         output.usage.total_cost = None if price.usd is None else float(price.usd)
+
+    def keep(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
+        """Keep a reply that has just come, once; OSError when it cannot be written."""
+        # Nothing is kept of what nobody is billed for.
+        if self.draw and not self.kept and not output.empty:
+            self.draw.keep(output, response or {})
+            self.kept = True
 
     def end(self, error: BaseException | None = None) -> None:
         """Write down how it has ended, and work out what it cost; OSError: it cannot be written."""
@@ -394,17 +404,12 @@ class ReplyDraw:
             call=ModelCall.create({}, usage) if usage else None,
         )
 
-    def keep(self, output: ModelOutput) -> None:
-        """Keep a reply that has just come; OSError when it cannot be written."""
-        # Nothing is kept of what nobody is billed for, nor of a text that no file can hold.
-        if output.empty:
-            return
-        event = last_event(current_span_id())
-        response = (event.call.response if event and event.call else None) or {}
+    def keep(self, output: ModelOutput, response: Mapping[str, Any]) -> None:
+        """Keep a reply that no file has yet; OSError when it cannot be written."""
         usage = {name: response[name] for name in USAGES if name in response}
         try:
             said = f"[{output.model_dump_json(exclude_none=True)},{json.dumps(usage)}]"
-        except ValueError:
+        except ValueError:  # a text that no file can hold
             return
         self.replies.keep(self.key, said, self.sample)
 

@@ -1,8 +1,11 @@
 """No reply that was paid for is bought twice: a run keeps it until its sample is in its log."""
 
 import shutil
+import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -38,6 +41,7 @@ from harness.run.catalogue import RunRequest
 from harness.run.evaluate import Controls
 from harness.run.run import run
 from harness.workflow import Sampling
+from tests import ROOT
 from tests.harness import judged_run as judging
 from tests.harness.audit.audited_run import failing, rows_below
 from tests.harness.judged_run import Judge, Whole
@@ -78,6 +82,36 @@ def kept(log_dir: Path) -> int:
 
 
 # --- a run that goes on -------------------------------------------------------------------------
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from inspect_ai.hooks import Hooks, hooks
+from tests.harness.toy_run import toy_run
+
+@hooks("killer", "Kills this process once Inspect has its fifth reply, and before we hear of it.")
+class Killer(Hooks):
+    replies = 0
+
+    async def on_model_usage(self, data):
+        Killer.replies += 1
+        if Killer.replies == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+toy_run(Path(sys.argv[1]), systems=("self-consistency",), limit=3, selection_limit=1)
+"""
+
+
+def test_a_reply_that_inspect_has_and_no_journal_is_not_bought_again(tmp_path: Path) -> None:
+    log_dir = tmp_path / "run"
+    toy_pool(log_dir, connections=1)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(log_dir)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(calls(log_dir, "end")) == 5
+    assert toy_run(log_dir, **FIVE_DRAWS).finished
+    assert len(calls(log_dir)) == 2 + 3 * 5
+    assert not failing(log_dir)
 
 
 def test_a_question_that_was_cut_off_goes_on_with_the_replies_that_it_has_paid_for(
