@@ -248,7 +248,7 @@ def evaluate(node: Node, paper: Scratch) -> Number:
         raise OutOfReach(f"I do not know how to work out a {node.operation}")
     try:
         result = method(values, paper)
-    except (ZeroDivisionError, IndexError) as error:
+    except (ZeroDivisionError, IndexError, ValueError) as error:
         raise OutOfReach(f"this {node.operation} makes no sense") from error
     if len(paper.lines) < 40:
         shown = ", ".join(_short(value) for value in values)

@@ -49,8 +49,9 @@ def known_names(facts: Facts) -> Knows:
     """Return of which names a worker that has learnt such facts knows something."""
     if facts == "all":
         return lambda name: True
-    common = COMMON if facts == "common" else set[str]()
-    return lambda name: usual_name(name) in common
+    tables = {"common": COMMON, "elements": elements(), "planets": planets()}
+    names = tables.get(facts, ())
+    return lambda name: usual_name(name) in names
 
 
 def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
@@ -72,6 +73,40 @@ def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
         return WorkedAnswer(str(evaluate(problem, paper)))
     except OutOfReach as limit:
         return WorkedAnswer(None, str(limit))
+
+
+_PART = re.compile(r"\blet ([b-z]) be ([^.]+)\.", re.IGNORECASE)
+_LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
+
+
+def work_parts(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
+    """Work out every part of a question that this worker can, and the last one, its answer."""
+    question = chat.question.split("\n\n")[0]
+    text, said = _with_facts(worker, chat, question), list[str]()
+    while True:
+        found = (
+            (part[1], part[2].strip(), _worked(part[2], paper)) for part in _PART.finditer(text)
+        )
+        letter, words, value = next((one for one in found if one[2] is not None), ("", "", None))
+        if value is None:
+            break
+        line = f"the value of {letter} is {value}."
+        said += [] if words == value else [line]
+        text = _with_facts(worker, chat, place_statements(text, [line]))
+    answer = _worked(text.rpartition(". ")[2], paper)
+    return WorkedAnswer(answer, "\n".join([*said, "I know how to do no other part of this"]))
+
+
+def _worked(words: str, paper: Scratch) -> str | None:
+    """Return the value of a part that names nothing unknown, None where it is out of reach."""
+    if re.fullmatch(r"\s*\d+\s*", words):
+        return words.strip()
+    unknown = re.search(name_pattern(), words.lower()) or attributes_in(words)
+    problem = None if unknown or _LETTER.search(words) else read_calculation(words, False)
+    try:
+        return str(evaluate(problem, paper)) if problem and problem.size() else None
+    except OutOfReach:
+        return None
 
 
 def most_common(values: Sequence[str | None]) -> str | None:

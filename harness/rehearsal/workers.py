@@ -17,8 +17,8 @@ from inspect_ai.model import ChatMessage
 
 from harness.errors import UserError
 
-Facts = Literal["none", "common", "all"]
-Manner = Literal["solve", "recite", "verify", "format", "plan"]
+Facts = Literal["none", "common", "elements", "planets", "all"]
+Manner = Literal["solve", "part", "recite", "verify", "format", "plan"]
 
 ARITHMETIC = frozenset(
     {"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"}
@@ -29,6 +29,10 @@ SCHOOL = ARITHMETIC | {
 }  # fmt: skip
 SCHOLARLY = SCHOOL | {"divisor count", "base conversion", "base reading", "geometric series"}
 NOTHING = frozenset({"nothing"})
+FACTORS = frozenset(
+    {"divisor count", "divisor sum", "common divisor", "common multiple", "largest prime factor"}
+)
+DIGITS = frozenset({"digit sum", "base conversion", "base reading"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,15 @@ WORKERS: dict[str, Worker] = {
                families=400, code_slip=0.003, latency_s=0.5, tokens_per_s=150),
         Worker("formatter", "format", slip=0.0, knows=NOTHING, verbosity=0.5, latency_s=0.2,
                tokens_per_s=200),
+        Worker("chemist", "recite", knows=NOTHING, facts="elements"),
+        Worker("astronomer", "recite", knows=NOTHING, facts="planets"),
+        Worker("divider", "part", slip=0.004, knows=FACTORS),
+        Worker("counter", "part", slip=0.004, knows=frozenset({"binomial"})),
+        Worker("converter", "part", slip=0.004, knows=DIGITS),
+        Worker("clerk", "part", slip=0.004, knows=ARITHMETIC, verbosity=0.5, latency_s=0.2,
+               tokens_per_s=250),
+        Worker("essayist", knows=NOTHING, verbosity=2.0, latency_s=3.0, tokens_per_s=40),
+        Worker("guesser", "part", slip=0.9, facts="all", verbosity=0.5, latency_s=0.2),
     )
 }  # fmt: skip
 

@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from harness.rehearsal.workers import WORKERS, final_answer
+from harness.pool_config import read_pool
+from harness.rehearsal.workers import final_answer
 from suites import SUITES
 from tests.harness.rehearsal.asking import QUESTIONS, accuracy, ask, is_right, prompt
 
@@ -52,7 +53,7 @@ def test_generalists_are_between_the_specialists_and_the_rest() -> None:
     assert share("abacus") > share("sage") > share("swift") > share("planner")
 
 
-@pytest.mark.parametrize("worker", [name for name in WORKERS if name != "polymath"])
+@pytest.mark.parametrize("worker", read_pool("rehearsal").names)
 def test_no_worker_of_the_pool_solves_composed_questions_alone(worker: str) -> None:
     assert accuracy(worker, "composed") <= 0.2
 
