@@ -20,7 +20,7 @@ SKILLS = (
     (r"position of", r"planet"),
     (r"divisor|multiple|prime", r"divisor"),
     (r"binomial|committee|subsets", r"committee|subset"),
-    (r"digit", r"digit"),
+    (r"digit|base", r"digit"),
     (r"", r"\bsums?\b|arithmetic"),
 )
 """What a part says, and what the card of the worker for it says; the first that fits counts."""

@@ -4,6 +4,7 @@ from baselines.rules_planner import plan_parts, read_parts
 from harness.pool_config import read_pool
 from harness.workflow import MAX_STEPS, Step, Workflow, check
 from suites import SUITES
+from tests.suites.test_practice_deep import sequence
 
 POOL = read_pool("rehearsal-deep")
 CARDS = [(worker.name, worker.card or "") for worker in POOL.workers]
@@ -43,6 +44,12 @@ def test_who_is_said_to_do_everything_is_asked_nothing() -> None:
     assert asked == {*POOL.names} - {"guesser", "essayist"}
     assert all(isinstance(check(plan, POOL.names), Workflow) for plan in plans)
     assert max(len(plan.steps) for plan in plans) == MAX_STEPS
+
+
+def test_workers_are_asked_in_the_order_of_the_parts_that_they_do() -> None:
+    for question in SUITES["practice-deep"].load("validation"):
+        workers = [step.worker for step in planned(question.text).steps]
+        assert workers == sequence(question.topic), question.text
 
 
 def test_a_question_in_another_grammar_goes_to_one_worker() -> None:
