@@ -13,6 +13,7 @@ from suites.mbpp import mbpp as mbpp
 from suites.mmlu import mmlu as mmlu
 from suites.practice.choice import practice_choice as practice_choice
 from suites.practice.composed import practice_composed as practice_composed
+from suites.practice.deep import practice_deep as practice_deep
 from suites.practice.integer import practice_integer as practice_integer
 from suites.practice.programs import practice_code as practice_code
 from suites.rlpr import rlpr as rlpr

@@ -17,7 +17,6 @@ from harness.rehearsal.facts import (
     lookup,
     name_of,
     name_pattern,
-    open_lookup,
     place_statements,
     planets,
     statements,
@@ -50,8 +49,9 @@ def known_names(facts: Facts) -> Knows:
     """Return of which names a worker that has learnt such facts knows something."""
     if facts == "all":
         return lambda name: True
-    common = COMMON if facts == "common" else set[str]()
-    return lambda name: usual_name(name) in common
+    tables = {"common": COMMON, "elements": elements(), "planets": planets()}
+    names = tables.get(facts, ())
+    return lambda name: usual_name(name) in names
 
 
 def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
@@ -64,19 +64,49 @@ def _with_facts(worker: Worker, chat: Chat, text: str) -> str:
 
 def calculate(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
     """Work the question (or a subtask that is a calculation of its own) out on paper."""
-    opened = open_lookup(_with_facts(worker, chat, chat.question))
-    part = read_calculation(opened[1], worker.stories) if opened else None
     texts = [text for text in (chat.subtask, chat.question) if text]
     problems = (read_calculation(_with_facts(worker, chat, one), worker.stories) for one in texts)
     try:
-        if opened and part:  # what has to be looked up, for whoever knows facts
-            return WorkedAnswer(None, f"the value of {opened[0]} is {evaluate(part, paper)}")
         problem = next((problem for problem in problems if problem), None)
         if problem is None:
             return WorkedAnswer(None, "I do not see a calculation that I know how to do here")
         return WorkedAnswer(str(evaluate(problem, paper)))
     except OutOfReach as limit:
         return WorkedAnswer(None, str(limit))
+
+
+_PART = re.compile(r"\blet ([b-z]) be ([^.]+)\.", re.IGNORECASE)
+_LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
+
+
+def work_parts(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
+    """Work out every part of a question that this worker can, and the last one, its answer."""
+    question = chat.question.split("\n\n")[0]
+    text, said = _with_facts(worker, chat, question), list[str]()
+    while True:
+        found = (
+            (part[1], part[2].strip(), _worked(part[2], paper)) for part in _PART.finditer(text)
+        )
+        letter, words, value = next((one for one in found if one[2] is not None), ("", "", None))
+        if value is None:
+            break
+        line = f"the value of {letter} is {value}."
+        said += [] if words == value else [line]
+        text = _with_facts(worker, chat, place_statements(text, [line]))
+    answer = _worked(text.rpartition(". ")[2], paper)
+    return WorkedAnswer(answer, "\n".join([*said, "I know how to do no other part of this"]))
+
+
+def _worked(words: str, paper: Scratch) -> str | None:
+    """Return the value of a part that names nothing unknown, None where it is out of reach."""
+    if re.fullmatch(r"\s*\d+\s*", words):
+        return words.strip()
+    unknown = re.search(name_pattern(), words.lower()) or attributes_in(words)
+    problem = None if unknown or _LETTER.search(words) else read_calculation(words, False)
+    try:
+        return str(evaluate(problem, paper)) if problem and problem.size() else None
+    except OutOfReach:
+        return None
 
 
 def most_common(values: Sequence[str | None]) -> str | None:
@@ -324,25 +354,14 @@ FORMULAS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("pH of a strong acid", r"\bph\b", ("concentration",), "0 - log({0})"),
     ("kinetic energy", r"kinetic energy", ("mass", "speed"), "{0} * {1}^2 / 2"),
     ("momentum", r"momentum", ("mass", "speed"), "{0} * {1}"),
-    ("potential energy", r"potential energy", ("mass", "length"), "{0} * 9.8 * {1}"),
     ("Ohm's law for the current", r"current|how many amp|ampere", ("voltage", "resistance"), "{0} / {1}"),
     ("Ohm's law for the voltage", r"voltage|potential difference|volt", ("current", "resistance"), "{0} * {1}"),
-    ("Ohm's law for the resistance", r"resistance|ohm", ("voltage", "current"), "{0} / {1}"),
-    ("electric power", r"power|watt", ("voltage", "current"), "{0} * {1}"),
     ("density", r"density", ("mass", "volume"), "{0} / {1}"),
     ("wave speed", r"speed|velocity|how fast", ("frequency", "length"), "{0} * {1}"),
     ("frequency of a wave", r"frequency", ("speed", "length"), "{0} / {1}"),
     ("wavelength", r"wavelength", ("speed", "frequency"), "{0} / {1}"),
-    ("frequency from the period", r"frequency", ("time",), "1 / {0}"),
     ("Newton's second law", r"force", ("mass", "acceleration"), "{0} * {1}"),
-    ("acceleration", r"acceleration", ("force", "mass"), "{0} / {1}"),
-    ("acceleration from speeds", r"acceleration", ("speed", "time"), "{0} / {1}"),
-    ("weight", r"weight|weigh", ("mass",), "{0} * 9.8"),
     ("work", r"work", ("force", "length"), "{0} * {1}"),
-    ("pressure", r"pressure", ("force", "area"), "{0} / {1}"),
-    ("energy used", r"energy", ("power", "time"), "{0} * {1}"),
-    ("speed", r"speed|velocity", ("length", "time"), "{0} / {1}"),
-    ("distance", r"distance|how far", ("speed", "time"), "{0} * {1}"),
 )  # fmt: skip
 _COMPOUNDS = {
     "water": "H2O", "carbon dioxide": "CO2", "methane": "CH4", "ammonia": "NH3",
@@ -391,13 +410,9 @@ def _half_life(text: str) -> tuple[str, str] | None:
     life = re.search(rf"half[- ]?life[^.?]{{0,60}}?{span}\b", text)
     life = life or re.search(rf"{span}\s+half[- ]?life", text)
     spans = [m[1] for m in re.finditer(rf"{span}\b", text)]
-    turns = re.search(rf"{_NUMBER}\s+half[- ]?lives", text)
-    if turns:
-        power = turns[1]
-    elif life and (others := [span for span in spans if span != life[1]]):
-        power = f"({others[-1]} / {life[1]})"
-    else:
+    if not life or not (others := [span for span in spans if span != life[1]]):
         return None
+    power = f"({others[-1]} / {life[1]})"
     start = re.search(_AMOUNT, text)
     share = re.search(r"fraction|percent|proportion|%", text)
     amount = "100" if share and "fraction" not in share[0] else "1"
@@ -412,11 +427,6 @@ def _molar_mass(text: str, low: str) -> tuple[str, str] | None:
     for formula in (*filter(_atoms, written), *named):
         masses = [f"{count} * {lookup(name, 'mass')}" for name, count in _atoms(formula)]
         whole = " + ".join(masses)
-        mass, moles = _quantity(low, "mass"), _quantity(low, "moles")
-        if "how many moles" in low and mass:
-            return "amount of substance", f"{mass} / ({whole})"
-        if moles and re.search(r"how many grams|mass of|what mass", low):
-            return "mass from moles", f"{moles} * ({whole})"
         return "molar mass", whole
     return None
 

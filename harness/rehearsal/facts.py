@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.rehearsal.workers import ORDINALS, spell_out
+from harness.rehearsal.workers import spell_out
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = {
@@ -157,21 +157,7 @@ def attributes_in(text: str) -> list[str]:
     ]
 
 
-_ORDINAL = "|".join([*list(ORDINALS)[:8], "1st", "2nd", "3rd", r"[4-8]th"])
-_NEXT = r"(?:(?:that |which )?(?:comes? |stands? |lies? |is |sits? |found )?(?:directly |immediately |just |right |next |straight )*)"
-_PLACE = r"(?:\s+(?:in order|counting|counted|outward|outwards|out))*(?:\s+from\s+the\s+sun)?(?:\s+outwards?)?"
-_ALIASES = (
-    r"(?:element\s+)?(?:with|whose|having|that has|which has)\s+(?:the\s+)?(?:chemical\s+)?symbol\s+(?:is\s+)?[\"'(]?[A-Z][a-z]?\b[\"')]?",
-    r"(?:chemical\s+)?element\s+(?:(?:with|whose|having|that has|which has|of)\s+(?:the\s+|an\s+)?(?:atomic|proton)\s+number\s*(?:is\s+|of\s+|equal to\s+|equals\s+|=\s*|:\s*)?|number\s+|no\.\s*)\$?(\d{1,3})\b\$?",
-    r"element\s+(?:with|whose nucle(?:us|i) (?:contains?|has|have|holds?)|whose atoms (?:contain|have)|having|that has|which has|containing)\s+(?:exactly\s+)?(\d{1,3})\s+protons(?: in (?:its|the) nucleus)?",
-    r"(\d{1,3})\s+is\s+(?:then )?the atomic number of (?:an?|some|exactly one|another|which|what)\s+(?:chemical )?element",
-    rf"(?:{_ORDINAL})\s+planet{_PLACE}",
-    rf"planet\s+(?:number|no\.)\s*\$?(\d)\b\$?{_PLACE}",
-    rf"planet\s+(?:that is |which is |in |at |with |whose |occupying |number )*(?:the )?(?:position|place|order)\s*(?:number |is |of )*\$?(\d)\b\$?{_PLACE}",
-    rf"planet\s+(?:that is|which is|that comes|in)?\s*(?:the\s+)?(?:{_ORDINAL})(?: place| position)?\s+(?:from|away from|in order)[^.,?]{{0,12}}sun",
-)
-_NEIGHBOUR = rf"(?:next\s+)?(?:element|planet)\s+{_NEXT}(?P<side>after|following|follows|beyond|behind|outside|before|precedes|preceding|inside|prior to)\s+(?:the planet |the element )?(?P<of>{{name}})(?:\s+in\s+the\s+periodic\s+table)?"
-_AFTER = ("after", "following", "follows", "beyond", "behind", "outside")
+_NUMBERED = r"(?:chemical\s+)?element\s+(?:(?:with|whose|having|that has|which has|of)\s+(?:the\s+|an\s+)?(?:atomic|proton)\s+number\s*(?:is\s+|of\s+|equal to\s+|equals\s+|=\s*|:\s*)?|number\s+|no\.\s*)\$?\d{1,3}\b\$?"
 _SET = r"\b(?:let|call|where|and|with|,|if|suppose|denote)\s*\$?([a-zA-Z])\$?\s*(?:be|is|denotes?|=|stands? for)\s*(?:the\s+)?({entity})"
 _CALLED = r"({entity})[^.,;?]{{0,30}}?[,(]?\s*(?:which we )?(?:call|name|label)(?:ed)?\s*(?:it|this element|this planet|that element|that planet)?\s*\$?([A-Za-z])\$?\b"
 
@@ -179,48 +165,18 @@ _CALLED = r"({entity})[^.,;?]{{0,30}}?[,(]?\s*(?:which we )?(?:call|name|label)(
 @cache
 def _entity_pattern() -> str:
     """Return a pattern without groups for every description of an element or planet."""
-    neighbour = re.sub(r"\?P<\w+>", "?:", _NEIGHBOUR).replace("{name}", name_pattern())
-    aliases = [re.sub(r"\((\\d(?:\{1,3\})?)\)", r"\1", alias) for alias in _ALIASES]
-    return "|".join([neighbour, name_pattern(), *aliases])
-
-
-@cache
-def _neighbour() -> re.Pattern[str]:
-    return re.compile(_NEIGHBOUR.replace("{name}", name_pattern()), re.IGNORECASE)
+    return f"{name_pattern()}|{_NUMBERED}"
 
 
 def _resolve(words: str) -> str:
     """Return the name behind a description, or the words themselves.
 
-    >>> _resolve("element right after tin"), _resolve("planet number 4")
-    ('antimony', 'mars')
+    >>> _resolve("element with atomic number 50")
+    'tin'
     """
     words = " ".join(words.replace("$", "").split())
-    beside = _neighbour().search(words)
-    if beside:
-        by = 1 if beside["side"].lower() in _AFTER else -1
-        return _beside(beside["of"], by, "planet" in words.lower()) or words
-    symbol = re.search(r"symbol\s+(?:is\s+)?[\"'(]?([A-Z][a-z]?)\b", words)
-    if symbol:
-        return name_of(elements(), "symbol", symbol[1]) or words
-    planet = re.search(r"\bplanet\b", words, re.IGNORECASE) is not None
-    digits = re.search(r"\d{1,3}", words)
-    nth = re.search(rf"\b({_ORDINAL})\b", words, re.IGNORECASE)
-    if planet and (nth or digits):
-        word = nth[1].lower() if nth else ""
-        place = ORDINALS.get(word) or int((digits or re.match(r"\d", word) or [0])[0])
-        return name_of(planets(), "order", int(place)) or words
-    if digits and re.search(r"element", words, re.IGNORECASE):
-        return name_of(elements(), "number", int(digits[0])) or words
-    return words
-
-
-def _beside(name: str, by: int, planet: bool) -> str | None:
-    name = usual_name(name.lower())
-    if name in planets() and (planet or name != "mercury"):
-        return name_of(planets(), "order", int(planets()[name]["order"]) + by)
-    place = elements()[name]["number"] if name in elements() else None
-    return name_of(elements(), "number", int(place) + by) if place else None
+    numbered = re.search(r"element.*?(\d{1,3})", words, re.IGNORECASE)
+    return (numbered and name_of(elements(), "number", numbered[1])) or words
 
 
 def _speaks_of_any(text: str) -> bool:
@@ -503,29 +459,3 @@ def _walks(name: str) -> list[re.Pattern[str]]:
         re.compile(rf"(?:start\w*|begin\w*) (?:at|from|with|on) (?:the )?(?:element )?{name}\b[^?]{{0,80}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
         re.compile(rf"from {name},? (?:move|go|step|count)\w* [^.?]{{0,30}}?{steps}(?: {_WAY}| in the periodic table)*", re.I),
     ]  # fmt: skip
-
-
-_OPEN = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\b(?:element|planet)\b[^.?;]{0,16}?\b(?:with|whose|having|has|of)\s+(?:the |an? |its )?(?:atomic number|proton number|position|place|number)(?: from the sun| in the periodic table)?\s+(?:that )?(?:is |equals |equal to |of |= |: )*(?P<what>[^.,;?]{1,160}?)(?=[.,;?]|\s+(?:in the periodic|has\b|have\b|is\b)|$)",
-        r"(?:element|planet) (?:number|no\.) (?P<what>[^.,;?]{1,80}?)(?=[.,;?]|$)",
-        r"(?P<what>(?:(?<=[.?!;]\s)|(?<=\n)|^)[^.;?]{5,160}?) is (?:then )?the atomic number of (?:an?|which|what|some|another|exactly one) (?:chemical )?element",
-        r"(?P<what>\b(?:this|that|the) (?:number|result|sum|product|value|difference|divisor)|(?<![\w'])[a-z](?![\w'])) (?:is|as) (?:the |an )?(?:atomic number|position)",
-    )
-)
-
-
-def open_lookup(text: str) -> tuple[str, str] | None:
-    """Return (words for the number to look up, the question for it), None when nothing is open."""
-    for pattern in _OPEN:
-        for found in pattern.finditer(text):
-            what = found["what"].strip(" $")
-            if re.fullmatch(r"\d*", what) or re.match(r"(?:what|which|how)\b", what):
-                continue
-            before = text[: found.start()]
-            told = before[: max(before.rfind(mark) for mark in (". ", ".\n", "? ", "; ")) + 1]
-            letter = re.fullmatch(r"[a-zA-Z]", what)
-            rest = text[found.end() :] if letter and "where" in text else ""
-            return what, f"{told} {rest.split('?')[-1]} What is {what}?"
-    return None

@@ -45,7 +45,6 @@ class Family(Generic[P]):
 INT: Takes[[int]] = Takes(("int",))
 INT_INT: Takes[[int, int]] = Takes(("int", "int"))
 INT_INT_INT: Takes[[int, int, int]] = Takes(("int", "int", "int"))
-INT_INT_INT_INT: Takes[[int, int, int, int]] = Takes(("int", "int", "int", "int"))
 INTS: Takes[[Ints]] = Takes(("ints",))
 INTS_INT: Takes[[Ints, int]] = Takes(("ints", "int"))
 INTS_INT_INT: Takes[[Ints, int, int]] = Takes(("ints", "int", "int"))
@@ -56,9 +55,6 @@ WORD_LIST: Takes[[Words]] = Takes(("words",))
 WORDS_INT: Takes[[Words, int]] = Takes(("words", "int"))
 MATRIX: Takes[[Matrix]] = Takes(("matrix",))
 PAIRS: Takes[[Matrix]] = Takes(("pairs",))
-PAIRS_INT: Takes[[Matrix, int]] = Takes(("pairs", "int"))
-
-
 NUM = r"(?:integers?|numbers?|elements?|values?|items?|entries|ones)"
 OUT = r"(?:remov\w+|delet\w+|drop\w*|discard\w*|ignor\w+|leav\w+ out|without|except)(?: the| all| every)* "
 K = r"(\w+|-\d+)"
@@ -76,28 +72,6 @@ def _second_largest(values: Ints, distinct: bool = True, missing: int = -1) -> i
     if len(kept) < 2:
         return missing
     return kept[-2]
-
-
-def _second_smallest(values: Ints, missing: int = -1) -> int:
-    kept = sorted(set(values))
-    if len(kept) < 2:
-        return missing
-    return kept[1]
-
-
-def _kth_largest(values: Ints, k: int, distinct: bool = False) -> int:
-    kept = sorted(set(values)) if distinct else sorted(values)
-    return kept[-k]
-
-
-def _kth_smallest(values: Ints, k: int, distinct: bool = False) -> int:
-    kept = sorted(set(values)) if distinct else sorted(values)
-    return kept[k - 1]
-
-
-def _median(values: Ints) -> int:
-    kept = sorted(values)
-    return kept[(len(kept) - 1) // 2]
 
 
 def _mode(values: Ints, least: bool = True) -> int:
@@ -148,14 +122,8 @@ LISTS: tuple[Family[...], ...] = (
        called="smaller", does=lambda values, k: [value for value in values if value < k]),
     Family("numbers divisible by another", 2, r"(?:evenly )?divisible by|multiples? of|divides? evenly", INTS_INT, "ints", bind=rf"(?:divisible by|multiples? of) {K}", stage=1,
        called="divisible", does=lambda values, k: [value for value in values if value % k == 0]),
-    Family("numbers not divisible by another", 3, r"not (?:evenly )?(?:divisible by|(?:a )?multiples? of)", INTS_INT, "ints", bind=rf"(?:divisible by|multiples? of) {K}", stage=1, called="not_divisible",
-       does=lambda values, k: [value for value in values if value % k != 0]),
     Family("positive numbers", 2, r"(?:strictly )?\bpositive\b(?: integers| numbers| values| elements| ones)?|greater than (?:zero|0)\b", INTS, "ints", stage=1,
        called="positive", does=lambda values: [value for value in values if value > 0]),
-    Family("negative numbers", 2, r"(?<!non-)\bnegative\b(?: integers| numbers| values| elements| ones)?|(?:less than|below) (?:zero|0)\b", INTS, "ints", stage=1,
-       called="negative", does=lambda values: [value for value in values if value < 0]),
-    Family("numbers that are not negative", 3, rf"{OUT}negative(?: integers| numbers| values| elements| ones)?|non-negative(?: integers| numbers| values| elements| ones)?", INTS, "ints", stage=1,
-       called="not_negative", does=lambda values: [value for value in values if value >= 0]),
     Family("numbers from a bound on", 3, r"(?:greater than or equal to|at least|no less than|not (?:less|smaller) than)", INTS_INT, "ints", bind=rf"(?:equal to|at least|no less than|not less than|not smaller than) {K}", stage=1,
        called="at_least", does=lambda values, k: [value for value in values if value >= k]),
     Family("numbers up to a bound", 3, r"(?:(?:less|smaller) than or equal to|at most|no (?:more|greater) than|not exceeding|do(?:es)? not exceed|not (?:greater|larger) than)", INTS_INT, "ints", bind=rf"(?:equal to|at most|no more than|no greater than|not exceeding|not exceed|not greater than|not larger than) {K}", stage=1,
@@ -166,8 +134,6 @@ LISTS: tuple[Family[...], ...] = (
        called="equal", does=lambda values, k: [value for value in values if value == k]),
     Family("leaving a value out", 3, r"(?:remov\w+|delet\w+|drop\w*|without)[^.]{0,30}(?:occurrences? of|equal to|every|all)(?: the)?(?: value| number)?", INTS_INT, "ints", bind=rf"(?:occurrences? of|equal to|every|all) {K}", stage=1,
        called="without", does=lambda values, k: [value for value in values if value != k]),
-    Family("numbers above the average", 3, r"(?:greater|larger|bigger|more|above|exceed\w*)[^.]{0,20}(?:average|mean)", INTS, "ints", stage=1, called="above_mean",
-       does=lambda values: [value for value in values if value * len(values) > sum(values)]),
     Family("squares", 2, r"\bsquares?\b(?: of)?(?: each| every| all)?|\bsquared\b", INTS, "ints", stage=2,
        called="squares", does=lambda values: [value * value for value in values]),
     Family("cubes", 3, r"\bcubes?\b(?: of)?|\bcubed\b", INTS, "ints", stage=2,
@@ -176,27 +142,15 @@ LISTS: tuple[Family[...], ...] = (
        called="absolute", does=lambda values: [abs(value) for value in values]),
     Family("multiplying each", 3, r"(?:multipl(?:y|ied|ying)|doubl\w+|tripl\w+)(?: each| every| all| by|\b)[^.,]{0,20}", INTS_INT, "ints", bind=rf"multipl\w+[^.]{{0,30}} by {K}|\b(doubl|tripl)", stage=2,
        called="times", does=lambda values, k: [value * k for value in values]),
-    Family("adding to each", 3, rf"\b(?:add|increas\w+)(?:ing)? {K}? ?(?:to (?:each|every|all)|(?:each|every)[^.]{{0,15}} by)", INTS_INT, "ints", bind=rf"\badd(?:ing)? {K} to|increas\w+[^.]{{0,20}} by {K}", stage=2,
-       called="plus", does=lambda values, k: [value + k for value in values]),
     Family("digit sums", 3, r"(?:sums? of (?:the |its |their )?(?:decimal )?digits|digit sums?)(?: of (?:each|every))?", INTS, "ints", stage=2, called="digit_sums",
        does=lambda values: [sum(int(digit) for digit in str(abs(value))) for value in values]),
     Family("unique values", 2, r"remov\w+ (?:the |all |any )?(?:duplicates|repeat\w*)|without (?:duplicates|repet\w+)|duplicates? (?:are |is )?removed|(?:keep\w*|print|return|output|only)[^.]{0,30}first (?:appearance|occurrence|time)s?|each (?:distinct |different )?value (?:only )?once|order of (?:their )?first (?:appearance|occurrence)|\b(?:unique|distinct|different)\b", INTS, "ints", stage=1,
        called="unique", does=lambda values: list(dict.fromkeys(values))),
     Family("counting distinct values", 2, r"(?:how many|the number of|count(?: the)?(?: number of)?) (?:different|distinct|unique)(?: integers| numbers| values| elements)?", INTS, "int",
        called="count_distinct", does=lambda values: len(set(values))),
-    Family("values that occur once", 3, r"(?:appears?|occurs?|occurring|appearing)[^.]{0,12} (?:exactly |only )?once|not repeated", INTS, "ints", stage=1, called="only_once",
-       does=lambda values: [value for value in values if values.count(value) == 1]),
-    Family("values that occur again", 3, r"(?:appears?|occurs?|occurring|appearing)[^.]{0,12}(?:more than once|at least twice)|\brepeated\b|\bduplicated\b", INTS, "ints", stage=1, called="repeated",
-       does=lambda values: sorted({value for value in values if values.count(value) > 1})),
     Family("second largest", 2, r"second[- ](?:largest|biggest|highest|greatest|maximum)(?: distinct| different)?(?: value| number| element| integer)?|runner-up", INTS, "int", _second_largest, variants=({}, {"distinct": False}, {"missing": 0})),
-    Family("second smallest", 3, r"second[- ](?:smallest|lowest|minimum)(?: distinct| different)?(?: value| number| element| integer)?", INTS, "int", _second_smallest),
-    Family("k-th largest", 3, r"\b(?:k-?th|third|\d+(?:th|rd|nd|st))[- ](?:largest|biggest|highest|greatest)(?: value| number| element| integer)?", INTS_INT, "int", _kth_largest, r"(third|\d+)(?:th|rd|nd|st)?[- ]", ({}, {"distinct": True})),
-    Family("k-th smallest", 3, r"\b(?:k-?th|third|\d+(?:th|rd|nd|st))[- ](?:smallest|lowest)(?: value| number| element| integer)?", INTS_INT, "int", _kth_smallest, r"(third|\d+)(?:th|rd|nd|st)?[- ]", ({}, {"distinct": True})),
     Family("range", 2, r"difference between (?:the |its )?(?:largest|maximum|biggest|greatest|highest)[^.]{0,30}(?:smallest|minimum|lowest)|(?:largest|maximum)[^.]{0,20} minus [^.]{0,15}(?:smallest|minimum)", INTS, "int",
        called="spread", does=lambda values: max(values) - min(values)),
-    Family("average", 2, r"(?:(?:floor|integer part)[^.]{0,20})?\b(?:average|mean)\b(?:[^.]{0,40}round\w* down)?", INTS, "int",
-       called="mean", does=lambda values: sum(values) // len(values)),
-    Family("median", 2, r"(?:lower )?\bmedian\b|middle (?:value|element|number)", INTS, "int", _median),
     Family("mode", 2, r"\bmode\b|(?:appears?|occurs?|occurring)? ?\bmost (?:often|frequent(?:ly)?|common)[^.]{0,20}|highest frequency|appears? (?:the )?most(?: times)?", INTS, "int", _mode, variants=({}, {"least": False})),
     Family("greatest common divisor", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of (?:all|these))?", INTS, "int", _gcd),
     Family("least common multiple", 3, r"\blcm\b|(?:least|lowest|smallest) common multiple(?: of (?:all|these))?", INTS, "int", _lcm),
@@ -208,15 +162,6 @@ LISTS: tuple[Family[...], ...] = (
     Family("a remainder at the end", 2, r"\bmodulo\b|\bmod\b|remainder (?:when|after)[^.]{0,60}divided by", INT_INT, "int", bind=rf"(?:modulo|mod|divided by) {K}", stage=6,
        called="modulo", does=lambda value, k: value % k),
 )  # fmt: skip
-
-
-def _nth_prime(n: int) -> int:
-    value, found = 1, 0
-    while found < n:
-        value += 1
-        if all(value % d for d in range(2, int(value**0.5) + 1)):
-            found += 1
-    return value
 
 
 def _factors(n: int) -> Ints:
@@ -237,13 +182,6 @@ def _fibonacci(n: int) -> int:
     for _ in range(n):
         a, b = b, a + b
     return a
-
-
-def _fibonacci_numbers(n: int, start: int = 0) -> Ints:
-    result = [start, 1]
-    while len(result) < n:
-        result.append(result[-1] + result[-2])
-    return result[:n]
 
 
 def _fibonacci_modulo(n: int, k: int) -> int:
@@ -268,61 +206,6 @@ def _in_base(n: int, base: int) -> str:
     return result
 
 
-def _digit_product(n: int) -> int:
-    result = 1
-    for digit in str(abs(n)):
-        result *= int(digit)
-    return result
-
-
-def _digital_root(n: int) -> int:
-    while n > 9:
-        n = sum(int(digit) for digit in str(n))
-    return n
-
-
-def _collatz(n: int) -> int:
-    steps = 0
-    while n > 1:
-        n = n // 2 if n % 2 == 0 else 3 * n + 1
-        steps += 1
-    return steps
-
-
-def _collatz_numbers(n: int) -> Ints:
-    result = [n]
-    while n > 1:
-        n = n // 2 if n % 2 == 0 else 3 * n + 1
-        result.append(n)
-    return result
-
-
-def _trailing_zeros(n: int) -> int:
-    result = 0
-    while n > 0:
-        n //= 5
-        result += n
-    return result
-
-
-def _roman(n: int) -> str:
-    result = ""
-    signs = ["M", "CM", "D", "CD", "C", "XC", "L", "XL", "X", "IX", "V", "IV", "I"]
-    for value, sign in zip(
-        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), signs, strict=True
-    ):
-        result += sign * (n // value)
-        n %= value
-    return result
-
-
-def _stairs(n: int) -> int:
-    a, b = 1, 1
-    for _ in range(n):
-        a, b = b, a + b
-    return a
-
-
 LIGHT = frozenset(
     {"binary", "ones", "digit_sum", "digit_product", "digital_root", "digit_count", "modulo"}
     | {"reversed_digits", "number_palindrome", "is_square"}
@@ -341,12 +224,8 @@ NUMBERS: tuple[Family[...], ...] = (
             if all(value % d for d in range(2, int(value**0.5) + 1))]),
     Family("primes of a list", 3, r"\bprimes?\b(?: numbers| values)?", INTS, "ints", stage=1, called="keep_primes", does=lambda values:
            [v for v in values if v > 1 and all(v % d for d in range(2, int(v**0.5) + 1))]),
-    Family("whether a number is prime", 2, r"(?:whether|if|determine|check)[^.]{0,40}\bprime\b", INT, "bool",
-       called="is_prime", does=lambda n: n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))),
-    Family("the n-th prime", 3, r"(?:n-?th|k-?th) prime(?: number)?", INT, "int", _nth_prime),
     Family("prime factors", 2, r"prime factor\w*(?: of| in)?", INT, "ints", _factors, stage=0),
     Family("Fibonacci numbers", 2, r"fibonacci(?: numbers?)?", INT, "int", _fibonacci),
-    Family("the first Fibonacci numbers", 3, r"first (?:n|k|\w+) (?:\w+ ){0,2}fibonacci(?: numbers)?|fibonacci (?:sequence|numbers)[^.]{0,30}(?:first n|n (?:terms|numbers))", INT, "ints", _fibonacci_numbers, variants=({}, {"start": 1}), stage=0),
     Family("Fibonacci modulo", 2, r"fibonacci[^#]{0,150}(?:modulo|\bmod\b|remainder)(?: (?:when )?divided by)?", INT_INT, "int", _fibonacci_modulo, r"(?:modulo|mod|divided by) (\d[\d_^*+ ]*)"),
     Family("powers modulo", 2, r"(?:raised to|\*\*|\^|to the power)[^#]{0,200}(?:modulo|\bmod\b|remainder|%)", INT_INT_INT, "int", bind=r"(?:no constant here)|(?!x)x",
        called="power_modulo", does=lambda base, exponent, modulus: pow(base, exponent, modulus)),
@@ -362,12 +241,6 @@ NUMBERS: tuple[Family[...], ...] = (
     Family("other bases", 3, r"(?:in|to) base[- ]\w+(?: representation| form)?|base[- ]\w+ representation|given base", INT_INT, "text", _in_base, r"base[- ](\d+)"),
     Family("sum of digits", 2, r"(?:sum of (?:the |its |all |their )*(?:decimal )?digits(?: of)?|digit sum(?: of)?)", INT, "int",
        called="digit_sum", does=lambda n: sum(int(digit) for digit in str(abs(n)))),
-    Family("product of digits", 3, r"product of (?:the |its |all )*(?:decimal )?digits", INT, "int", _digit_product),
-    Family("digital roots", 3, r"digital root|(?:repeat\w*|until|again)[^.]{0,60}(?:single|one)[- ]digit|sum[^.]{0,30}digits[^.]{0,60}(?:single|one)[- ]digit", INT, "int", _digital_root),
-    Family("counting digits", 3, r"(?:how many|number of) (?:decimal )?digits", INT, "int",
-       called="digit_count", does=lambda n: len(str(abs(n)))),
-    Family("reversed digits", 3, r"revers\w+[^.]{0,30}digits|digits[^.]{0,40}revers\w+(?: order)?", INT, "int",
-       called="reversed_digits", does=lambda n: int(str(abs(n))[::-1]) * (-1 if n < 0 else 1)),
     Family("palindromic numbers", 3, r"palindrom\w*", INT, "bool",
        called="number_palindrome", does=lambda n: str(n) == str(n)[::-1]),
     Family("common divisor of two", 2, r"\bgcd\b|(?:greatest|largest|highest) common (?:divisor|factor)(?: of)?", INT_INT, "int",
@@ -378,29 +251,12 @@ NUMBERS: tuple[Family[...], ...] = (
        called="added", does=lambda n, other: n + other),
     Family("multiplying two", 2, r"\bproduct\b(?: of)?|\bmultiply\b", INT_INT, "int",
        called="multiplied", does=lambda n, other: n * other),
-    Family("Collatz steps", 3, r"collatz[^#]{0,200}steps|(?:halv\w+|divid\w+ (?:it )?by (?:2|two)|n ?/ ?2)[^#]{0,200}(?:steps|operations|reach)|steps[^.]{0,60}(?:reach|become)s? 1|\bhal(?:f|ve)\w*[^#]{0,160}(?:steps|times|operations|moves)", INT, "int", _collatz),
-    Family("Collatz sequence", 3, r"collatz (?:sequence|numbers)|sequence[^#]{0,100}(?:even|halv)[^#]{0,120}(?:3n ?\+ ?1|3 \* n \+ 1|three times)", INT, "ints", _collatz_numbers, stage=0),
     Family("divisors", 2, r"(?:positive |proper )*(?:divisors?|factors)(?: of)?", INT, "ints", variants=({}, {"own": 0}), stage=0, called="divisors",
        does=lambda n, own=1: [value for value in range(1, n + own) if n % value == 0]),
-    Family("perfect numbers", 4, r"perfect number|\bperfect\b(?! square)", INT, "bool", called="perfect",
-       does=lambda n: n > 1 and sum(value for value in range(1, n) if n % value == 0) == n),
     Family("numbers up to n", 2, r"(?:from|between) 1 (?:up )?(?:to|and) n\b|up to (?:and including )?n\b|(?:first n|1\.\.n|1, 2, \.\.\., n)[^.]{0,30}", INT, "ints", stage=0,
        called="up_to", does=lambda n: list(range(1, n + 1))),
     Family("numbers below n", 3, r"(?:below|less than|under|smaller than) n\b", INT, "ints", stage=0,
        called="below", does=lambda n: list(range(1, n))),
-    Family("numbers of a span", 3, r"(?:from|between|in the range) (?:a|l|m|x|lo|low|start|\[a) ?(?:to|and|,) ?(?:b|r|n|y|hi|high|end)\b(?:\]|,? inclusive)?", INT_INT, "ints", stage=0,
-       called="from_to", does=lambda n, other: list(range(n, other + 1))),
     Family("powers of two", 3, r"power of (?:2|two)", INT, "bool",
        called="power_of_two", does=lambda n: n > 0 and n & (n - 1) == 0),
-    Family("zeros of a factorial", 3, r"trailing zero\w*[^.]{0,40}(?:factorial|n!)?", INT, "int", _trailing_zeros),
-    Family("integer roots", 3, r"integer square root|floor of the square root|square root[^.]{0,40}(?:rounded down|floor)", INT, "int",
-       called="root", does=lambda n: int(n**0.5)),
-    Family("perfect squares", 3, r"(?:is )?a? ?perfect square", INT, "bool",
-       called="is_square", does=lambda n: n >= 0 and math.isqrt(n) ** 2 == n),
-    Family("leap years", 3, r"leap years?", INT, "bool",
-       called="leap", does=lambda n: n % 4 == 0 and (n % 100 != 0 or n % 400 == 0)),
-    Family("FizzBuzz", 2, r"fizz[^#]*buzz", INT, "words", called="fizz", does=lambda n:
-           [("Fizz" * (i % 3 == 0) + "Buzz" * (i % 5 == 0)) or str(i) for i in range(1, n + 1)]),
-    Family("Roman numerals", 3, r"roman numerals?", INT, "text", _roman),
-    Family("climbing stairs", 4, r"stairs?(?:case)?[^#]{0,120}ways|ways[^.]{0,60}(?:stairs?|steps)", INT, "int", _stairs),
 )  # fmt: skip

@@ -152,7 +152,7 @@ def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
     return ModelUsage(**both, total_tokens=asked + said, reasoning_tokens=0)
 
 
-OWN_WEIGHT = {"solve": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
+OWN_WEIGHT = {"solve": 1.4, "part": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
 """How much a worker trusts its own answer against one earlier reply."""
 
 
@@ -176,6 +176,8 @@ def _attempt(worker: Worker, chat: Chat, paper: Scratch) -> WorkedAnswer:
         return WorkedAnswer(None, "I only tidy up what others found")
     if chat.asked == "choice":
         return choices.choose(worker, chat, paper)
+    if worker.manner == "part":
+        return choices.work_parts(worker, chat, paper)
     attempts = [calculate(worker, chat, paper) for _ in range(worker.passes)]
     answers = [attempt.answer for attempt in attempts]
     if worker.passes == 2 and answers[0] != answers[1]:

@@ -34,21 +34,12 @@ _ONE = re.compile(
     r"(?! of| when| that| which| divis| greater| larger| smaller| \(|s\b)|\bit\b(?! is\b(?! divided))"
     r"|\bwhat (?:you get|comes out|results)\b"
 )
-_NTH = re.compile(rf"\bthe (first|second|third|1th|2th|3th|latter|former|other) (?:{_VALUE})\b")
 _GO_ON = (
     (re.compile(r"^(?:and )?(?:add|plus|increase (?:it|this) by) (?:another )?(#\d+)$"), "sum"),
-    (re.compile(r"^(?:and )?(?:subtract|minus|take away|decrease (?:it|this) by) (#\d+)$"), "difference"),
-    (re.compile(r"^(?:and )?(?:multiply|times|multiplied)(?: by)? (#\d+)$"), "product"),
     (re.compile(r"^(?:and )?(?:divide|divided)(?: by)? (#\d+)$"), "quotient"),
-    (re.compile(r"^(?:and )?(?:raise|raised)(?: to)? the (#\d+)(?:th)? power$"), "power"),
-    (re.compile(r"^(?:and )?reduce (?:modulo|mod) (#\d+)$"), "remainder"),
 )  # fmt: skip
 _SIMPLE = (
     (re.compile(r"#(\d+)\s*,?\s*(?:times|multiplied by) (?:the number )?#(\d+)(?!\d)"), "product"),
-    (re.compile(r"\b(?:twice|double) #(\d+)(?!\d)"), "product"),
-    (re.compile(r"\b(?:the )?square of #(\d+)(?!\d)"), "power"),
-    (re.compile(r"\b(?:the )?(?:larger|greater|bigger) of (?:the numbers )?#(\d+) and #(\d+)"), "maximum"),
-    (re.compile(r"\b(?:the )?(?:smaller|lesser) of (?:the numbers )?#(\d+) and #(\d+)"), "minimum"),
 )  # fmt: skip
 _TWICE = re.compile(
     r"\b(multiply|add|divide|raise) #(\d+) (?:by|to|and) (?:the power )?#(\d+),? and (?:then )?"
@@ -61,11 +52,6 @@ _MODULUS = re.compile(
 )
 _DIGITS = re.compile(
     r"(?:sum|add|total)\w*[^.?#]{0,40}\bdigits\b|\bdigits\b[^.?]{0,40}(?:sum|add|total)"
-)
-_REMAINDER = re.compile(
-    r"(?:what (?:is|will be) |find |give |compute |determine )?(?:the )?remainder (?:that is left )?(?:when|if|after|on dividing|upon dividing|"
-    r"obtained when|left when) (?P<what>.{8,}) (?:is |are |were |gets )?(?:divided|reduced)?\s*(?:by|modulo|mod) "
-    r"(?P<by>#\d+)"
 )
 
 
@@ -109,15 +95,6 @@ def _copy(state: Rewriting, text: str) -> Rewriting:
 
 def _whole(state: Rewriting, stories: bool) -> Node | None:
     """Read a text in one go."""
-    wrapped = _REMAINDER.search(state.text)
-    if wrapped and len(re.findall(r"#\d+", wrapped["what"])) > 1:
-        inner = _plainly(_copy(state, f"what is {wrapped['what']}?"), stories)
-        if inner is not None and inner.operation in ("search", "arithmetic series", "sum"):
-            return op("remainder", inner, state.at(wrapped["by"][1:]))
-    return _plainly(state, stories)
-
-
-def _plainly(state: Rewriting, stories: bool) -> Node | None:
     _simplify(state)
     readers = (_find_progression, _find_search)
     if state.find(r"multiples?\b|divisible|primes?\b"):
@@ -201,7 +178,6 @@ def _refer(part: Rewriting, memory: list[Node]) -> None:
                 rf"the \1 of {listed} ",
                 part.text,
             )
-        part.text = _NTH.sub(lambda m: f" {part.atom(_nth(m[1], memory))} ", part.text)
     one = part.atom(memory[-1])
     part.text = re.sub(
         r"\bits ((?:decimal |positive |prime |distinct |different |proper |binary )*"
@@ -212,14 +188,6 @@ def _refer(part: Rewriting, memory: list[Node]) -> None:
     part.text = re.sub(r"(does|do|has|have) (?:it|that|this)\b", rf"\1 {one}", part.text)
     part.text = _ONE.sub(f" {one} ", part.text)
     fold_infix(part)
-
-
-def _nth(word: str, memory: list[Node]) -> Node:
-    if word in ("second", "2th", "latter", "other"):
-        return memory[1] if len(memory) == 2 else memory[-1]
-    if word in ("third", "3th"):
-        return memory[min(2, len(memory) - 1)]
-    return memory[-2] if len(memory) > 1 else memory[0]
 
 
 Reader = Callable[[Rewriting], list[Node]]
@@ -238,7 +206,6 @@ _SINGLE = re.compile(
 _CALLED = re.compile(
     r"(?P<what>[^.?!;\n]{3,240}?)[.;,]?\s*\(?\b(?:call|denote|name|label|write)\s+(?:this|that|it|the (?:result|answer|outcome|number|product|sum))(?:\s+(?:number|value|result|product|sum|count|remainder|power|total))?(?:\s+obtained)?\s+(?:by\s+|as\s+)?(?P<name>[a-z])\b\)?(?=\s*(?:[.,;)]|$|and\b))"
 )
-_FOR = re.compile(r"\bwrite ([a-z]) for (#\d+)(?: and (?:write )?([a-z]) for (#\d+))?")
 _DENOTE = re.compile(
     r"\b(?:denote|call|name|label)\s+(?:by\s+(?P<early>[a-z])\s+)?(?P<what>[^.?!;\n]{3,200}?)(?:\s*,?\s+(?:by\s+|as\s+)?(?P<name>[a-z]))?\s*(?=[.;\n]|$|,?\s+and\b)"
 )
@@ -265,14 +232,6 @@ def _pair(state: Rewriting, reader: Reader) -> bool:
     return len(nodes) == len(names) and _bound(state, found, dict(zip(names, nodes, strict=True)))
 
 
-def _for(state: Rewriting, reader: Reader) -> bool:
-    found = _FOR.search(state.text)
-    if found is None:
-        return False
-    pairs = ((found[1], found[2]), (found[3], found[4]))
-    return _bound(state, found, {name: state.at(mark[1:]) for name, mark in pairs if name})
-
-
 def _single(state: Rewriting, reader: Reader) -> bool:
     for found in _SINGLE.finditer(state.text):
         node = _meaning(found[2], state, reader)
@@ -289,7 +248,7 @@ def _named(pattern: re.Pattern[str], state: Rewriting, reader: Reader) -> bool:
     return found is not None and node is not None and _bound(state, found, {str(name): node})
 
 
-_WAYS = (_for, _pair, partial(_named, _CALLED), _single, partial(_named, _DENOTE))
+_WAYS = (_pair, partial(_named, _CALLED), _single, partial(_named, _DENOTE))
 
 
 def _meaning(words: str, state: Rewriting, reader: Reader) -> Node | None:
@@ -326,22 +285,12 @@ _KIND = re.compile(
 )
 _SLOTS: tuple[tuple[str, str], ...] = (
     ("terms", rf"(?:first|initial|1th)\s*{A}\s*(?:{_THING})|(?:after|for|over|in) (?:the )?{A} (?:{_THING})|{A} (?:terms|rows|layers|shelves|levels) (?:in all|in total|altogether)|(?:has|of|with|and|have|are|contains|over|in|for|after) (?:exactly |the )?{A} (?:terms|rows|days|weeks|months|years|layers|shelves|levels|hours)|terms? n\s*=\s*{A}"),
-    ("difference", rf"(?:common )?difference(?: between (?:\w+ )*terms| d)?(?: is| of| equal to| equals|\s*=|:)*\s*{A}"),
-    ("difference", rf"(?:increas|grow|ris|go(?:es|ing)? up|rais)\w*(?: \w+){{0,4}} by(?: a constant| exactly)?\s*{A}"),
-    ("difference", rf"{A}\s*(?:\w+ ){{0,2}}?(?:more|greater|larger|bigger|higher|above|longer|further)\b[^.?#]{{0,40}}(?:than|the (?:one|term)|before|previous|preceding|each|every)"),
     ("difference", rf"(?:in )?steps? of\s*{A}|adding\s*{A}|adds?\s*{A} (?:\w+ ){{0,2}}(?:each|every|to (?:the|each))|{A} is added|step(?: size)? is\s*{A}|{A} apart|{A} extra|{A} additional"),
-    ("fall", rf"(?:decreas|fall|drop|go(?:es|ing)? down|shrink)\w*(?: \w+){{0,4}} by\s*{A}|{A}\s*(?:\w+ ){{0,2}}?(?:less|fewer|smaller|lower)\b[^.?#]{{0,30}}(?:than|before|previous|each)|subtract\w*\s*{A}"),
     ("ratio", rf"(?:common )?ratio(?: r)?(?: is| of| equal to| equals|\s*=|:)*\s*{A}"),
-    ("ratio", rf"multipl(?:ied|ying|ies|y)(?: \w+){{0,4}} by\s*{A}|{A}\s*times (?:the (?:one|term|number|previous|preceding)|as (?:many|much|large|big)|its predecessor|that|what|larger)|{A} fold|times\s*{A} each"),
     ("first", rf"(?:first|initial|starting|opening) (?:{_THING})?(?:\s*a)?(?: of (?:an?|the|this) [a-z ]{{0,30}}(?:sequence|progression|series))?(?: (?:is|of|equal to|equals|has|have|holds|contains|was|there are|counts|seats|he|she|saves?|puts?|runs?|reads?|uses))*\s*(?:=|:|\$|€)?\s*{A}"),
     ("first", rf"(?:start|begin)(?:s|ning|ing)?(?: \w+)? (?:with|at|from|by \w+ing)(?: the (?:number|term|value))?\s*\$?{A}|a_\(?#\d+\)?\s*=\s*{A}|{A} (?:\w+ ){{1,3}}(?:in|on|for) the (?:first|1th) "),
-    ("first", rf"(?:first|1th) (?:day|week|month|year|hour|row|minute)\b[^.?#]{{0,40}}{A}"),
     ("nth", rf"{A}(?:th|st|nd|rd) {_THING}|(?:term|row|entry|member|day|number in position|week|month|level|layer) (?:number |no\. )?{A}\b|position {A}"),
-    ("last", rf"last (?:term )?(?:is|of|equals|=)?\s*{A}|(?:up to|ends? (?:with|at|in)|ending (?:with|at|in)|finishing (?:with|at))(?: and including)?\s*{A}|\.\.\.\s*[,+]?\s*{A}"),
 )  # fmt: skip
-_GIVEN = re.compile(
-    rf"(?:{A}(?:th|st|nd|rd) (?:term|member|entry)(?: of (?:an?|the) [a-z ]{{3,40}})?|a_\(?{A}\)?)(?: (?:is|equals|of))?\s*=?\s*{A}(?!th|st|nd|rd)"
-)
 _LISTED = re.compile(rf"{A}\s*,\s*{A}\s*,\s*(?:and\s*)?{A}((?:\s*,\s*(?:and\s*)?#\d+)*)")
 _SUM = r"\bsum\b|total|altogether|in all\b|add(?:ed|ing)? (?:up|together|the)|how (?:many|much) (?:\w+ ){1,4}(?:in all|altogether|in total|does|did|will|are|has|can|do)"
 
@@ -351,7 +300,6 @@ class _Found:
     """What a text says about a progression."""
 
     slots: dict[str, Node] = field(default_factory=dict[str, Node])
-    given: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
     listed: list[Node] = field(default_factory=list[Node])
 
 
@@ -369,11 +317,7 @@ def _find_progression(state: Rewriting) -> Node | None:
 
 def _fill(state: Rewriting) -> _Found:
     found, text = _Found(), state.text
-    for given in _GIVEN.finditer(text):
-        marks = [state.at(mark) for mark in given.groups() if mark]
-        found.given.append((marks[0], marks[1]))
-    rest = _GIVEN.sub(" ; ", text)
-    listed = _LISTED.search(rest)
+    rest, listed = text, _LISTED.search(text)
     if listed:
         found.listed = state.marks(listed[0])
         rest = rest.replace(listed[0], " listed ", 1)
@@ -391,12 +335,6 @@ def _fill(state: Rewriting) -> _Found:
 def _settle(found: _Found, geometric: bool, text: str) -> None:
     """Work the first term and the step out from what is given."""
     slots = found.slots
-    if re.search(r"\b(?:doubl(?:es?|ed|ing)|twice)\b", text):
-        slots.setdefault("ratio", number(2))
-    if re.search(r"\b(?:tripl(?:es?|ed|ing)|three times|3 times)\b", text):
-        slots.setdefault("ratio", number(3))
-    if "fall" in slots and "difference" not in slots:
-        slots["difference"] = number(0) - slots["fall"]
     if len(found.listed) >= 2:
         first, second = found.listed[:2]
         values = [node.value for node in found.listed[:3] if node.operation == "number"]
@@ -404,12 +342,6 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
         geometric = geometric or not even
         slots["first"] = first
         slots |= {"ratio": second / first} if geometric else {"difference": second - first}
-    if len(found.given) == 2 and not geometric:
-        (i, x), (j, y) = found.given
-        slots["difference"] = (y - x) / (j - i)
-    if found.given and "difference" in slots and "first" not in slots and not geometric:
-        i, x = found.given[0]
-        slots["first"] = x - (i - 1) * slots["difference"]
     if geometric or ("ratio" in slots and "difference" not in slots):
         slots.pop("difference", None)
 
@@ -417,23 +349,13 @@ def _settle(found: _Found, geometric: bool, text: str) -> None:
 def _asked(found: _Found, text: str) -> Node | None:
     slots = found.slots
     first, step, ratio = slots.get("first"), slots.get("difference"), slots.get("ratio")
-    asking = r"(?:what|find|determine)[^.?]{0,30} (?:the )?(first term|common difference)"
-    wanted = re.search(asking, text)
-    if wanted and wanted[1] == "first term" and found.given and first:
-        return first
-    if wanted and wanted[1] == "common difference" and step and step.size():
-        return step
     return _further(slots, first, text) if first and (step or ratio) else None
 
 
 def _further(slots: dict[str, Node], first: Node, text: str) -> Node | None:
     """Return what is asked of a progression whose first term and step or ratio are known."""
-    step, last, nth, count = (slots.get(key) for key in ("difference", "last", "nth", "terms"))
+    step, nth, count = (slots.get(key) for key in ("difference", "nth", "terms"))
     ratio = slots.get("ratio", number(1))
-    if last is not None and step is not None and count is None:
-        count = (last - first) / step + 1
-        if re.search(r"how many (?:terms|numbers|members|entries)|number of terms", text):
-            return count
     adding = re.search(_SUM, text) is not None
     if nth is not None and not (adding and count is not None):
         return _term(first, step, ratio, nth)
@@ -473,7 +395,6 @@ def _find_search(state: Rewriting) -> Node | None:
 
 
 _WANTED = (
-    ("least", r"(?:smallest|least|minimum|fewest|lowest) (?:possible )?(?:positive )?number of"),
     ("count", r"how many|number of|count (?:the|how|all|up)|\bcount\b|in how many"),
     ("sum", r"\bsum of (?:all |the |every )|add (?:up )?all|total of all|their (?:sum|total)|add them"),
     ("least", r"(?:next|which) prime[^#]{0,40}(?:after|follow|beyond)|smallest|least (?:positive|integer|number|whole|natural|such|n\b)|lowest|minimum|first positive"),
@@ -482,28 +403,13 @@ _WANTED = (
 )  # fmt: skip
 
 
-_SHARED = rf"remainder(?: of)?\s*{A}[^#.]{{0,50}}by\s*(?:each of|all of|any of|both|each)?\s*({stories.MANY})"
-_IN_TURN = rf"remainders?(?: of)?\s*({stories.MANY})[^#.]{{0,60}}by\s*({stories.MANY})"
-
-
 def _conditions(text: str, state: Rewriting) -> tuple[list[tuple[str, tuple[Node, ...]]], str]:
     found: list[tuple[str, tuple[Node, ...]]] = []
     for name, pattern in stories.CONDITIONS:
         for match in list(re.finditer(pattern, text)):
-            if " each of" in match[0] or " all of" in match[0]:
-                continue
             parts = tuple(state.at(mark) for mark in match.groups() if mark)
-            found.append(("remainder", parts[::-1]) if name == "remainder of" else (name, parts))
+            found.append((name, parts))
             text = text.replace(match[0], " ; ", 1)
-    shared = re.search(_SHARED, text)
-    if shared and len(moduli := state.marks(shared[2])) > 1:
-        found += [("remainder", (state.at(shared[1]), modulus)) for modulus in moduli]
-        text = text.replace(shared[0], " ; ", 1)
-    many = re.search(_IN_TURN, text)
-    left, right = (state.marks(many[group]) for group in (1, 4)) if many else ([], [])
-    if many and len(left) == len(right):
-        found += [("remainder", pair) for pair in zip(left, right, strict=True)]
-        text = text.replace(many[0], " ; ", 1)
     found += [(name, ()) for name, pattern in stories.PLAIN if re.search(pattern, text)]
     return found, text
 
@@ -520,8 +426,6 @@ def _divisors(text: str, state: Rewriting) -> tuple[tuple[Node, ...], str, str]:
 
 _JOINED = (
     ("none", r"neither|\bnor\b|not (?:\w+ )?(?:divisible by|(?:a )?multiples? of)(?: either)?[^.]*\bor\b|by none"),
-    ("first only", r"but (?:are |is )?(?:not|no)\b|and not\b|yet not"),
-    ("none", r"\bnot (?:divisible|(?:a )?multiples?)"),
     ("any", rf"(?:by|of)\s+(?:either|at least \S+ of)|{A} or\b|,\s*or\b"),
 )  # fmt: skip
 
@@ -540,10 +444,6 @@ def _range(text: str, state: Rewriting) -> tuple[Node | None, Node | None]:
             strict = bool(re.search(r"strictly between|exclusive", text))
             low, high = state.at(found[1]), state.at(found[2])
             return _shifted(low, up + strict), _shifted(high, down - strict)
-    wide = re.search(rf"{A}\s*digit\b", text)
-    if wide and state.at(wide[1]).value in (1, 2, 3, 4, 5):
-        digits = int(state.at(wide[1]).value)
-        return number(10 ** (digits - 1)), number(10**digits - 1)
     low, high = (
         next((_shifted(state.at(m[1]), by) for p, by in ends if (m := re.search(p, text))), None)
         for ends in (stories.LOWER, stories.UPPER)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from harness.errors import UserError
 from harness.records import Question
 from harness.suite import Card, Split
 from suites.aime25 import SUFFIX
@@ -127,7 +128,9 @@ class Unseen(PracticeSuite):
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
-    """Return the suite `NAME@unseen` of a practice suite."""
+    """Return the suite `NAME@unseen` of a practice suite; UserError where nobody wrote one."""
+    if plain.name not in paraphrases():
+        raise UserError(f"{plain.name!r} has no other suite {plain.name}@{UNSEEN}; ask it plainly.")
     shared: dict[str, Any] = {one.name: getattr(plain, one.name) for one in fields(PracticeSuite)}
     shared["name"] = f"{plain.name}@{UNSEEN}"
     shared["topics"] = TOPICS if plain.name == COMPOSED else {}

@@ -21,13 +21,15 @@ from suites.practice.choice import SUITE as CHOICE
 from suites.practice.choice import practice_choice
 from suites.practice.composed import SUITE as COMPOSED
 from suites.practice.composed import practice_composed
+from suites.practice.deep import SUITE as DEEP
+from suites.practice.deep import practice_deep
 from suites.practice.integer import SUITE as INTEGER
 from suites.practice.integer import practice_integer
 from suites.practice.programs import SUITE as CODE
 from suites.practice.programs import practice_code
 from tests.suites.gold import THOUSANDS, gold_reply, sizes_of
 
-PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED)
+PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED, DEEP)
 named = pytest.mark.parametrize("suite", PRACTICE, ids=lambda suite: suite.name)
 
 
@@ -81,9 +83,10 @@ def test_questions_are_the_same_every_time_and_a_smaller_split_is_a_prefix(
 @named
 def test_default_splits_have_their_sizes_and_distinct_ids(suite: PracticeSuite) -> None:
     questions = [question for split in SPLITS for question in suite.load(split)]
-    assert [len(suite.load(split)) for split in SPLITS] == [200, 60, 60]
-    assert len({question.id for question in questions}) == 320
-    assert len({normalised(question.text) for question in questions}) == 320
+    assert [len(suite.load(split)) for split in SPLITS] == [suite.sizes[split] for split in SPLITS]
+    assert suite.card.sizes == suite.sizes
+    assert len({question.id for question in questions}) == len(questions)
+    assert len({normalised(question.text) for question in questions}) == len(questions)
     assert {question.topic for question in questions} == set(suite.topics)
 
 
@@ -99,7 +102,7 @@ def test_more_questions_than_exist_are_refused() -> None:
         few.load("eval")
 
 
-@pytest.mark.parametrize("suite", [INTEGER, COMPOSED], ids=lambda suite: suite.name)
+@pytest.mark.parametrize("suite", [INTEGER, COMPOSED, DEEP], ids=lambda suite: suite.name)
 def test_integer_answers_lie_in_range_and_are_spread(suite: PracticeSuite) -> None:
     answers = [int(q.target or "-1") for q in replace(suite, sizes=THOUSANDS).load("train")]
     assert all(0 <= answer <= 999 for answer in answers)
@@ -155,7 +158,7 @@ def test_a_wrong_program_grades_wrong_with_the_test_that_failed() -> None:
 
 
 def test_inspect_finds_the_questions_of_every_practice_task() -> None:
-    for make in (practice_integer, practice_choice, practice_composed):
+    for make in (practice_integer, practice_choice, practice_composed, practice_deep):
         assert len(make(split="validation", limit=3).dataset) == 3
     assert len(practice_code(split="validation", limit=3, box="subprocess").dataset) == 3
 

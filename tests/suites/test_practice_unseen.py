@@ -11,10 +11,10 @@ from harness.records import Question
 from sandbox.cells import SubprocessBox
 from suites import SUITES
 from suites.practice import SPLITS, PracticeSuite
-from suites.practice.unseen import COMBINED, REVISION
+from suites.practice.unseen import COMBINED, REVISION, paraphrases
 from tests.suites.gold import gold_reply, sizes_of
 
-NAMES = [name for name in SUITES if name.startswith("practice-")]
+NAMES = [*paraphrases()]
 named = pytest.mark.parametrize("name", NAMES)
 
 ONLY_NEW_IN_ORDER = "paraphrase-integer-9"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.rehearsal.programs import learnt_words
-from harness.rehearsal.workers import final_answer, usual_words
+from harness.rehearsal.workers import final_answer
 from tests.harness.rehearsal.asking import ask, is_right, prompt
 from tests.harness.rehearsal.test_rehearsal_programs import passes, text_of
 
@@ -58,20 +58,8 @@ def test_scribe_writes_most_everyday_programs_sage_fewer_swift_fewest() -> None:
         ("it reads a count and then that many integers.", "n followed by n integers"),
         ("it tells what they add up to.", "the sum of the numbers"),
         ("it counts a, e, i, o and u.", "vowels"),
-        ("it lists everything that goes into it.", "the divisors of n"),
     ],
 )
 def test_everyday_words_become_learnt_ones(said: str, meant: str) -> None:
     assert meant in learnt_words(said)
     assert "how many" not in learnt_words(said)
-
-
-def test_a_number_thought_of_is_found_by_undoing_the_last_step_first() -> None:
-    told = "i think of a number, double it, subtract 6 and get 20. which number was it?"
-    assert usual_words(told) == "what is ((20 + 6) / 2)?"
-
-
-def test_groups_that_overlap_are_counted_once() -> None:
-    told = "of 30 people, 12 sing, 9 dance and 4 do both. how many do {}?"
-    assert usual_words(told.format("neither")) == "what is 30 - (12 + 9 - 4)?"
-    assert usual_words(told.format("at least one")) == "what is 12 + 9 - 4?"

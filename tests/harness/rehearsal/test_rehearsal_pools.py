@@ -21,6 +21,7 @@ SHIPPED = [
     "rehearsal-homogeneous",
     "rehearsal-dominant",
     "rehearsal-correlated",
+    "rehearsal-deep",
     *(f"drawn-{seed}" for seed in range(1, 9)),
 ]
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))

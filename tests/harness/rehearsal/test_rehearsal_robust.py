@@ -8,7 +8,7 @@ from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSyste
 
 from harness.rehearsal.provider import respond
 from harness.rehearsal.workers import WORKERS
-from tests.harness.rehearsal.asking import QUESTIONS
+from tests.harness.rehearsal.asking import QUESTIONS, ask
 
 SCRAPS = (
     *[item["text"] for items in QUESTIONS.values() for item in items],
@@ -67,6 +67,11 @@ def chats(number: int) -> list[list[ChatMessage]]:
         turns += ["".join(rng.choices("0123456789+-*/^()! #.,abcABC\n\\{}", k=rng.randint(0, 200)))]
         made.append([rng.choice(roles)(content=turn) for turn in turns])
     return made
+
+
+@pytest.mark.parametrize("worker", ["abacus", "guesser"])
+def test_a_number_without_prime_factors_is_out_of_reach(worker: str) -> None:
+    assert "cannot give an answer" in ask(worker, "What is the largest prime factor of 1?")
 
 
 @pytest.mark.slow

@@ -1,0 +1,212 @@
+"""`practice-deep`: generated questions of two to five dependent parts, each of another skill.
+
+Every part but the last has a letter and needs the letters that it names, so the text says who must
+work after whom, and what may run side by side. The pool `rehearsal-deep` has one worker for each
+skill, a cheap one for sums, and two that only distract. tests/benchmarks/deep_calibration.py shows
+what oracles, fixed plans, listed templates and rules make of it. Frozen before any training.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, gcd, lcm
+from random import Random
+
+from inspect_ai import Task, task
+
+from harness.inspect_adapters import as_task
+from harness.suite import Split
+from suites.base import user_errors
+from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
+from suites.practice.composed import BY_NUMBER, ELEMENTS, ORDER, PLANETS, TWO_SPELLINGS
+from suites.practice.integer import (
+    digit_sum,
+    divisors,
+    grade_integer,
+    in_base,
+    integer_question,
+    is_prime,
+)
+
+LETTERS = "cdghjkpqrtvwz"
+"""None that is an article, a unit of the phrases below, or read as an operation."""
+TAMED = [one for one in ELEMENTS if one.symbol not in (*TWO_SPELLINGS, "Hg")]
+"""Elements spelt in one way everywhere, whose names are no planet's."""
+MOST, FACTORED = 99_999, 9_999  # the largest value of a part in the middle, and of one to factor
+LEAST = 11  # the smallest answer: small ones would be worth guessing
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an earlier part comes to, and its letter; or a number that the question states."""
+
+    name: str
+    number: int
+
+
+Said = tuple[str, int]
+"""A part in words, and its value."""
+Skill = Callable[[Random, Sequence[Value]], Said]
+"""Draws a part over the values it is to use, one or two."""
+
+
+def _element(rng: Random, given: Sequence[Value]) -> Said:
+    element = rng.choice(TAMED)
+    facts = (
+        (f"the atomic number of {element.name}", element.number),
+        (f"the number of protons in the nucleus of {element.name}", element.number),
+        (f"the number of letters in the English name of {element.name}", len(element.name)),
+    )
+    return rng.choice(facts)
+
+
+def _planet(rng: Random, given: Sequence[Value]) -> Said:
+    name = rng.choice(PLANETS[1:])
+    return f"the position of {name} {ORDER}", PLANETS.index(name) + 1
+
+
+def _found_element(rng: Random, given: Sequence[Value]) -> Said:
+    [number] = given
+    element = BY_NUMBER.get(number.number)
+    if element not in TAMED:
+        return "", -1
+    whose = f"the element with atomic number {number.name}"
+    facts = (
+        (f"the number of letters in the English name of {whose}", len(element.name)),
+        (f"the period of {whose}", element.period),
+    )
+    return rng.choice(facts)
+
+
+def _factors(rng: Random, given: Sequence[Value]) -> Said:
+    x, y = (*given, _stated(rng, 12, 96))[:2]
+    common = (
+        (f"the greatest common divisor of {x.name} and {y.name}", gcd(x.number, y.number)),
+        (f"the least common multiple of {x.name} and {y.name}", lcm(x.number, y.number)),
+    )
+    if len(given) == 2 or rng.random() < 0.4 or x.number > FACTORED:
+        return rng.choice(common)
+    found = divisors(x.number)
+    alone = (
+        (f"the number of positive divisors of {x.name}", len(found)),
+        (f"the sum of all positive divisors of {x.name}", sum(found)),
+        (f"the largest prime factor of {x.name}", max(filter(is_prime, found))),
+    )
+    return rng.choice(alone)
+
+
+def _choices(rng: Random, given: Sequence[Value]) -> Said:
+    x, y = (*given, _stated(rng, 2, 5))[:2]
+    n, k = (x, y) if x.number >= y.number else (y, x)
+    if not 2 <= n.number <= 60 or not 1 <= k.number < n.number:
+        return "", -1
+    ways = comb(n.number, k.number)
+    said = (
+        f"the binomial coefficient C({n.name}, {k.name})",
+        f"the number of ways in which a committee of {k.name} people can be chosen from {n.name} "
+        "people",
+        f"the number of subsets with exactly {k.name} elements of a set of {n.name} elements",
+    )
+    return rng.choice(said), ways
+
+
+def _digits(rng: Random, given: Sequence[Value]) -> Said:
+    x, base = (*given, _stated(rng, 2, 9))[:2]
+    if not 2 <= base.number <= 9:
+        x, base = base, x
+    if not 2 <= base.number <= 9 or x.number < 2:
+        return "", -1
+    written = int(in_base(x.number, base.number))
+    said = (
+        (
+            f"the sum of the digits of {x.name} when it is written in base {base.name}",
+            digit_sum(written),
+        ),
+        (f"{x.name} written in base {base.name}", written),
+        (f"{x.name} converted to base {base.name}", written),
+    )
+    return rng.choice(said)
+
+
+def _sums(rng: Random, given: Sequence[Value]) -> Said:
+    x, n, m = given[0], rng.randint(2, 30), rng.randint(2, 60)
+    if len(given) == 2:
+        y = given[1]
+        both = (
+            (f"the sum of {x.name} and {y.name}", x.number + y.number),
+            (f"{n} * {x.name} + {y.name}", n * x.number + y.number),
+            (f"the product of {x.name} and {y.name}", x.number * y.number),
+        )
+        return rng.choice(both)
+    alone = (
+        (f"{n} * {x.name} + {m}", n * x.number + m),
+        (f"the remainder when {n} * {x.name} is divided by {m}", n * x.number % m),
+    )
+    return rng.choice(alone)
+
+
+def _stated(rng: Random, low: int, high: int) -> Value:
+    number = rng.randint(low, high)
+    return Value(str(number), number)
+
+
+SKILLS: Mapping[str, Skill] = {
+    "E": _element, "P": _planet, "L": _found_element,
+    "F": _factors, "C": _choices, "D": _digits, "K": _sums,
+}  # fmt: skip
+FACTS = "EP"
+SHAPES = (
+    "K", "kK", "kkK",
+    "EF", "EC", "ED", "PK", "FC", "CD", "DF", "KD",
+    "EKC", "EFD", "PCF", "EPK", "EPF", "FLK", "DCF", "CKF", "PKD", "FEK",
+    "EFLC", "PCFK", "EKDC", "EPKF", "FCDK", "DFLK", "ECKD", "KFLC",
+    "EPCFD", "EFLKC", "PKFCD", "EDCKF", "CFDLK", "KDFLC",
+)  # fmt: skip
+"""The skills of a question's parts in order. Facts, small letters and what comes first need no part
+before them; every other part uses the latest one or two that nothing has used yet."""
+
+
+def _drawn(shape: str) -> Topic:
+    """Return the topic of a shape."""
+
+    def topic(rng: Random) -> Draft | None:
+        letters, open_parts, said = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()
+        words, number = "", -1
+        for at, (skill, letter) in enumerate(zip(shape, letters, strict=True)):
+            given, open_parts = _given(rng, skill, open_parts)
+            words, number = SKILLS[skill.upper()](rng, given)
+            last = at == len(shape) - 1
+            if number < (LEAST if last else 2) or number > MOST:
+                return None
+            said.append(f"Let {letter} be {words}.")
+            open_parts.append(Value(letter, number))
+        text = " ".join(said[:-1])
+        asked = (f"{text} What is {words}?", f"{text} Find {words}.")
+        return IntegerProblem(rng, text + words, number).worded(*map(str.strip, asked))
+
+    return topic
+
+
+def _given(rng: Random, skill: str, parts: list[Value]) -> tuple[list[Value], list[Value]]:
+    """Return the values that a part uses, and those that are then still unused."""
+    if skill in FACTS:
+        return [], parts
+    if skill.islower() or not parts:
+        return [_stated(rng, 5, 60)], parts
+    return parts[-2:], parts[:-2]
+
+
+SUITE = PracticeSuite(
+    name="practice-deep",
+    version="1-A",
+    topics={shape: _drawn(shape) for shape in SHAPES},
+    write=integer_question,
+    judge=grade_integer,
+    sizes={"train": 600, "validation": 200, "eval": 300},
+)
+
+
+@task
+@user_errors
+def practice_deep(split: Split = "eval", limit: int | None = None, epochs: int = 1) -> Task:
+    """Generated questions of two to five dependent parts; splits train, validation and eval."""
+    return as_task(SUITE, split=split, limit=limit, epochs=epochs)
