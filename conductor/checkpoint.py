@@ -17,6 +17,7 @@ from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
+ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`

@@ -179,17 +179,11 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
     # Inspect imports this file in every process; few need a tokenizer.
-    from conductor.embedded import read_tokenizer
-    from conductor.qwen2 import read_shape
+    from conductor.embedded import fitting
 
-    try:
-        shape = read_shape(folder)
-        tokenizer = read_tokenizer(folder, shape.vocabulary)
-    except UserError:
-        return None
-    return lambda text: (
-        len(tokenizer.encode(text, add_special_tokens=False).ids) + PLAN_TOKENS <= shape.context
-    )
+    with suppress(UserError):
+        return fitting(folder, PLAN_TOKENS)
+    return None
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:

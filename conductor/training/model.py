@@ -12,10 +12,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.checkpoint import INFO, RELEASED
+from conductor.checkpoint import ADAPTERS, INFO, RELEASED
 from conductor.embedded import CHAT_TEMPLATE
 from conductor.parse import read_plan
-from conductor.qwen2 import ADAPTERS
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
 from conductor.training.data import ShownRow, TrainingRow, plan_corpus
 from conductor.training.grpo_options import is_main, weight_dtype

@@ -21,8 +21,9 @@ from inspect_ai.model import (
     get_model,
 )
 
+from conductor.decode import DecodeOptions, decode
+from conductor.decoder import Decoder, TokenRun, read_decoder
 from conductor.embedded import read_tokenizer
-from conductor.qwen2 import DecodeOptions, Qwen2, decode, read_qwen2
 from harness.errors import UserError
 from tests import ROOT
 from tests.conductor.toy_checkpoint import (
@@ -40,9 +41,9 @@ PROMPT = [7, 9, 200, 41, 41, 3]
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Qwen2:
+def model(tmp_path: Path) -> Decoder:
     write_model(tmp_path, Sizes(heads=4, kv_heads=2), ends=[])
-    return read_qwen2(tmp_path)
+    return read_decoder(tmp_path)
 
 
 def ask(
@@ -56,22 +57,22 @@ def ask(
 # --- the forward pass and which token is taken ------------------------------------------------
 
 
-def test_a_prompt_read_at_once_gives_what_reading_it_token_by_token_gives(model: Qwen2) -> None:
-    at_once = model.read(np.asarray(PROMPT), model.begun(len(PROMPT)))
+def test_a_prompt_read_at_once_gives_what_reading_it_token_by_token_gives(model: Decoder) -> None:
+    [at_once] = model.read([TokenRun(PROMPT, model.begun(len(PROMPT)))])
     state = model.begun(len(PROMPT))
-    *_, last = [model.read(np.asarray([token]), state) for token in PROMPT]
+    *_, [last] = [model.read([TokenRun([token], state)]) for token in PROMPT]
     assert np.abs(at_once - last).max() < 1e-4
 
 
-def test_the_order_of_a_prompt_matters(model: Qwen2) -> None:
+def test_the_order_of_a_prompt_matters(model: Decoder) -> None:
     found = [
-        model.read(np.asarray(tokens), model.begun(9))
+        model.read([TokenRun(tokens, model.begun(9))])[0]
         for tokens in (PROMPT, [*PROMPT[::-1][1:], 3])
     ]
     assert np.abs(found[0] - found[1]).max() > 1e-2
 
 
-def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model: Qwen2) -> None:
+def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model: Decoder) -> None:
     def said(heat: float, seed: int) -> list[int]:
         return decode(model, PROMPT, DecodeOptions(heat, seed, max_tokens=20)).tokens
 
@@ -79,14 +80,14 @@ def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model:
     assert said(1, 1) == said(1, 1) != said(1, 2)
 
 
-def test_low_heat_draws_the_likeliest_token(model: Qwen2) -> None:
+def test_low_heat_draws_the_likeliest_token(model: Decoder) -> None:
     greedy = decode(model, PROMPT, DecodeOptions(max_tokens=20)).tokens
     assert decode(model, PROMPT, DecodeOptions(1e-4, 5, max_tokens=20)).tokens == greedy
 
 
 def test_a_reply_ends_at_the_end_token_which_is_written_but_not_said(tmp_path: Path) -> None:
     folder = parrot(tmp_path, "model_id = [0]")
-    model = read_qwen2(folder)
+    model = read_decoder(folder)
     found = decode(model, PROMPT)
     assert found.stop == "stop"
     assert found.written == len(found.tokens) + 1
@@ -95,7 +96,7 @@ def test_a_reply_ends_at_the_end_token_which_is_written_but_not_said(tmp_path: P
 
 def test_limits_end_a_reply_and_say_which_limit_it_was(tmp_path: Path) -> None:
     write_model(tmp_path, Sizes(context=10), ends=[])
-    model = read_qwen2(tmp_path)
+    model = read_decoder(tmp_path)
     assert decode(model, PROMPT, DecodeOptions(max_tokens=3)).stop == "max_tokens"
     full = decode(model, PROMPT)
     assert (full.stop, full.written) == ("model_length", 4)
@@ -267,7 +268,7 @@ def test_integers_for_weights_are_refused(tmp_path: Path) -> None:
     tensors["model.norm.weight"] = np.ones(sizes.hidden, np.int32)  # pyright: ignore
     save(tmp_path, sizes, tensors)
     with pytest.raises(UserError, match="only floats are embedded"):
-        read_qwen2(tmp_path)
+        read_decoder(tmp_path)
 
 
 # --- no torch ---------------------------------------------------------------------------------

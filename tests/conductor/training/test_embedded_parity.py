@@ -14,7 +14,8 @@ import pytest
 from inspect_ai.model import GenerateConfig, get_model
 
 from conductor.checkpoint import checkpoint_folder, read_info
-from conductor.qwen2 import DecodeOptions, decode, read_qwen2
+from conductor.decode import DecodeOptions, decode
+from conductor.decoder import TokenRun, read_decoder
 from tests.conductor.serving_parity import FOUR, by_pool, by_transformers, requests_of
 from tests.conductor.toy_checkpoint import Sizes, speaker
 
@@ -84,7 +85,7 @@ def greedy(model: Any, prompt: list[int]) -> list[int]:
 @pytest.mark.parametrize("changes", SIZES.values(), ids=SIZES.keys())
 def test_greedy_tokens_are_those_of_transformers(changes: dict[str, Any], tmp_path: Path) -> None:
     peer = saved(tmp_path, **changes)
-    ours = read_qwen2(tmp_path)
+    ours = read_decoder(tmp_path)
     assert ours.parameters == peer.num_parameters()
     for prompt in prompts():
         found = decode(ours, prompt, DecodeOptions(max_tokens=WRITTEN))
@@ -94,12 +95,12 @@ def test_greedy_tokens_are_those_of_transformers(changes: dict[str, Any], tmp_pa
 
 def test_logits_differ_from_those_of_transformers_by_rounding_only(tmp_path: Path) -> None:
     peer = saved(tmp_path)
-    ours = read_qwen2(tmp_path)
+    ours = read_decoder(tmp_path)
     for prompt in prompts(10):
         with torch.no_grad():
             wanted = peer(torch.tensor([prompt])).logits[0, -1].numpy()
         state = ours.begun(len(prompt))
-        assert np.abs(ours.read(np.asarray(prompt), state) - wanted).max() < 1e-4
+        assert np.abs(ours.read([TokenRun(prompt, state)])[0] - wanted).max() < 1e-4
 
 
 def test_weights_in_half_precision_are_read_as_they_are(tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_weights_in_half_precision_are_read_as_they_are(tmp_path: Path) -> None:
         folder = tmp_path / str(dtype)
         saved(folder).to(dtype).save_pretrained(folder)
         kept = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        ours = read_qwen2(folder)
+        ours = read_decoder(folder)
         wanted = kept.model.embed_tokens.weight.detach().numpy()
         assert np.array_equal(ours.embedding, wanted)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from conductor.qwen2 import read_qwen2
+from conductor.decoder import read_decoder
 from harness.errors import UserError
 from tests.conductor.training.tiny_training import (
     begun,
@@ -158,10 +158,10 @@ def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(
     wanted = ("lora.r=4", "lora.target_modules=all-linear", "grpo.max_steps=2", "run.save_every=2")
     trained_here(config, out, *(word for one in wanted for word in ("--set", one)))
     assert (out / "last" / "adapter" / "adapter_model.safetensors").is_file()
-    before, after = (read_qwen2(out / name) for name in ("start", "last"))
+    before, after = (read_decoder(out / name) for name in ("start", "last"))
     assert before.parameters == after.parameters
     with pytest.raises(UserError, match="holds adapters and not whole weights"):
-        read_qwen2(out / "checkpoints" / "checkpoint-2")
+        read_decoder(out / "checkpoints" / "checkpoint-2")
 
 
 def test_a_checkpoint_of_another_model_is_refused(
