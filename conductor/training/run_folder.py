@@ -45,6 +45,12 @@ SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_hea
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
 NESTED = {"suites": "suite", "workers": "worker"}
 Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
+UNREAD = 5  # steps on end without a plan that can be read: then all rewards are alike for good
+NOTHING_READ = (
+    f"no plan of {UNREAD} steps could be read, so nothing is learnt: begin with a warm start "
+    '([warm_start] kind="random-plans"), or raise max_completion_length where cut_off in '
+    f"{METRICS} says that plans do not end"
+)
 GRADED = {f"status/{status.value}" for status in VALUED}
 """Of what a line counts; the others have no value."""
 
@@ -349,6 +355,7 @@ class TrainingState:
     best: float | None = None
     best_step: int = 0
     since: int = 0  # validations without a better one, of those graded whole
+    unread: int = 0  # steps on end of which no plan could be read
     validation: Validation | None = None  # the latest step's; None where none was made
     spent: Decimal = Decimal(0)  # dollars when the running step began
     dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, not validated
@@ -364,8 +371,15 @@ def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
     """Return the state at the end of these lines."""
     state = TrainingState()
     for line in lines:
+        note_step(state, line)
         note_validation(state, line["step"], line.get("validation"))
     return state
+
+
+def note_step(state: TrainingState, line: Mapping[str, Any]) -> None:
+    """Count steps on end without a plan that could be read; a line without plans is no step."""
+    if "parsed" in line:
+        state.unread = 0 if line["parsed"] else state.unread + 1
 
 
 def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:

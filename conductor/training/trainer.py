@@ -290,6 +290,7 @@ class StepCallback(Callback):
         self._random = None
         self.state.line = self._line(step, seen, seconds)
         self.state.validation = None
+        run_folder.note_step(self.state, self.state.line)
         self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
         if run_folder.validation_due(self.training.config, step):
             found = self.validate(step)
@@ -409,6 +410,8 @@ class StepCallback(Callback):
             why = "stopped as asked"
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
+        elif state.unread >= run_folder.UNREAD:
+            why = run_folder.NOTHING_READ
         elif not why and step < int(config.grpo["max_steps"]):
             due = run_folder.validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)

@@ -85,6 +85,12 @@ def test_releases_of_before_are_read_as_they_were() -> None:
         assert replay_state(lines).best == max(sure_share(one) or 0.0 for one in made)
 
 
+def test_steps_on_end_without_a_plan_that_can_be_read_are_counted() -> None:
+    steps = [{"step": n, "parsed": share} for n, share in enumerate((0.5, 0.0, 0.1, 0.0, 0.0), 1)]
+    assert replay_state([line(0, 0.5), *steps]).unread == 2
+    assert replay_state([line(0, 0.5)]).unread == 0
+
+
 def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
     return RewardOutcome(1.0, Status.SCORED, latency_s=latency_s, grading_s=grading_s)
 
