@@ -23,20 +23,20 @@ class MergedAdapters:
 
     def __init__(self, model: Any) -> None:
         """Find the layers with adapters; none where all weights are trained."""
-        self._layers: list[Any] = []
+        self.layers: list[Any] = []
         if hasattr(model, "peft_config"):
             from peft.tuners.tuners_utils import BaseTunerLayer
 
-            self._layers = [one for one in model.modules() if isinstance(one, BaseTunerLayer)]
+            self.layers = [one for one in model.modules() if isinstance(one, BaseTunerLayer)]
         self._copies: list[Any] = []
 
     @contextmanager
     def __call__(self) -> Generator[None]:
         """Merge, and put everything back."""
-        bases = [layer.get_base_layer() for layer in self._layers]
+        bases = [layer.get_base_layer() for layer in self.layers]
         kept = [base.weight.data for base in bases]
         try:
-            for layer in self._layers:
+            for layer in self.layers:
                 layer.merge(safe_merge=True)  # safe: a new tensor takes the weight's place
             if self._copies:
                 for base, copy in zip(bases, self._copies, strict=True):
@@ -44,7 +44,7 @@ class MergedAdapters:
             self._copies = [base.weight.data for base in bases]
             yield
         finally:
-            for layer, base, weight in zip(self._layers, bases, kept, strict=True):
+            for layer, base, weight in zip(self.layers, bases, kept, strict=True):
                 base.weight.data = weight
                 layer.merged_adapters.clear()
 
@@ -68,7 +68,7 @@ class _EndsTold(StoppingCriteria):
 
 
 def sampled_ids(
-    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, told: Told
+    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, told: Told | None
 ) -> list[list[int]]:
     """Return a sampled completion of each prompt, with its end where it has one.
 
@@ -78,12 +78,13 @@ def sampled_ids(
     batch = batch.to(model.device)
     begins = batch["input_ids"].shape[1]
     ends = torch.tensor(config.eos_token_id, device=model.device)
+    telling = [_EndsTold(tokenizer, begins, ends, told)] if told else []
     with torch.no_grad():
         written = model.generate(
             input_ids=batch["input_ids"],
             attention_mask=batch["attention_mask"],
             generation_config=config,
-            stopping_criteria=[_EndsTold(tokenizer, begins, ends, told)],
+            stopping_criteria=telling,
         )[:, begins:]
     whole = torch.isin(written, ends).int()
     kept = (whole.cumsum(1) - whole == 0).cpu()  # up to the first end, and no pads

@@ -310,7 +310,10 @@ class RewardRecorder:
         """Let items be scored on a loop, from another thread; `score` returns what they come to."""
         if not self._begun:
             self._first = monotonic()
-        new = {key: item for item in items if (key := self._key(item)) not in self._begun}
+        new: dict[RewardItem, RewardItem] = {}
+        for item in items:
+            if (key := self._key(item)) not in self._begun:
+                new.setdefault(key, item)  # the first of equal ones is who is asked for
         work = asyncio.run_coroutine_threadsafe(self._scores.score(list(new.values())), loop)
         self._begun |= {key: (work, at) for at, key in enumerate(new)}
 
@@ -438,6 +441,7 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
         form=config.form,
         max_usd=training.max_usd,
         seed=config.run.seed,
+        time_scale=config.reward.time_scale,
         log_dir=folder and folder / "ledger",
         per_minute=None if rpm is None else rpm / processes,
         rank=grpo_options.process_rank(),

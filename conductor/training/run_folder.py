@@ -39,7 +39,7 @@ PINNED = (
 
 FREE = (
     *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
-    *("reward.max_usd", "reward.concurrency", "reward.rpm"),
+    *("reward.max_usd", "reward.concurrency", "reward.rpm", "reward.ahead", "reward.time_scale"),
 )  # of a configuration that is resumed: it changes no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
@@ -310,15 +310,16 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
 
 
 def seconds_of(seen: StepResults) -> dict[str, float]:
-    """Return the seconds of a step's reward, and how they divide into workers and grading.
+    """Return the seconds that training waited for rewards, divided into workers and grading.
 
-    Plans run side by side, so they are divided as the seconds that each waited for either.
+    Those that passed ahead, while plans were still written, are beside it. Plans run side by side, so they are divided as the seconds that each waited for either.
     """
     waited = sum(outcome.latency_s for outcome in seen.outcomes)
     graded = sum(outcome.grading_s for outcome in seen.outcomes)
     grading = seen.seconds * (graded / waited if waited else 1.0)
     return {
         "reward_seconds": round(seen.seconds, 3),
+        "ahead_seconds": round(seen.ahead, 3),
         "worker_seconds": round(seen.seconds - grading, 3),
         "grading_seconds": round(grading, 3),
     }

@@ -197,7 +197,7 @@ class ConductorTrainer(Trainer):
 
     def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
-        self.told = self._ahead(inputs)
+        self.told = self._ahead(inputs) if self.stepping.training.config.reward.ahead else None
         made = super()._generate_and_score_completions(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
         if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):

@@ -98,7 +98,12 @@ def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
 def test_seconds_are_divided_as_plans_waited_for_workers_and_for_grades() -> None:
     seen = StepResults([], [outcome(3.0, 1.0), outcome(1.0, 0.0)], seconds=2.0)
     found = seconds_of(seen)
-    assert found == {"reward_seconds": 2.0, "worker_seconds": 1.5, "grading_seconds": 0.5}
+    assert found == {
+        "reward_seconds": 2.0,
+        "ahead_seconds": 0.0,
+        "worker_seconds": 1.5,
+        "grading_seconds": 0.5,
+    }
 
 
 def test_seconds_of_a_study_are_grading_for_nobody_is_asked() -> None:
