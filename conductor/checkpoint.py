@@ -103,7 +103,12 @@ def read_info(folder: Path) -> CheckpointInfo:
 
 def _weights_digest(folder: Path) -> str:
     path = folder / WEIGHTS
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return _file_digest(path).hex() if path.is_file() else ""
+
+
+def _file_digest(path: Path) -> bytes:
+    with path.open("rb") as file:  # in pieces: a model may be larger than the memory
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
@@ -128,8 +133,8 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
     parts = ("config.json", WEIGHTS, "tokenizer.json", INFO)
-    held = ((folder / name).read_bytes() for name in parts if (folder / name).is_file())
-    return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in held)).hexdigest()
+    held = (folder / name for name in parts if (folder / name).is_file())
+    return hashlib.sha256(b"".join(map(_file_digest, held))).hexdigest()
 
 
 def released_names() -> tuple[str, ...]:

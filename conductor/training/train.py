@@ -7,7 +7,7 @@ import signal
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 
 from conductor.training import grpo_options, run_folder
+from conductor.training.data import joined
 from conductor.training.job import (
     TrainingJob,
     TrainingRewards,
@@ -25,7 +26,13 @@ from conductor.training.job import (
     tokenizer_rows,
     warm_start_rows,
 )
-from conductor.training.model import build_model, load_model, merge_adapters, warm_start
+from conductor.training.model import (
+    build_model,
+    chat_template,
+    load_model,
+    merge_adapters,
+    warm_start,
+)
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import with_later_rounds
 from harness.errors import SpendLimit, TooManyMasked, UserError
@@ -102,11 +109,12 @@ def _make_start(run: _Run) -> None:
     job, config, start = run.job, run.job.config, run.job.out / run_folder.START
     if (start / "config.json").is_file():
         return
-    shown = [job.prompts.shown(row) for row in warm_start_rows(job)]
-    if config.model.from_scratch:
-        model, tokenizer = build_model(config, tokenizer_rows(job, shown))
-    else:
-        model, tokenizer = load_model(config.model.path, config)
+    loaded = load_model(config.model.path, config, "float32") if config.model.path else None
+    # Asked as GRPO and validations ask, or a chat model would be warmed up off its format.
+    template = chat_template(loaded[1]) if loaded else joined
+    prompts = replace(job.prompts, template=template)
+    shown = [prompts.shown(row) for row in warm_start_rows(job)]
+    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
         warm_start(config, model, tokenizer, shown, run.job.out)
