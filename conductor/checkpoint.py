@@ -49,7 +49,7 @@ class CheckpointInfo:
     prices: str = ""  # name of the price book that cost terms were counted with
     steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
     rounds: int = 0  # further rounds that it was trained for (conductor/policy.py)
-    weights_sha256: str = ""  # of model.safetensors; filled in when it is written
+    weights_sha256: str = ""  # of the weights or adapters; filled in when it is written
     openings: tuple[str, ...] = ()  # first words of cards that it was shown; empty in older files
     summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
     drawn: bool | None = None  # whether workers or their order changed; None: an older file
@@ -96,13 +96,17 @@ def read_info(folder: Path) -> CheckpointInfo:
             said = "field {}: {}".format(*first_fault(error))
         raise UserError(f"{path} is damaged or of another version: {said}.") from None
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
-        weights = folder / WEIGHTS
+        weights = _weights_file(folder)
         raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
     return about
 
 
+def _weights_file(folder: Path) -> Path:
+    return folder / (ADAPTED if (folder / ADAPTED).is_file() else WEIGHTS)
+
+
 def _weights_digest(folder: Path) -> str:
-    path = folder / WEIGHTS
+    path = _weights_file(folder)
     return _file_digest(path).hex() if path.is_file() else ""
 
 
@@ -132,7 +136,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO)
+    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED)
     held = (folder / name for name in parts if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, held))).hexdigest()
 

@@ -70,6 +70,7 @@ class ModelShape:
 
 SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 PUBLISHED = {
+    "SmolLM2-135M": ModelShape(576, 1536, 30, 9, 3, 49152),
     "Qwen2.5-0.5B": ModelShape(896, 4864, 24, 14, 2, 151936),
     "Qwen2.5-1.5B": ModelShape(1536, 8960, 28, 12, 2, 151936),
     "Qwen2.5-3B": ModelShape(2048, 11008, 36, 16, 2, 151936),

@@ -13,13 +13,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.checkpoint import ADAPTERS, INFO, RELEASED
+from conductor.base_model import BASE, base_folder
+from conductor.checkpoint import ADAPTED, ADAPTERS, INFO, RELEASED
 from conductor.embedded import CHAT_TEMPLATE
 from conductor.parse import read_plan
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
 from conductor.training.data import ChatTemplate, ShownRow, TrainingRow, plan_corpus
-from conductor.training.grpo_options import autocast, is_main, weight_dtype
-from conductor.training.run_folder import BEST, LAST, START, WARM, append_line
+from conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
+from conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
 from harness.errors import UserError
 from harness.workflow import Workflow
 
@@ -27,12 +28,20 @@ from harness.workflow import Workflow
 def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
     """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
 
-    Weights are of `dtype`, or of that in which GRPO trains them.
+    Weights are of `dtype`, or of that in which GRPO trains them. Adapters stand on their base.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():
         path = str(RELEASED / path)
+    if (Path(path) / ADAPTERS).is_file():
+        from peft import PeftConfig, PeftModel
+
+        base = PeftConfig.from_pretrained(path).base_model_name_or_path
+        model, tokenizer = load_model(str(base), config, dtype)
+        return PeftModel.from_pretrained(model, path, is_trainable=True), tokenizer
+    if path == BASE:
+        path = str(base_folder())
     auto: Any = AutoModelForCausalLM
     tokens: Any = AutoTokenizer
     given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
@@ -45,6 +54,15 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
     if not tokenizer.chat_template:
         raise UserError(f"[model] path {path!r} has no chat template: take an instruct model.")
     return model, tokenizer
+
+
+def with_adapters(model: Any, config: TrainingConfig) -> Any:
+    """Return a model with new adapters, which a warm start trains, too: all is learnt in them."""
+    from peft import get_peft_model
+
+    adapted = get_peft_model(model, lora_config(config))
+    adapted.peft_config["default"].base_model_name_or_path = config.model.path
+    return adapted
 
 
 def chat_template(tokenizer: Any) -> ChatTemplate:
@@ -223,7 +241,7 @@ def warm_start(
 ) -> None:
     """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl.
 
-    It learns where and in the arithmetic in which GRPO trains, all of its weights.
+    It learns where and in the arithmetic in which GRPO trains, its adapters or all of its weights.
     """
     import torch
 
@@ -304,8 +322,8 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
             continue
         model = load_model(base, config)[0]
         PeftModel.from_pretrained(model, str(folder)).merge_and_unload().save_pretrained(folder)
-        kept = folder / "adapter"
+        kept = folder / MERGED
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir()
-        for name in ("adapter_model.safetensors", ADAPTERS):
+        for name in (ADAPTED, ADAPTERS):
             (folder / name).rename(kept / name)  # last: a merge that broke off is made again

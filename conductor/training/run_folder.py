@@ -31,6 +31,7 @@ METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was ma
 PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
 WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
+MERGED = "adapter"  # holds adapters that were merged into the weights beside it
 
 PINNED = (
     *("podium", "torch", "transformers", "trl", "accelerate", "peft", "vllm", "datasets"),

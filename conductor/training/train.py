@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 
+from conductor.checkpoint import INFO
 from conductor.training import grpo_options, run_folder
 from conductor.training.data import joined
 from conductor.training.job import (
@@ -32,6 +33,7 @@ from conductor.training.model import (
     load_model,
     merge_adapters,
     warm_start,
+    with_adapters,
 )
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import with_later_rounds
@@ -107,14 +109,17 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
 
 def _make_start(run: _Run) -> None:
     job, config, start = run.job, run.job.config, run.job.out / run_folder.START
-    if (start / "config.json").is_file():
+    if (start / INFO).is_file():
         return
-    loaded = load_model(config.model.path, config, "float32") if config.model.path else None
+    dtype = "" if config.lora else "float32"
+    loaded = load_model(config.model.path, config, dtype) if config.model.path else None
     # Asked as GRPO and validations ask, or a chat model would be warmed up off its format.
     template = chat_template(loaded[1]) if loaded else joined
     prompts = replace(job.prompts, template=template)
     shown = [prompts.shown(row) for row in warm_start_rows(job)]
     model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
+    if loaded and config.lora and not hasattr(model, "peft_config"):
+        model = with_adapters(model, config)
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
         warm_start(config, model, tokenizer, shown, run.job.out)
@@ -148,7 +153,7 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
         args=run.args,
         reward_funcs=TrlReward(rewards.training, names=job.spec.names),
         train_dataset=trainer.make_dataset(rows, job.prompts),
-        peft_config=grpo_options.lora_config(config),
+        peft_config=None if hasattr(model, "peft_config") else grpo_options.lora_config(config),
     )
 
 
