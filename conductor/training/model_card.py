@@ -14,7 +14,6 @@ from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportU
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 
 from conductor import checkpoint
-from conductor.base_model import BASE, ORIGIN, stands_on_base
 from conductor.embedded import open_checkpoint
 from conductor.prompt import first_word
 from conductor.training import run_folder
@@ -119,7 +118,10 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
 
 
 def _made_of(path: str) -> str:
-    origins = {"": "random weights (Qwen2 architecture)", BASE: ORIGIN}
+    origins = {
+        "": "random weights (Qwen2 architecture)",
+        checkpoint.BASE: checkpoint.ORIGIN,
+    }
     return origins.get(path, path)
 
 
@@ -197,7 +199,7 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
     part = to.with_name(f"{to.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    adapted = next(filter(stands_on_base, (source / run_folder.MERGED, source)), None)
+    adapted = next(filter(checkpoint.stands_on_base, (source / run_folder.MERGED, source)), None)
     shutil.copytree(source, part, ignore=_all_but(DESCRIBED if adapted else KEPT))
     if adapted:
         shutil.copyfile(adapted / checkpoint.ADAPTERS, part / checkpoint.ADAPTERS)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from inspect_ai.model import (
     ChatMessage,
+    ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
     Model,
@@ -23,7 +24,7 @@ from inspect_ai.model import (
 
 from conductor.decode import DecodeOptions, decode
 from conductor.decoder import Decoder, TokenRun, read_decoder
-from conductor.embedded import read_tokenizer
+from conductor.embedded import fitting, read_template, read_tokenizer
 from harness.errors import UserError
 from tests import ROOT
 from tests.conductor.toy_checkpoint import (
@@ -199,7 +200,8 @@ def test_an_unknown_name_lists_the_released_checkpoints() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"model_type": "llama"}, "architecture llama, and only qwen2"),
+        ({"model_type": "gemma"}, "architecture gemma, and only qwen2 and llama"),
+        ({"attention_bias": True}, "biases of its own"),
         ({"hidden_act": "gelu"}, "activation gelu"),
         ({"use_sliding_window": True}, "a sliding window"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4}}, "rotary embeddings of type yarn"),
@@ -247,19 +249,43 @@ def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
         read_tokenizer(tmp_path, 100)
 
 
-def test_a_chat_template_that_adds_turn_marks_is_refused(tmp_path: Path) -> None:
+TURNS = """\
+{% for message in messages %}
+    {% if loop.first %}{{ bos_token }}{% endif %}
+{{ "<|" + message.role + "|>" + message["content"] }}
+{% endfor %}
+{% if add_generation_prompt %}{{ "<|assistant|>" }}{% endif %}"""
+
+
+def test_a_request_is_put_into_the_checkpoints_own_chat_template(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path)
+    changed(folder, "tokenizer_config.json", bos_token="<s>")
+    (folder / "chat_template.jinja").write_text(TURNS)
+    turns: list[ChatMessage] = [ChatMessageSystem(content="Plan."), ChatMessageUser(content="Go.")]
+    assert read_template(folder)(turns) == "<s><|system|>Plan.\n<|user|>Go.\n<|assistant|>"
+
+
+def test_the_room_for_a_plan_is_what_the_template_leaves(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, sizes=Sizes(context=100))
+    assert fitting(folder, 40)("x" * 60)
     changed(folder, "tokenizer_config.json", chat_template="<|user|>{{ messages[0].content }}")
-    with pytest.raises(UserError, match="chat template of its own"):
-        get_model(f"embedded/{folder}", memoize=False)
+    assert not fitting(folder, 40)("x" * 60)
 
 
-def test_a_template_that_differs_in_white_space_and_quotes_is_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for %}",
+        "{{ raise_exception('no') }}",
+        "{{ messages.append(1) }}",
+        "{{ ''.__class__.mro() }}",
+    ],
+)
+def test_a_template_that_cannot_be_rendered_is_refused(tmp_path: Path, template: str) -> None:
     folder = write_checkpoint(tmp_path)
-    same = '{%- for message in messages -%}\n{{ message["content"] }}\n{%- endfor -%}'
-    (folder / "chat_template.jinja").write_text(same)
-    ids = [read_tokenizer(folder, 300).encode("ab").ids for _ in range(2)]
-    assert ids[0] == ids[1]
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(UserError, match="cannot be rendered here"):
+        ask(folder, "Why?")
 
 
 def test_integers_for_weights_are_refused(tmp_path: Path) -> None:
