@@ -15,7 +15,10 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-from transformers import CompileConfig, GenerationConfig  # noqa: E402
+from transformers import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    CompileConfig,
+    GenerationConfig,
+)
 
 from conductor.training.config import TrainingConfig, read_config  # noqa: E402
 from conductor.training.generation import (  # noqa: E402
