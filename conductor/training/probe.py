@@ -37,7 +37,8 @@ from harness.rewards.trainers import TrlReward, run_in_loop
 
 FEW = 4  # positions that are written beside as many and STEADY more: their difference is a rate
 STEADY = 12
-SCORED = 48  # random plans that are carried out
+SCORED = 48  # random plans that are carried out, after as many as START that are not timed
+START = 16
 TAUGHT = 64  # of whose lengths the plans of a warmed-up policy are
 
 
@@ -250,9 +251,10 @@ def _reward_seconds(probe: _Probe, rewards: TrainingRewards) -> float:
     corpus, rng = plan_corpus(job.config, probe.shown), Random(1)
     items = [
         RewardItem(row.suite, row.question, corpus.plan(one, rng), row.epoch, at, row.workers)
-        for at, one in enumerate(rng.choices(probe.shown, k=SCORED))
+        for at, one in enumerate(rng.choices(probe.shown, k=START + SCORED))
         if (row := one.row)
     ]
+    run_in_loop(rewards.training.score(items[:START]))
     started = monotonic()
-    run_in_loop(rewards.training.score(items))
-    return (monotonic() - started) / len(items)
+    run_in_loop(rewards.training.score(items[START:]))
+    return (monotonic() - started) / SCORED

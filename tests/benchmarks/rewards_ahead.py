@@ -17,8 +17,9 @@ from typing import Any
 
 SETTINGS = (
     *("model.path=trained", "warm_start.kind=none", "grpo.max_steps=3", "run.tensorboard=false"),
-    *("grpo.per_device_train_batch_size=64", "validation.every=1000", "validation.questions=1"),
-    *("reward.concurrency=64", "run.save_every=1000"),
+    *("grpo.per_device_train_batch_size=32", "validation.every=1000", "validation.questions=1"),
+    *("reward.concurrency=64", "run.save_every=1000", "suites.weights={}", "suites.train=40"),
+    'suites.names=["practice-integer", "practice-composed"]',
 )
 PARTS = ("seconds", "generation_seconds", "ahead_seconds", "reward_seconds", "update_seconds")
 
