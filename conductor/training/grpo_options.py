@@ -279,7 +279,8 @@ def autocast(config: TrainingConfig) -> Any:
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
-    half = bool(config.grpo.get("bf16", device == "cuda"))  # TRL's own default on a GPU
+    usual = device == "cuda" and not config.grpo.get("fp16")  # TRL's own
+    half = bool(config.grpo.get("bf16", usual))
     return torch.autocast(device, torch.bfloat16, enabled=half)
 
 

@@ -314,6 +314,8 @@ class RewardRecorder:
         for item in items:
             if (key := self._key(item)) not in self._begun:
                 new.setdefault(key, item)  # the first of equal ones is who is asked for
+        if not new:
+            return
         work = asyncio.run_coroutine_threadsafe(self._scores.score(list(new.values())), loop)
         self._begun |= {key: (work, at) for at, key in enumerate(new)}
 

@@ -311,9 +311,10 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
 
 
 def seconds_of(seen: StepResults) -> dict[str, float]:
-    """Return the seconds that training waited for rewards, divided into workers and grading.
+    """Return the seconds that training waited for rewards, and how workers and grading share them.
 
-    Those that passed ahead, while plans were still written, are beside it. Plans run side by side, so they are divided as the seconds that each waited for either.
+    Plans run side by side, so they are divided as the seconds that each waited for either. Those
+    that passed ahead, from when the first reward was begun, are of the generation.
     """
     waited = sum(outcome.latency_s for outcome in seen.outcomes)
     graded = sum(outcome.grading_s for outcome in seen.outcomes)

@@ -153,6 +153,10 @@ class ConductorTrainer(Trainer):
         self.lends = not (divided or self.use_vllm or self.use_transformers_continuous_batching)
         self.merged = MergedAdapters(self.model if self.lends else None)
         self.told: Told | None = None
+        # What TRL parses before it is rewarded is not the text that has ended.
+        named = ("response_schema", "response_template")
+        parsed = any(getattr(self.processing_class, name, None) for name in named)
+        self.ahead = training.config.reward.ahead and self.lends and not parsed
         if self.lends:
             record_graphs(self.generation_config)
 
@@ -197,14 +201,14 @@ class ConductorTrainer(Trainer):
 
     def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
-        self.told = self._ahead(inputs) if self.stepping.training.config.reward.ahead else None
+        self.told = self._begins(inputs) if self.ahead else None
         made = super()._generate_and_score_completions(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
         if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):
             raise SpendLimit("The money is spent.")
         return made
 
-    def _ahead(self, inputs: Any) -> Told:
+    def _begins(self, inputs: Any) -> Told:
         """Return what begins the rewards of plans that have ended while others are still written.
 
         Items are those that the reward is asked for afterwards, so it is the same training.
@@ -327,6 +331,8 @@ class StepCallback(Callback):
         # A checkpoint of step 0 is read before its batch is drawn, others after theirs is.
         self._random = _random_states() if state.global_step else self._first
         self._started = monotonic()
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()  # a warm start may have held more
         self.state.generating, self.state.resampled = 0.0, {}
         self.state.spent = self.rewards.spent()
 

@@ -4,6 +4,7 @@ No model is trained; its weights are random, so it ends where chance has it.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-from transformers import CompileConfig, GenerationConfig  # noqa: E402
+from transformers import (  # noqa: E402  # pyright: ignore[reportMissingImports]
+    CompileConfig,
+    GenerationConfig,
+)
 
 from conductor.training.config import TrainingConfig, read_config  # noqa: E402
 from conductor.training.generation import (  # noqa: E402
@@ -45,10 +49,19 @@ def half(tmp_path_factory: pytest.TempPathFactory) -> TrainingJob:
     return job(tmp_path_factory.mktemp("half"), *HALF)
 
 
-def made(training: TrainingJob) -> tuple[Any, Any]:
+Start = tuple[Any, Any, list[str]]
+
+
+@pytest.fixture(scope="module")
+def start(half: TrainingJob) -> Start:
+    """A model that nobody has trained, its tokenizer, and eight prompts."""
     torch.manual_seed(1)
-    shown = [training.prompts.shown(row) for row in training.rows(4)]
-    return build_model(training.config, shown)
+    shown = [half.prompts.shown(row) for row in half.rows(8)]
+    return *build_model(half.config, shown), [one.prompt for one in shown]
+
+
+def copied(start: Start) -> tuple[Any, Any]:
+    return deepcopy(start[0]), start[1]
 
 
 def computed(model: Any) -> set[Any]:
@@ -60,9 +73,9 @@ def computed(model: Any) -> set[Any]:
 
 
 def test_a_warm_start_computes_in_bf16_and_its_weights_stay_float32(
-    half: TrainingJob, tmp_path: Path
+    half: TrainingJob, start: Start, tmp_path: Path
 ) -> None:
-    model, tokenizer = made(half)
+    model, tokenizer = copied(start)
     seen = computed(model)
     shown = [half.prompts.shown(row) for row in half.rows(4)]
     warm_start(half.config, model, tokenizer, shown, tmp_path)
@@ -71,18 +84,14 @@ def test_a_warm_start_computes_in_bf16_and_its_weights_stay_float32(
 
 
 def test_what_training_begins_with_is_validated_in_the_arithmetic_of_an_update(
-    half: TrainingJob,
+    half: TrainingJob, start: Start
 ) -> None:
-    model, tokenizer = made(half)
+    model, tokenizer = copied(start)
     seen, nobody = computed(model), None
     watching: Any = nobody
     validator = Validator(half, watching, (), most_tokens=3)
     validator.texts(model, tokenizer, half.validation_rows()[:2])
     assert seen == {torch.bfloat16}
-
-
-def prompts(training: TrainingJob, count: int) -> list[str]:
-    return [training.prompts.shown(row).prompt for row in training.rows(count)]
 
 
 def with_adapters(model: Any, dtype: Any) -> Any:
@@ -98,25 +107,25 @@ def with_adapters(model: Any, dtype: Any) -> Any:
 
 
 def test_merged_adapters_write_what_adapters_write_and_leave_every_weight_as_it_was(
-    half: TrainingJob,
+    start: Start,
 ) -> None:
-    bare, tokenizer = made(half)
-    plain = greedy_texts(bare, tokenizer, prompts(half, 8), 24, 8)
+    bare, tokenizer = copied(start)
+    plain = greedy_texts(bare, tokenizer, start[2], 24, 8)
     model = with_adapters(bare, torch.float32)
     before = {name: values.clone() for name, values in model.state_dict().items()}
     merged = MergedAdapters(model)
-    apart = greedy_texts(model, tokenizer, prompts(half, 8), 24, 8)
+    apart = greedy_texts(model, tokenizer, start[2], 24, 8)
     for _ in range(2):  # the second time into the copies of the first
         with merged():
             assert all(layer.merged for layer in merged.layers)
-            assert greedy_texts(model, tokenizer, prompts(half, 8), 24, 8) == apart != plain
+            assert greedy_texts(model, tokenizer, start[2], 24, 8) == apart != plain
     assert not any(layer.merged for layer in merged.layers)
     after = model.state_dict()
     assert all(torch.equal(values, after[name]) for name, values in before.items())
 
 
-def test_weights_of_bf16_do_not_drift_however_often_adapters_are_merged(half: TrainingJob) -> None:
-    model = with_adapters(made(half)[0], torch.bfloat16)
+def test_weights_of_bf16_do_not_drift_however_often_adapters_are_merged(start: Start) -> None:
+    model = with_adapters(copied(start)[0], torch.bfloat16)
     before = {name: values.clone() for name, values in model.state_dict().items()}
     merged, places = MergedAdapters(model), set[int]()
     for _ in range(5):
@@ -128,9 +137,9 @@ def test_weights_of_bf16_do_not_drift_however_often_adapters_are_merged(half: Tr
 
 
 def test_a_model_that_breaks_off_while_it_writes_is_unmerged_all_the_same(
-    half: TrainingJob,
+    start: Start,
 ) -> None:
-    model = with_adapters(made(half)[0], torch.float32)
+    model = with_adapters(copied(start)[0], torch.float32)
     merged = MergedAdapters(model)
     with pytest.raises(KeyboardInterrupt), merged():
         raise KeyboardInterrupt
@@ -149,11 +158,11 @@ def sampling(tokenizer: Any, **given: Any) -> Any:
 
 
 def sampled(
-    training: TrainingJob, config: Any = None, **given: Any
+    start: Start, config: Any = None, **given: Any
 ) -> tuple[list[list[int]], list[tuple[int, str]], list[str]]:
     """Return completions, what was told as they ended, and their texts."""
-    model, tokenizer = made(training)
-    ids = [tokenizer.encode(prompt) for prompt in prompts(training, 8)]
+    model, tokenizer = copied(start)
+    ids = [tokenizer.encode(prompt) for prompt in start[2]]
     told: list[tuple[int, str]] = []
 
     def tell(rows: Sequence[int], texts: Sequence[str]) -> None:
@@ -165,8 +174,8 @@ def sampled(
     return written, told, tokenizer.batch_decode(written, skip_special_tokens=True)
 
 
-def test_every_plan_that_ends_is_told_once_with_the_text_that_is_scored(half: TrainingJob) -> None:
-    written, told, texts = sampled(half)
+def test_every_plan_that_ends_is_told_once_with_the_text_that_is_scored(start: Start) -> None:
+    written, told, texts = sampled(start)
     ends = [at for at, ids in enumerate(written) if len(ids) < 24]
     assert len(ends) > 2
     assert len({len(ids) for ids in written}) > 2
@@ -174,19 +183,20 @@ def test_every_plan_that_ends_is_told_once_with_the_text_that_is_scored(half: Tr
     assert [len(written[at]) for at, _ in told] == sorted(len(written[at]) for at in ends)
 
 
-def test_a_static_cache_and_a_compiled_step_write_the_same_tokens(half: TrainingJob) -> None:
-    plain, *_ = sampled(half)
-    assert sampled(half, cache_implementation="static")[0] == plain
-    compiled = sampling(made(half)[1], cache_implementation="static")
+@pytest.mark.slow
+def test_a_static_cache_and_a_compiled_step_write_the_same_tokens(start: Start) -> None:
+    plain, *_ = sampled(start)
+    assert sampled(start, cache_implementation="static")[0] == plain
+    compiled = sampling(copied(start)[1], cache_implementation="static")
     record_graphs(compiled)
     assert not compiled.disable_compile
     compiled.compile_config = CompileConfig(backend="eager", mode=None)
     compiled.compile_config._compile_all_devices = True  # a GPU's path, taken by a CPU
-    assert sampled(half, compiled)[0] == plain
+    assert sampled(start, compiled)[0] == plain
 
 
-def test_a_cache_that_grows_is_not_compiled(half: TrainingJob) -> None:
-    config = sampling(made(half)[1])
+def test_a_cache_that_grows_is_not_compiled(start: Start) -> None:
+    config = sampling(copied(start)[1])
     record_graphs(config)
     assert config.disable_compile
 
