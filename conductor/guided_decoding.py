@@ -7,7 +7,7 @@ structured-output engine reads: characters, escapes, `[...]`, `(?:...)`, `|`, `*
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from itertools import combinations
 from json import dumps
 
@@ -310,13 +310,22 @@ class Vocabulary:
 
     def __init__(self, texts: Sequence[str], ends: Sequence[int]) -> None:
         """Take one text per token; an empty one, or part of a character, is never written."""
-        self.texts, self.ends, self._root = texts, tuple(ends), _Branch()
-        for token, text in enumerate(texts):
-            if text and "\ufffd" not in text and token not in ends:
-                branch = self._root
-                for sign in text:
-                    branch = branch.further.setdefault(sign, _Branch())
-                branch.ends.append(token)
+        self.texts, self.ends = texts, tuple(ends)
+
+    def writes(self, token: int) -> bool:
+        """Say whether a token is text that may be written."""
+        text = self.texts[token]
+        return bool(text) and "\ufffd" not in text and token not in self.ends
+
+    @cached_property
+    def _root(self) -> _Branch:  # greedy decoding hardly needs it
+        root = _Branch()
+        for token in filter(self.writes, range(len(self.texts))):
+            branch = root
+            for sign in self.texts[token]:
+                branch = branch.further.setdefault(sign, _Branch())
+            branch.ends.append(token)
+        return root
 
     def needs(self, automaton: Automaton, state: State) -> Needs:
         """Return what each token needs in a state."""
@@ -348,6 +357,15 @@ class Guide:
         if state not in self._needs:
             self._needs[state] = self.vocabulary.needs(self.automaton, state)
         return self._needs[state]
+
+    def need(self, state: State, token: int) -> int:
+        """Return what one token needs in a state, without a look at the others."""
+        if token in self.vocabulary.ends:
+            return 0 if self.automaton.complete(state) else NEVER
+        if not self.vocabulary.writes(token):
+            return NEVER
+        moved = self.after(state, token)
+        return self.automaton.left(moved) + 1 if moved else NEVER
 
     def after(self, state: State, token: int) -> State:
         """Return the state after a token that may be written."""

@@ -122,6 +122,7 @@ class PlanSettings:
     """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
     and its item has no value."""
     seed: int = 0  # of rehearsal workers
+    time_scale: float = 0.0  # seconds that they sleep per second of their modelled latency
     log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
     per_minute: float | None = None  # calls of one worker, begun evenly; may be less than 1
     kept: frozenset[str] | None = None
@@ -316,7 +317,8 @@ class PlanAnswerer:
         """Return a pool for one item; equal workflows of a group get replies of their own."""
         loop = asyncio.get_running_loop()
         if self._made is None or self._made[0] is not loop:  # a client serves the one of its making
-            self._made = loop, pool_models(self._spec, self._settings.seed)
+            settings = self._settings
+            self._made = loop, pool_models(self._spec, settings.seed, settings.time_scale)
         return CachedPool(
             self._made[1],
             self._spec,
@@ -357,6 +359,8 @@ class RewardConfig(BaseModel):
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False  # carry out equal plans of one group once instead of once each
     resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
+    ahead: bool = True  # whether plans that have ended are rewarded while others are written
+    time_scale: float = Field(default=0.0, ge=0)  # seconds a rehearsal worker sleeps a modelled one
 
 
 def training_reward(

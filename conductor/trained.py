@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
 from conductor import prompt
 from conductor.checkpoint import (
+    EXTRA,
+    MODULE,
+    ORIGIN,
     TRAINED,
     CheckpointInfo,
     cards_digest,
@@ -25,6 +28,7 @@ from conductor.checkpoint import (
     read_study,
     released_names,
     short_digest,
+    stands_on_base,
 )
 from conductor.parse import PlanFormat
 from conductor.policy import RoundLimits, conductor_system
@@ -36,6 +40,7 @@ from harness.records import CONDUCTOR, Answer, Question
 from harness.suite import TaskRefusal
 from harness.system import System, SystemCard
 from harness.text import pluralise
+from harness.workflow import MAX_STEPS
 
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"  # in a price book, for whatever runs in this process
@@ -179,17 +184,11 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
     # Inspect imports this file in every process; few need a tokenizer.
-    from conductor.embedded import read_tokenizer
-    from conductor.qwen2 import read_shape
+    from conductor.embedded import fitting
 
-    try:
-        shape = read_shape(folder)
-        tokenizer = read_tokenizer(folder, shape.vocabulary)
-    except UserError:
-        return None
-    return lambda text: (
-        len(tokenizer.encode(text, add_special_tokens=False).ids) + PLAN_TOKENS <= shape.context
-    )
+    with suppress(UserError):
+        return fitting(folder, PLAN_TOKENS)
+    return None
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:
@@ -278,18 +277,42 @@ SERVED = SystemCard(
 )
 
 
+def _not_released(k: str) -> NoReturn:
+    raise UserError(
+        "no adapters are released yet: `podium train smollm --out RUN` trains some on a GPU, and "
+        "conductor@RUN/best plays them."
+    )
+
+
+SMOLLM = SystemCard(
+    name=f"{CONDUCTOR}-{EXTRA}",
+    solver="conductor/conductor",
+    summary=f"Adapters on {ORIGIN} plan: not released yet, see docs/training.md.",
+    source=SOURCE,
+    calls=CALLS,
+    expected=lambda n, args: (0, MAX_STEPS),
+    conductor_calls=1,
+    override=_not_released,
+    brings=_not_released,
+    extra=EXTRA,
+    modules=(MODULE,),
+)
+
+
 def manifests() -> tuple[SystemCard, ...]:
     """Return a manifest per released checkpoint, the trained one first, which is always there."""
-    others = (name for name in released_names() if name != TRAINED)
+    others = [name for name in released_names() if name != TRAINED]
     return (
         _manifest(CONDUCTOR, TRAINED),
         *(_manifest(f"{CONDUCTOR}-{one}", one) for one in others),
+        *([] if EXTRA in others else [SMOLLM]),
         SERVED,
     )
 
 
 def _manifest(name: str, checkpoint: str) -> SystemCard:
-    about = _read(checkpoint)
+    about, small = _read(checkpoint), "a small model trained from scratch on the practice suites"
+    on_base = stands_on_base(checkpoint_folder(checkpoint))
     again = f"; asked again {pluralise(about.rounds, 'time')} at most" if about.rounds else ""
     return SystemCard(
         name=name,
@@ -307,8 +330,10 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
         remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
         rewarded=lambda k: grader_versions(checkpoint_folder(k or checkpoint)),
+        extra=EXTRA if on_base else "",
+        modules=(MODULE,) if on_base else (),
         deviations=(
-            "a small model trained from scratch on the practice suites, not Qwen2.5-7B",
+            f"{f'adapters on {ORIGIN}' if on_base else small}, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
             *(BY_CARDS if about.is_adaptive and about.cards_sha256 else ()),
         ),

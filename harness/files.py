@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import stat
 import sys
@@ -418,3 +419,8 @@ def replace_file(path: Path, data: bytes) -> None:
         with suppress(OSError):
             scratch.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def cache_folder() -> Path:
+    """Return podium's folder below the user's cache (XDG_CACHE_HOME or ~/.cache)."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podium"

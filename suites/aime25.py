@@ -16,13 +16,13 @@ from inspect_ai.model import ChatMessageUser
 from harness.cassette import CassetteHeader, RecordedReply, RecordedTokens, write_cassette
 from harness.errors import UserError
 from harness.extract import extract_expressions, extract_integer
-from harness.files import read_rows
+from harness.files import cache_folder, read_rows
 from harness.inspect_adapters import as_task
 from harness.records import Grade, Question
 from harness.request import request_digest
 from harness.suite import OFFICIAL, Prompt, Split
 from suites.base import PromptedSuite, unsealed, user_errors
-from suites.data import Rows, cache_folder, local_path, local_rows, sources
+from suites.data import Rows, local_path, local_rows, sources
 from suites.math_equality import compare
 
 SUFFIX = (

@@ -24,7 +24,14 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from harness.errors import UserError
-from harness.files import dicts_of_csv, first_line, parse_json, plain_or_packed, unpack_gzip
+from harness.files import (
+    cache_folder,
+    dicts_of_csv,
+    first_line,
+    parse_json,
+    plain_or_packed,
+    unpack_gzip,
+)
 from harness.records import Question
 
 Rows = list[dict[str, Any]]
@@ -129,11 +136,6 @@ def data_folder(data: str | Path | None = None) -> Path:
     """Return the folder of local data: this, PODIUM_DATA, shared/data or one in podium's cache."""
     named = data or os.environ.get("PODIUM_DATA")
     return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
-
-
-def cache_folder() -> Path:
-    """Return podium's folder below the user's cache (XDG_CACHE_HOME or ~/.cache)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podium"
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:

@@ -22,10 +22,10 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import UserError
-from harness.files import parse_json, read_rows, refuse_absent
+from harness.files import cache_folder, parse_json, read_rows, refuse_absent
 from suites.code_checks import refuse_untold
 from suites.code_grading import ProgramCase, ProgramTests
-from suites.data import DataSource, cache_folder, data_folder, hub_file
+from suites.data import DataSource, data_folder, hub_file
 
 FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),

@@ -135,6 +135,7 @@ def imported(path: Path) -> set[str]:
 
 OPTIONAL = {
     ("baselines/trinity.py", "cmaes"),
+    ("conductor/base_model.py", "gguf"),
     ("conductor/training/model.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
     ("harness/audit/verify.py", "cryptography"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from conductor.checkpoint import INFO
 from conductor.training import run_folder
 from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
 from conductor.training.job import TrainingJob
@@ -132,7 +133,7 @@ def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | Non
     if (out / run_folder.MANIFEST).exists() or training.config.warm_start.kind == "none":
         return None
     wanted = warm_start_key(json.loads(json.dumps(said, default=str)))
-    begun = (one for one in others if (one / run_folder.START / "config.json").is_file())
+    begun = (one for one in others if (one / run_folder.START / INFO).is_file())
     for folder in begun:
         if warm_start_key(json.loads((folder / run_folder.MANIFEST).read_text())) == wanted:
             shutil.rmtree(part := out / f"{run_folder.START}.part", ignore_errors=True)

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
+from inspect_ai.model import ChatMessage
 from numpy.typing import NDArray
 from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
@@ -111,7 +112,8 @@ class ShownRow:
     cards: tuple[str, ...]  # one per worker shown, empty where cards are hidden
     known: tuple[str, ...]  # the same cards, even where the form hides them: a warm start may
     workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
-    prompt: str  # the whole request, turns joined
+    prompt: str  # the whole request, as `template` has it
+    template: "ChatTemplate"
 
 
 def draw_rows(
@@ -149,6 +151,19 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
         yield from order
 
 
+ChatTemplate = Callable[[list[dict[str, str]]], str]
+"""How chat messages become the text that the policy goes on from: its tokenizer's own."""
+
+
+def joined(messages: list[dict[str, str]]) -> str:
+    """Return what messages say, one behind the other: the template of a model made from nothing."""
+    return "".join(turn["content"] for turn in messages)
+
+
+def _chat(turns: Sequence[ChatMessage]) -> list[dict[str, str]]:
+    return [{"role": turn.role, "content": turn.text} for turn in turns]
+
+
 EarlierRound = tuple[str, str]
 """The policy's whole text of a first round, and the last reply of what that came to: what a later
 round shows. Never written down."""
@@ -163,23 +178,24 @@ class PromptBuilder:
     question: Callable[[TrainingRow], Question]
     earlier: Mapping[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
     """By the id that rows of later rounds name."""
+    template: ChatTemplate = joined
 
     def messages(self, row: TrainingRow) -> list[dict[str, str]]:
         """Return what the policy is sent, as chat messages."""
         turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
             turns = later_prompt(self.form, turns, *self.earlier[row.first])
-        return [{"role": turn.role, "content": turn.text} for turn in turns]
+        return _chat(turns)
 
     def _cards(self, row: TrainingRow) -> tuple[str, ...]:
         return tuple(self.spec.worker(name).card for name in row.workers or self.spec.names)
 
     def shown(self, row: TrainingRow) -> ShownRow:
         """Return a row with its texts."""
-        prompt = "".join(turn["content"] for turn in self.messages(row))
+        prompt, template = self.template(self.messages(row)), self.template
         workers, known = row.workers or self.spec.names, self._cards(row)
         cards = known if self.form.cards else ("",) * len(known)
-        return ShownRow(row, self.question(row).text, cards, known, workers, prompt)
+        return ShownRow(row, self.question(row).text, cards, known, workers, prompt, template)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
@@ -282,7 +298,7 @@ class PlanCorpus:
         )
         keeps = rng.random() < self._recipe.keep
         said = self._written(shown, [], [], []) if keeps else self._either(shown, rng)
-        return "".join(turn.text for turn in turns), said
+        return shown.template(_chat(turns)), said
 
     def _either(self, shown: ShownRow, rng: Random) -> str:
         own = self.own.get(shown.row)

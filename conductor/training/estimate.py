@@ -15,7 +15,7 @@ from conductor.training.config import Lora, TrainingConfig
 from conductor.training.grpo_options import (
     batch_sizes,
     limits_text,
-    plans_at_once,
+    refuse_unready_machine,
     weight_dtype,
     world_size,
 )
@@ -70,6 +70,7 @@ class ModelShape:
 
 SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 PUBLISHED = {
+    "SmolLM2-135M": ModelShape(576, 1536, 30, 9, 3, 49152),
     "Qwen2.5-0.5B": ModelShape(896, 4864, 24, 14, 2, 151936),
     "Qwen2.5-1.5B": ModelShape(1536, 8960, 28, 12, 2, 151936),
     "Qwen2.5-3B": ModelShape(2048, 11008, 36, 16, 2, 151936),
@@ -136,14 +137,16 @@ def memory_of(
     wide, buckets = (2 if gpu else 4), 2 if gpu and way == "whole" and devices > 1 else 1
     if config.lora:
         few = shape.lora(config.lora.r)
-        states = (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
+        # Twice: plans are written by copies into which adapters are merged.
+        states = 2 * (2 if gpu else 4) * size + 4 * few, 4 * buckets * few, 8 * few
     elif way == "whole":
         states = (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
     else:
         states = 2 * size, 2 * size, 12 * size
     parts = GB if way == "whole" else GB * devices
     tokens = batch.plans * (batch.prompt + batch.completion)
-    full, kept = 34 * wide / 2 * tokens * shape.hidden, wide * tokens * shape.hidden
+    stream = 2 if config.lora and gpu else 4  # what runs from layer to layer is as weights are
+    full, kept = 34 * wide / 2 * tokens * shape.hidden, stream * tokens * shape.hidden
     again = gpu and config.grpo.get("gradient_checkpointing", True)
     activations = shape.layers * kept + full if again else shape.layers * full
     logits = 3 * 4 * batch.plans * batch.completion * shape.vocab  # float32, kept about three times
@@ -158,142 +161,190 @@ def memory_of(
     )
 
 
+def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -> DeviceMemory:
+    """Return the memory of the warm start: all weights learn, and nothing is computed again."""
+    plain = {**config.grpo, "gradient_checkpointing": False}
+    whole = config.model_copy(update={"lora": None, "grpo": plain})
+    width = batch.prompt + round(batch.completion * SHARE)  # prompts are scored, too
+    return memory_of(shape, DeviceBatch(config.warm_start.batch, 0, 0, width), whole)
+
+
 # --- hours --------------------------------------------------------------------------------------
 #
-# Measured in the training's folder or on the released runs, or by a formula that counts what a GPU
-# computes: 2 operations a weight for a token that is written, and for one that is learnt from 6, or
-# 8 where layers are computed again; adapters save the 2 of the weights' own gradients. What share
-# of a card's speed that reaches is assumed, as is how long a worker takes, and it is printed.
+# Measured in the training's folder, by a probe where its device and PyTorch are here (probe.py), or
+# on the released runs; else by a formula. A position of decoding, and a pass of an update, cost as
+# many kernel launches as a model has layers, however few rows there are: that floor is what small
+# models take. What comes above it counts operations: 2 a weight for a token that is written, for
+# one that is learnt from 6, or 8 where layers are computed again; adapters save the 2 of weights.
 
 HOUR_S = 3600.0
 WHOLE = 18  # bytes that a trained weight takes on one GPU
 USUAL_STEPS = 3  # of a plan on average (arXiv 2512.04388, section 4.3)
+
+# Measured on one H100 with a model of 30 layers (reference runs of 2026-11-22; docs/experiments):
+LAUNCH_S = 0.046 / 30  # of a position, or of a pass, and a layer
+ADAPTED = 3  # times as many launches in an update where adapters stand beside weights
+PASSES = 3  # of an update, forwards and backwards
+REHEARSED_S = 3.7 / 256  # of a plan that practice programs carry out, and of its grade
 
 # Assumed, not measured by us:
 CARD = "H100"
 FLOPS = 989e12  # operations a second in bf16, without sparsity: its data sheet
 CARD_BYTES = 80e9  # a larger model is told for two and more
 UPDATING = 0.30  # share of its speed in updates
-WRITING = {"vLLM": 0.10, "transformers": 0.01}  # share of it while plans are written
+WRITING = 0.10  # share of it while plans are written, where rows are many
+VLLM_LAUNCH_S = 0.3e-3  # of a position and a layer, by vLLM's graphs
 CALL_S = 10.0  # of a worker's reply
 SHARE = 0.5  # of its token limit that a plan takes
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingWork:
-    """What a training computes and asks in all."""
+class StepSeconds:
+    """Where the seconds of a generation of plans and its updates go, and what else is made."""
 
-    written: float  # tokens of plans
-    learnt: float  # tokens of prompts and plans in updates
-    taught: int  # plans of training that workers carry out; 0 where they take no time
-    checked: int  # plans of validation that they carry out
-    per_token: int  # operations a weight and token in updates
+    writing: float
+    rewards: float
+    update: float
+    warm: float  # of a step of the warm start
+    validation: float
+    probed: str = ""  # what was measured, with what; empty for what a formula says
+
+    def hours(self, config: TrainingConfig) -> float:
+        """Return the hours of a training: its warm start, its steps and its validations."""
+        sizes, warm = batch_sizes(config), config.warm_start
+        validations = 1 + -(-sizes["steps"] // config.validation.every)
+        begun = self.warm * (warm.steps if warm.kind != "none" else 0)
+        made = sizes["rows"] // sizes["questions"] * (self.writing + self.rewards + self.update)
+        return (begun + made + validations * self.validation) / HOUR_S
+
+    def text(self, config: TrainingConfig) -> str:
+        """Say the seconds of a step, and in what they are spent."""
+        sizes = batch_sizes(config)
+        share = sizes["rows"] // sizes["questions"] / sizes["steps"]  # generations of a step
+        parts = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
+        each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in parts.items())
+        others = (
+            f"warm start {self.warm:.3g} s a step, " if config.warm_start.kind != "none" else ""
+        )
+        return (
+            f"{sum(parts.values()) * share:.3g} s a step: {each}; {others}"
+            f"a validation {self.validation:.3g} s"
+        )
 
 
-def work_of(training: TrainingJob, batch: DeviceBatch) -> TrainingWork:
-    """Return the work of a training on plans and prompts of a batch's lengths."""
+def formula_seconds(
+    training: TrainingJob, batch: DeviceBatch, shape: ModelShape, cards: int
+) -> StepSeconds:
+    """Return what GPUs would take, by a formula, on plans and prompts of a batch's lengths."""
     config, sizes = training.config, batch_sizes(training.config)
-    plans = sizes["rows"] * sizes["group"]
-    held_out = sum(len(split.questions) for split in training.held_out.values())
-    checked = (1 + -(-sizes["steps"] // config.validation.every)) * held_out
-    said = batch.completion * SHARE
-    asks = training.verdicts is None and training.spec.label == "live"
+    weights, layers, said = shape.parameters, shape.layers, batch.completion * SHARE
+    launch = VLLM_LAUNCH_S if config.grpo.get("use_vllm") else LAUNCH_S
+
+    def written(rows: float) -> float:  # the longest plan of many runs to its limit
+        computes = 2 * weights * rows / (WRITING * FLOPS)
+        return batch.completion * max(layers * launch, computes)
+
+    def learnt(rows: float, each: int, flops: int, adapted: int) -> float:
+        passes, tokens = PASSES * -(-rows // each), rows * (batch.prompt + said)
+        return passes * layers * LAUNCH_S * adapted + flops * weights * tokens / UPDATING / FLOPS
+
+    plans = sizes["whole"] * int(config.grpo.get("num_iterations", 1))
     again = 2 if config.grpo.get("gradient_checkpointing", True) else 0
-    return TrainingWork(
-        written=(plans + checked) * said,
-        learnt=plans * (batch.prompt + said) * int(config.grpo.get("num_iterations", 1)),
-        taught=plans if asks else 0,
-        checked=checked if asks else 0,
-        per_token=(4 if config.lora else 6) + again,
+    held_out = sum(len(split.questions) for split in training.held_out.values())
+    warm = config.warm_start.batch
+    return StepSeconds(
+        writing=written(sizes["whole"] / cards),
+        rewards=reward_seconds(training, sizes["whole"]),
+        update=learnt(
+            plans / cards,
+            batch.plans,
+            (4 if config.lora else 6) + again,
+            ADAPTED if config.lora else 1,
+        ),
+        warm=learnt(warm, warm, 6, 1),
+        validation=-(-held_out // (config.validation.batch * cards))
+        * written(min(held_out, config.validation.batch))
+        + reward_seconds(training, held_out),
     )
 
 
-def gpu_hours(work: TrainingWork, weights: float, writing: float) -> float:
-    """Return the hours of one card: `writing` is the share of its speed while plans are written."""
-    writes = 2 * weights * work.written / writing
-    updates = work.per_token * weights * work.learnt / UPDATING
-    return (writes + updates) / FLOPS / HOUR_S
-
-
-def worker_hours(work: TrainingWork, config: TrainingConfig, processes: int) -> float:
-    """Return the hours of waiting for workers; only the first process asks in validations."""
-    parts = plans_at_once(config, processes)
-    rounds = work.taught / (parts * processes) + work.checked / parts
-    return rounds * min(USUAL_STEPS, config.form.max_steps) * CALL_S / HOUR_S
+def reward_seconds(training: TrainingJob, plans: int) -> float:
+    """Return the seconds in which so many plans are carried out and graded, if nobody measured."""
+    config = training.config
+    if training.verdicts:
+        return 0.0
+    if training.spec.label != "live":
+        return plans * REHEARSED_S
+    chain = min(USUAL_STEPS, config.form.max_steps) * CALL_S
+    return max(1.0, plans / config.reward.concurrency) * chain
 
 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
     """Say how long it takes, and on what that rests: `batch` has the lengths of a GPU's plans."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
-    here = _step_seconds(training.out)
-    if here:
+    if here := _step_seconds(training.out):
         return (
             f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
         )
+    if found := _probed(training):
+        return f"{found.hours(config):.3g} by {found.probed}: {found.text(config)}"
     if config.run.device == "cpu":
-        return _measured(config, steps)
+        return _released(config, steps)
     shape = shape_of(config)
-    weights = shape.parameters if shape else (config.model.parameters or 0) * 1e9
-    if not weights or batch is None:
+    if not shape or batch is None:
         return "unknown before a first step is measured, for the model's size is not known here"
-    return _estimated(training, batch, weights)
+    return _estimated(training, batch, shape)
+
+
+def _probed(training: TrainingJob) -> StepSeconds | None:
+    if world_size() > 1 or training.resume:
+        return None
+    try:
+        refuse_unready_machine(training.config)
+    except UserError:
+        return None
+    from conductor.training.probe import probed_seconds
+
+    return probed_seconds(training)
 
 
 def _step_seconds(run: Path) -> list[float]:
     return [line["seconds"] for line in read_lines(run / METRICS) if line.get("seconds")]
 
 
-def _measured(config: TrainingConfig, steps: int) -> str:
+def _released(config: TrainingConfig, steps: int) -> str:
     runs = [
         (config_of(json.loads(path.read_text())), _step_seconds(path.parent))
         for path in sorted(RELEASED.glob(f"*/log/*/{MANIFEST}"))
     ]
     same = [seconds for run, seconds in runs if run.name == config.name]
-    if same:
-        mean = fmean(chain.from_iterable(same))
-        return (
-            f"{mean * steps / HOUR_S:.2f}, measured on the released runs of this configuration "
-            f"({len(same)} seeds, {mean:.1f} s a step, 2 CPU cores); warm start and validations "
-            "not counted"
-        )
-
-    def size(run: TrainingConfig) -> tuple[int, int, int] | None:  # decides a small model's speed
-        shape = shape_of(run)
-        return (shape.hidden, shape.intermediate, shape.layers) if shape else None
-
-    wanted = size(config)
-    like = [(run, seconds) for run, seconds in runs if wanted and size(run) == wanted]
-    if not like or config.verdicts:
-        return "unknown before a first step is measured: no released run is like it"
-    a_plan = fmean(one / batch_sizes(run)["whole"] for run, seconds in like for one in seconds)
-    a_step = a_plan * batch_sizes(config)["whole"]
+    if not same:
+        return "unknown before it is measured: install '.[train]', and this will probe it"
+    mean = fmean(chain.from_iterable(same))
     return (
-        f"{a_step * steps / HOUR_S:.2f}, at the seconds a plan of {len(like)} released runs with a "
-        f"model as large ({a_step:.1f} s a step, 2 CPU cores); warm start and validations not "
-        "counted"
+        f"{mean * steps / HOUR_S:.2f}, measured on the released runs of this configuration "
+        f"({len(same)} seeds, {mean:.1f} s a step, 2 CPU cores); warm start and validations "
+        "not counted"
     )
 
 
-def _estimated(training: TrainingJob, batch: DeviceBatch, weights: float) -> str:
-    config, work = training.config, work_of(training, batch)
-    writer = "vLLM" if config.grpo.get("use_vllm") else "transformers"
-    card = gpu_hours(work, weights, WRITING[writer])
-    whole = config.lora is not None or WHOLE * weights < CARD_BYTES
+def _estimated(training: TrainingJob, batch: DeviceBatch, shape: ModelShape) -> str:
+    config, writer = training.config, "vLLM" if training.config.grpo.get("use_vllm") else "eager"
+    whole = config.lora is not None or WHOLE * shape.parameters < CARD_BYTES
     numbers = (world_size(),) if world_size() > 1 else ((1, 2, 8) if whole else (2, 8))
-    hours = [(n, card / n + worker_hours(work, config, n)) for n in numbers]
-    on = ", ".join(f"{total:.3g} on {n} {CARD}" for n, total in hours)
+    found = {n: formula_seconds(training, batch, shape, n) for n in numbers}
+    on = ", ".join(f"{one.hours(config):.3g} on {n} {CARD}" for n, one in found.items())
     workers = (
-        f"workers {worker_hours(work, config, numbers[0]):.3g} h at {CALL_S:g} s a call, "
-        f"{min(USUAL_STEPS, config.form.max_steps)} steps a plan, {config.reward.concurrency} "
-        "plans at once"
-        if work.taught
-        else "workers that take no time"
+        f"workers {CALL_S:g} s a call, {min(USUAL_STEPS, config.form.max_steps)} steps a plan, "
+        f"{config.reward.concurrency} plans at once"
+        if training.spec.label == "live" and not training.verdicts
+        else f"practice programs {REHEARSED_S * 1000:.3g} ms a plan"
     )
     return (
-        f"{on}: an estimate, not measured. Assumed: {FLOPS / 1e12:g} TFLOP/s a card; "
-        f"{UPDATING:.0%} of it in updates, {work.per_token} FLOP a weight and token; "
-        f"{WRITING[writer]:.0%} in writing by {writer}, 2; plans of {batch.completion * SHARE:g} "
-        f"tokens, prompts of {batch.prompt}; {workers}"
+        f"{on} ({found[numbers[0]].text(config)}): an estimate, not measured here. "
+        f"{LAUNCH_S * 1000:.2g} ms of launches a layer and pass ({writer} decoding), as once seen "
+        f"on an H100; assumed: {FLOPS / 1e12:g} TFLOP/s a card, {UPDATING:.0%} of it in updates, "
+        f"plans of up to {batch.completion} tokens, prompts of {batch.prompt}; {workers}"
     )
 
 
@@ -448,6 +499,7 @@ def _memory(training: TrainingJob) -> Iterator[str]:
     if config.run.device == "cpu":
         memory = memory_of(shape, batch_of(training, processes), config)
         yield _memory_line("memory, whole on this machine", memory)
+        yield from _warm_line(training, shape)
         return
     lora = config.lora or Lora()
     adapters: tuple[Spread, str, Lora] = (1, "whole"), f"adapters of rank {lora.r}, one GPU", lora
@@ -457,9 +509,16 @@ def _memory(training: TrainingJob) -> Iterator[str]:
             batch = batch_of(training, spread[0])
             memory = memory_of(shape, batch, config.model_copy(update={"lora": trained}), spread)
             yield _memory_line(name, memory)
+    yield from _warm_line(training, shape)
     share = config.grpo.get("vllm_gpu_memory_utilization", 0.3)
     if config.grpo.get("use_vllm"):
         yield f"vLLM: takes {share:.0%} of each GPU for weights and cache while plans are written"
+
+
+def _warm_line(training: TrainingJob, shape: ModelShape) -> Iterator[str]:
+    if training.config.warm_start.kind != "none":
+        memory = warm_memory(shape, batch_of(training, world_size()), training.config)
+        yield f"warm start, whole in one process: {memory.update:.3g} GB"
 
 
 SPREADS: Mapping[str, Spread] = {

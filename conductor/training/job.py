@@ -1,6 +1,8 @@
 """A training with everything that its configuration names, found and checked: no torch here."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -290,7 +292,8 @@ class StepResults:
 
     items: list[RewardItem] = field(default_factory=list[RewardItem])
     outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
-    seconds: float = 0.0
+    seconds: float = 0.0  # that training waited for them
+    ahead: float = 0.0  # that passed before, since the first was begun
 
 
 class RewardRecorder:
@@ -299,16 +302,51 @@ class RewardRecorder:
     def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
         """Watch a reward."""
         self._scores, self._deduplicate = scores, deduplicate
+        self._begun: dict[RewardItem, tuple[Future[list[RewardOutcome]], int]] = {}
+        self._first = monotonic()
         self.seen = StepResults()
+
+    def begin(self, items: Sequence[RewardItem], loop: asyncio.AbstractEventLoop) -> None:
+        """Let items be scored on a loop, from another thread; `score` returns what they come to."""
+        if not self._begun:
+            self._first = monotonic()
+        new: dict[RewardItem, RewardItem] = {}
+        for item in items:
+            if (key := self._key(item)) not in self._begun:
+                new.setdefault(key, item)  # the first of equal ones is who is asked for
+        if not new:
+            return
+        work = asyncio.run_coroutine_threadsafe(self._scores.score(list(new.values())), loop)
+        self._begun |= {key: (work, at) for at, key in enumerate(new)}
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order."""
-        started = monotonic()
-        outcomes = await (self._once(items) if self._deduplicate else self._scores.score(items))
+        started, ahead = monotonic(), monotonic() - self._first if self._begun else 0.0
+        outcomes = await (self._once(items) if self._deduplicate else self._scored(items))
         self.seen.items.extend(items)
         self.seen.outcomes.extend(outcomes)
         self.seen.seconds += monotonic() - started
+        self.seen.ahead += ahead
         return outcomes
+
+    def _key(self, item: RewardItem) -> RewardItem:
+        return once_in_its_step(item) if self._deduplicate else item
+
+    async def _scored(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
+        """Score those that were not begun, beside those that were."""
+        begun, self._begun = self._begun, {}
+        late = [item for item in items if self._key(item) not in begun]
+        works = dict.fromkeys(work for work, _ in begun.values())
+        found, *_ = await asyncio.gather(
+            self._scores.score(late), *(asyncio.wrap_future(work) for work in works)
+        )
+        known = iter(found)
+
+        def outcome(item: RewardItem) -> RewardOutcome:
+            held = begun.get(self._key(item))
+            return held[0].result()[held[1]] if held else next(known)
+
+        return [outcome(item) for item in items]
 
     async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Score each different item once, as its first was numbered; its cost is said once."""
@@ -316,7 +354,7 @@ class RewardRecorder:
         firsts: dict[RewardItem, RewardItem] = {}
         for key, item in zip(keys, items, strict=True):
             firsts.setdefault(key, item)
-        known = dict(zip(firsts, await self._scores.score(list(firsts.values())), strict=True))
+        known = dict(zip(firsts, await self._scored(list(firsts.values())), strict=True))
         outcomes: list[RewardOutcome] = []
         for key in keys:
             outcome = known[key]
@@ -405,6 +443,7 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
         form=config.form,
         max_usd=training.max_usd,
         seed=config.run.seed,
+        time_scale=config.reward.time_scale,
         log_dir=folder and folder / "ledger",
         per_minute=None if rpm is None else rpm / processes,
         rank=grpo_options.process_rank(),

@@ -1,4 +1,4 @@
-"""The model that learns: loaded or made from nothing, warmed up, asked greedily, merged.
+"""The model that learns: loaded or made from nothing, warmed up, merged.
 
 Torch and its kin are imported inside functions, when a training begins.
 """
@@ -8,69 +8,65 @@ Torch and its kin are imported inside functions, when a training begins.
 import math
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.checkpoint import INFO, RELEASED
+from conductor.base_model import base_folder
+from conductor.checkpoint import ADAPTED, ADAPTERS, BASE, INFO, RELEASED, renew_info, stands_on_base
 from conductor.embedded import CHAT_TEMPLATE
 from conductor.parse import read_plan
-from conductor.qwen2 import ADAPTERS
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
-from conductor.training.data import ShownRow, TrainingRow, plan_corpus
-from conductor.training.grpo_options import is_main, weight_dtype
-from conductor.training.run_folder import BEST, LAST, START, WARM, append_line
+from conductor.training.data import ChatTemplate, ShownRow, TrainingRow, plan_corpus
+from conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
+from conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
 from harness.errors import UserError
 from harness.workflow import Workflow
 
 
-def load_model(path: str, config: Any) -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
+def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
+
+    Weights are of `dtype`, or of that in which GRPO trains them. Adapters stand on their base.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():
         path = str(RELEASED / path)
+    if (Path(path) / ADAPTERS).is_file():
+        from peft import PeftConfig, PeftModel
+
+        base = str(PeftConfig.from_pretrained(path).base_model_name_or_path)
+        on_base = stands_on_base(Path(path))
+        model, tokenizer = load_model(BASE if on_base else base, config, dtype)
+        return PeftModel.from_pretrained(model, path, is_trainable=True), tokenizer
+    if path == BASE:
+        path = str(base_folder())
     auto: Any = AutoModelForCausalLM
     tokens: Any = AutoTokenizer
     given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
-    given["dtype"] = weight_dtype(config)
+    given["dtype"] = dtype or weight_dtype(config)
     try:
-        return auto.from_pretrained(path, **given), tokens.from_pretrained(path)
+        model, tokenizer = auto.from_pretrained(path, **given), tokens.from_pretrained(path)
     except (OSError, ValueError) as error:
         said = str(error).strip().splitlines()[0]
         raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error
+    if not tokenizer.chat_template:
+        raise UserError(f"[model] path {path!r} has no chat template: take an instruct model.")
+    return model, tokenizer
 
 
-def greedy_texts(
-    model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
-) -> list[str]:
-    """Return greedy completions, `size` at once; the model's mode is left as it was."""
-    import torch
+def with_adapters(model: Any, config: TrainingConfig) -> Any:
+    """Return a model with new adapters, which a warm start trains, too: all is learnt in them."""
+    from peft import get_peft_model
 
-    was, side = model.training, tokenizer.padding_side
-    # Where FSDP2 divides weights, no process stops before the last; None: as transformers sees fit.
-    divided = any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
-    model.eval()
-    tokenizer.padding_side = "left"
-    found: list[str] = []
-    for at in range(0, len(prompts), size):
-        some = list(prompts[at : at + size])
-        batch = tokenizer(some, return_tensors="pt", padding=True, add_special_tokens=False)
-        with torch.no_grad():
-            written = model.generate(
-                input_ids=batch["input_ids"].to(model.device),
-                attention_mask=batch["attention_mask"].to(model.device),
-                do_sample=False,
-                max_new_tokens=most_tokens,
-                pad_token_id=tokenizer.pad_token_id,
-                eos_token_id=tokenizer.eos_token_id,
-                synced_gpus=divided,
-            )
-        new = written[:, batch["input_ids"].shape[1] :]
-        found += tokenizer.batch_decode(new, skip_special_tokens=True)
-    model.train(was)
-    tokenizer.padding_side = side
-    return found
+    return get_peft_model(model, lora_config(config))
+
+
+def chat_template(tokenizer: Any) -> ChatTemplate:
+    """Return how a tokenizer makes one text of chat messages, for the policy to go on from."""
+    return partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
 
 
 # --- attention that begins as a look-up ---------------------------------------------------------
@@ -242,9 +238,13 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
-    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl."""
+    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl.
+
+    It learns where and in the arithmetic in which GRPO trains, its adapters or all of its weights.
+    """
     import torch
 
+    model.to("cuda" if config.run.device == "gpu" else "cpu")
     start, rng = config.warm_start, Random(config.run.seed)
     if is_main():
         (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
@@ -260,7 +260,8 @@ def warm_start(
             group["lr"] = start.learning_rate * share
         drawn = rng.choices(rows, k=start.batch)
         texts = [corpus.drawn(one, rng) for one in drawn]
-        loss = model(**_batch(tokenizer, texts)).loss
+        with autocast(config):
+            loss = model(**_batch(tokenizer, texts).to(model.device)).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
@@ -272,9 +273,12 @@ def warm_start(
 def _own_plans(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow]
 ) -> dict[TrainingRow, str]:
+    from conductor.training.generation import greedy_texts
+
     most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
     prompts = [one.prompt for one in rows]
-    texts = greedy_texts(model, tokenizer, prompts, most, config.validation.batch)
+    with autocast(config):
+        texts = greedy_texts(model, tokenizer, prompts, most, config.validation.batch)
     return {
         one.row: text
         for one, text in zip(rows, texts, strict=True)
@@ -282,9 +286,10 @@ def _own_plans(
     }
 
 
-def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
     """Return padded ids, mask and labels; a prompt's tokens have no label."""
     import torch
+    from transformers import BatchEncoding
 
     def encode(text: str) -> list[int]:
         return tokenizer.encode(text, add_special_tokens=False)
@@ -295,11 +300,13 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     def filled(rows: list[list[int]], filler: int) -> Any:
         return torch.tensor([row + [filler] * (width - len(row)) for row in rows])
 
-    return {
-        "input_ids": filled([p + c for p, c in pairs], tokenizer.pad_token_id),
-        "labels": filled([[-100] * len(p) + c for p, c in pairs], -100),
-        "attention_mask": filled([[1] * (len(p) + len(c)) for p, c in pairs], 0),
-    }
+    return BatchEncoding(
+        {
+            "input_ids": filled([p + c for p, c in pairs], tokenizer.pad_token_id),
+            "labels": filled([[-100] * len(p) + c for p, c in pairs], -100),
+            "attention_mask": filled([[1] * (len(p) + len(c)) for p, c in pairs], 0),
+        }
+    )
 
 
 def merge_adapters(config: TrainingConfig, out: Path) -> None:
@@ -314,8 +321,9 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
             continue
         model = load_model(base, config)[0]
         PeftModel.from_pretrained(model, str(folder)).merge_and_unload().save_pretrained(folder)
-        kept = folder / "adapter"
+        renew_info(folder)
+        kept = folder / MERGED
         shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir()
-        for name in ("adapter_model.safetensors", ADAPTERS):
+        for name in (ADAPTED, ADAPTERS):
             (folder / name).rename(kept / name)  # last: a merge that broke off is made again

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import eq
 from pathlib import Path
 from statistics import fmean, median_low
 from typing import Any
@@ -39,6 +40,7 @@ LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # of each see
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
 # Of a checkpoint; without `training_args.bin`, a pickle that nobody should have to trust.
+DESCRIBED = ("podium.json", "README.md")  # of adapters, whose other files are their base's
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 RELEASE_NOTE = (Path(__file__).parent / "release_note.md").read_text(encoding="utf-8")
 
@@ -96,7 +98,7 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
     return CARD.format(
         pool=spec.name,
         label=" ".join(filter(None, (rehearsed, HELD if config.form.cards else ""))),
-        model=config.model.path or "random weights (Qwen2 architecture)",
+        model=_made_of(config.model.path),
         steps=step,
         seed=config.run.seed,
         reward=config.reward.name,
@@ -113,6 +115,14 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
         config=json.dumps(manifest["config"], indent=1, default=str),
         versions=", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
     )
+
+
+def _made_of(path: str) -> str:
+    origins = {
+        "": "random weights (Qwen2 architecture)",
+        checkpoint.BASE: checkpoint.ORIGIN,
+    }
+    return origins.get(path, path)
 
 
 def _validation(label: str, found: Mapping[str, Any] | None) -> str:
@@ -189,8 +199,14 @@ def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
     part = to.with_name(f"{to.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(source, part, ignore=_all_but(KEPT))
-    equal, kind = _weights(source, part, prompts)
+    adapted = next(filter(checkpoint.stands_on_base, (source / run_folder.MERGED, source)), None)
+    shutil.copytree(source, part, ignore=_all_but(DESCRIBED if adapted else KEPT))
+    if adapted:
+        said = json.loads((adapted / checkpoint.ADAPTERS).read_text())
+        said["base_model_name_or_path"] = checkpoint.PINNED  # without the folder of this machine
+        (part / checkpoint.ADAPTERS).write_text(json.dumps(said, indent=1) + "\n")
+    weights = checkpoint.ADAPTED if adapted else checkpoint.WEIGHTS
+    equal, kind = _weights((adapted or source) / weights, part, prompts)
     about, seed = checkpoint.read_info(source), median_low(seeds).seed
     which = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
     what, reward = f"{about.summary}, {about.reward} reward", about.reward
@@ -217,14 +233,15 @@ def _all_but(kept: Sequence[str]) -> Callable[[str, list[str]], list[str]]:
 
 def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
     """Write weights as float16 where every greedy plan stays as it is, else as they are."""
-    tensors = _load_file(source / checkpoint.WEIGHTS)
-    half = {name: held.astype(np.float16) for name, held in tensors.items()}
-    _save_file(half, part / checkpoint.WEIGHTS, metadata={"format": "pt"})
-    both = zip(greedy_plans(source, prompts), greedy_plans(part, prompts), strict=True)
-    equal = sum(before == after for before, after in both)
+    written = part / source.name
+    shutil.copyfile(source, written)
+    whole = greedy_plans(part, prompts)
+    half = {name: held.astype(np.float16) for name, held in _load_file(source).items()}
+    _save_file(half, written, metadata={"format": "pt"})
+    equal = sum(map(eq, whole, greedy_plans(part, prompts)))
     if equal == len(prompts):
         return equal, "float16"
-    shutil.copyfile(source / checkpoint.WEIGHTS, part / checkpoint.WEIGHTS)
+    shutil.copyfile(source, written)
     return len(prompts), "float32"
 
 

@@ -31,6 +31,7 @@ METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was ma
 PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
 WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
+MERGED = "adapter"  # holds adapters that were merged into the weights beside it
 
 PINNED = (
     *("podium", "torch", "transformers", "trl", "accelerate", "peft", "vllm", "datasets"),
@@ -39,12 +40,18 @@ PINNED = (
 
 FREE = (
     *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
-    *("reward.max_usd", "reward.concurrency", "reward.rpm"),
+    *("reward.max_usd", "reward.concurrency", "reward.rpm", "reward.ahead", "reward.time_scale"),
 )  # of a configuration that is resumed: it changes no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 ReadPlan = Callable[[RewardItem], Workflow | None]  # an item's workflow, None where there is none
 NESTED = {"suites": "suite", "workers": "worker"}
 Validation = Mapping[str, Any]  # what a validation came to, as a line of metrics.jsonl has it
+UNREAD = 5  # steps on end without a plan that can be read: then all rewards are alike for good
+NOTHING_READ = (
+    f"no plan of {UNREAD} steps could be read, so nothing is learnt: begin with a warm start "
+    '([warm_start] kind="random-plans"), or raise max_completion_length where cut_off in '
+    f"{METRICS} says that plans do not end"
+)
 GRADED = {f"status/{status.value}" for status in VALUED}
 """Of what a line counts; the others have no value."""
 
@@ -304,15 +311,17 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
 
 
 def seconds_of(seen: StepResults) -> dict[str, float]:
-    """Return the seconds of a step's reward, and how they divide into workers and grading.
+    """Return the seconds that training waited for rewards, and how workers and grading share them.
 
-    Plans run side by side, so they are divided as the seconds that each waited for either.
+    Plans run side by side, so they are divided as the seconds that each waited for either. Those
+    that passed ahead, from when the first reward was begun, are of the generation.
     """
     waited = sum(outcome.latency_s for outcome in seen.outcomes)
     graded = sum(outcome.grading_s for outcome in seen.outcomes)
     grading = seen.seconds * (graded / waited if waited else 1.0)
     return {
         "reward_seconds": round(seen.seconds, 3),
+        "ahead_seconds": round(seen.ahead, 3),
         "worker_seconds": round(seen.seconds - grading, 3),
         "grading_seconds": round(grading, 3),
     }
@@ -349,6 +358,7 @@ class TrainingState:
     best: float | None = None
     best_step: int = 0
     since: int = 0  # validations without a better one, of those graded whole
+    unread: int = 0  # steps on end of which no plan could be read
     validation: Validation | None = None  # the latest step's; None where none was made
     spent: Decimal = Decimal(0)  # dollars when the running step began
     dearest: Decimal = Decimal(0)  # dollars of this session's dearest step, not validated
@@ -364,8 +374,15 @@ def replay_state(lines: Sequence[Mapping[str, Any]]) -> TrainingState:
     """Return the state at the end of these lines."""
     state = TrainingState()
     for line in lines:
+        note_step(state, line)
         note_validation(state, line["step"], line.get("validation"))
     return state
+
+
+def note_step(state: TrainingState, line: Mapping[str, Any]) -> None:
+    """Count steps on end without a plan that could be read; a line without plans is no step."""
+    if "parsed" in line:
+        state.unread = 0 if line["parsed"] else state.unread + 1
 
 
 def note_validation(state: TrainingState, step: int, validation: Validation | None) -> bool:

@@ -7,14 +7,16 @@ import signal
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from conductor.checkpoint import INFO
 from conductor.training import grpo_options, run_folder
+from conductor.training.data import joined
 from conductor.training.job import (
     TrainingJob,
     TrainingRewards,
@@ -25,7 +27,14 @@ from conductor.training.job import (
     tokenizer_rows,
     warm_start_rows,
 )
-from conductor.training.model import build_model, load_model, merge_adapters, warm_start
+from conductor.training.model import (
+    build_model,
+    chat_template,
+    load_model,
+    merge_adapters,
+    warm_start,
+    with_adapters,
+)
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import with_later_rounds
 from harness.errors import SpendLimit, TooManyMasked, UserError
@@ -100,13 +109,17 @@ def _first_model(run: _Run) -> tuple[Any, Any]:
 
 def _make_start(run: _Run) -> None:
     job, config, start = run.job, run.job.config, run.job.out / run_folder.START
-    if (start / "config.json").is_file():
+    if (start / INFO).is_file():
         return
-    shown = [job.prompts.shown(row) for row in warm_start_rows(job)]
-    if config.model.from_scratch:
-        model, tokenizer = build_model(config, tokenizer_rows(job, shown))
-    else:
-        model, tokenizer = load_model(config.model.path, config)
+    dtype = "" if config.lora else "float32"
+    loaded = load_model(config.model.path, config, dtype) if config.model.path else None
+    # Asked as GRPO and validations ask, or a chat model would be warmed up off its format.
+    template = chat_template(loaded[1]) if loaded else joined
+    prompts = replace(job.prompts, template=template)
+    shown = [prompts.shown(row) for row in warm_start_rows(job)]
+    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
+    if loaded and config.lora and not hasattr(model, "peft_config"):
+        model = with_adapters(model, config)
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
         warm_start(config, model, tokenizer, shown, run.job.out)
@@ -140,7 +153,7 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
         args=run.args,
         reward_funcs=TrlReward(rewards.training, names=job.spec.names),
         train_dataset=trainer.make_dataset(rows, job.prompts),
-        peft_config=grpo_options.lora_config(config),
+        peft_config=None if hasattr(model, "peft_config") else grpo_options.lora_config(config),
     )
 
 

@@ -8,8 +8,9 @@ What the callback decides is decided by the first process and told to all.
 import logging
 import random
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -26,8 +27,15 @@ from trl.models import unwrap_model_for_generation
 
 from conductor.training import grpo_options, run_folder
 from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
+from conductor.training.generation import (
+    MergedAdapters,
+    Told,
+    greedy_texts,
+    record_graphs,
+    sampled_ids,
+)
 from conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
-from conductor.training.model import greedy_texts
+from conductor.training.model import chat_template
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import SpendLimit, TooManyMasked, UserError
 from harness.rewards.outcome import RewardItem, Status
@@ -85,13 +93,10 @@ class Validator:
     def texts(self, model: Any, tokenizer: Any, rows: Sequence[TrainingRow]) -> list[str]:
         """Return the greedy completion of each row's prompt."""
         size, prompts = self.training.config.validation.batch, self.training.prompts
-        asked = [
-            tokenizer.apply_chat_template(
-                prompts.messages(row), tokenize=False, add_generation_prompt=True
-            )
-            for row in rows
-        ]
-        return greedy_texts(model, tokenizer, asked, self.most_tokens, size)
+        template = chat_template(tokenizer)
+        asked = [template(prompts.messages(row)) for row in rows]
+        with grpo_options.autocast(self.training.config):
+            return greedy_texts(model, tokenizer, asked, self.most_tokens, size)
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
         """Return what plans for the rows came to, over all and by suite."""
@@ -143,12 +148,43 @@ class ConductorTrainer(Trainer):
         self.resampling = grpo_options.Resampling(others, training.prompts, sizes, rounds, pad)
         for theirs in (ProgressCallback, PrinterCallback):  # they print every figure, as dicts
             self.remove_callback(theirs)
+        divided = grpo_options.sharding(training.config)
+        # What is divided, or written by vLLM, is lent by TRL, which merges adapters itself.
+        self.lends = not (divided or self.use_vllm or self.use_transformers_continuous_batching)
+        self.merged = MergedAdapters(self.model if self.lends else None)
+        self.told: Told | None = None
+        # What TRL parses before it is rewarded is not the text that has ended.
+        named = ("response_schema", "response_template")
+        parsed = any(getattr(self.processing_class, name, None) for name in named)
+        self.ahead = training.config.reward.ahead and self.lends and not parsed
+        if self.lends:
+            record_graphs(self.generation_config)
 
     def _generate(self, prompts: Any) -> Any:
         started = monotonic()
         made = super()._generate(prompts)
         self.stepping.state.generating += monotonic() - started
         return made
+
+    @contextmanager
+    def writing(self) -> Generator[Any]:
+        """Lend the model as it writes, adapters merged, in the arithmetic of an update."""
+        given = self.args.gradient_checkpointing_kwargs
+        with (
+            unwrap_model_for_generation(
+                self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=given
+            ) as model,
+            self.merged(),
+            grpo_options.autocast(self.stepping.training.config),
+        ):
+            yield model
+
+    def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+        if not self.lends:
+            return super()._generate_single_turn(prompt_ids, *given, **named)
+        with self.writing() as model:
+            tokenizer, config = self.processing_class, self.generation_config
+            return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         """Write and score a batch; groups that teach nothing make room, where that is asked for."""
@@ -165,11 +201,29 @@ class ConductorTrainer(Trainer):
 
     def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
+        self.told = self._begins(inputs) if self.ahead else None
         made = super()._generate_and_score_completions(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
         if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):
             raise SpendLimit("The money is spent.")
         return made
+
+    def _begins(self, inputs: Any) -> Told:
+        """Return what begins the rewards of plans that have ended while others are still written.
+
+        Items are those that the reward is asked for afterwards, so it is the same training.
+        """
+        columns = {name: [row[name] for row in inputs] for name in COLUMNS}
+        columns["trainer_state"] = self.state
+        asked = self.reward_funcs[0].items([""] * len(inputs), columns)
+        rewards = self.stepping.rewards.training
+
+        def begin(rows: Sequence[int], texts: Sequence[str]) -> None:
+            pairs = zip(rows, texts, strict=True)
+            ended = [replace(asked[row], completion=text) for row, text in pairs]
+            rewards.begin(ended, self.async_loop)
+
+        return begin
 
     def save_before(self) -> None:
         """Save the last whole step, as if the one that broke off had not begun."""
@@ -194,9 +248,7 @@ class ConductorTrainer(Trainer):
         """Return a validation of the model as it is: each process writes its share of plans."""
         rank, size = self.accelerator.process_index, self.accelerator.num_processes
         mine = rank_share(validator.rows, rank, size)
-        with unwrap_model_for_generation(
-            self.model_wrapped, self.accelerator, gather_deepspeed3_params=True
-        ) as model:
+        with self.writing() as model:
             texts = validator.texts(model, self.processing_class, mine)
         written: Any = gather(list(zip(count(rank, size), texts, strict=False)))
         in_order = [text for place, text in sorted(written) if place < len(validator.rows)]
@@ -279,6 +331,8 @@ class StepCallback(Callback):
         # A checkpoint of step 0 is read before its batch is drawn, others after theirs is.
         self._random = _random_states() if state.global_step else self._first
         self._started = monotonic()
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()  # a warm start may have held more
         self.state.generating, self.state.resampled = 0.0, {}
         self.state.spent = self.rewards.spent()
 
@@ -290,6 +344,7 @@ class StepCallback(Callback):
         self._random = None
         self.state.line = self._line(step, seen, seconds)
         self.state.validation = None
+        run_folder.note_step(self.state, self.state.line)
         self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
         if run_folder.validation_due(self.training.config, step):
             found = self.validate(step)
@@ -409,6 +464,8 @@ class StepCallback(Callback):
             why = "stopped as asked"
         elif patience is not None and state.since >= patience:
             why = f"no better validation in {patience}, best at step {state.best_step}"
+        elif state.unread >= run_folder.UNREAD:
+            why = run_folder.NOTHING_READ
         elif not why and step < int(config.grpo["max_steps"]):
             due = run_folder.validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)

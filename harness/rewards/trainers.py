@@ -102,9 +102,7 @@ class TrlReward:
         **columns: Any,
     ) -> list[float | None]:
         """Return one value per completion, None where there is none."""
-        items = _trl_items(completions, columns)
-        if self._again:  # by prompt: equal plans may stand in texts that differ
-            items = replicated(items, prompt_of)
+        items = self.items(completions, columns)
         different = list(dict.fromkeys(items))
         found = await self._scorer().score(different)
         known = dict(zip(different, found, strict=True))
@@ -121,6 +119,12 @@ class TrlReward:
         over = next((one for one in outcomes if one.status is Status.BUDGET), None)
         self.stopped = over.reason if over else ""
         return [None if over else outcome.value for outcome in outcomes]
+
+    def items(self, completions: Sequence[Any], columns: dict[str, Any]) -> list[RewardItem]:
+        """Return what is scored for a batch: how an item is numbered does not follow from texts."""
+        items = _trl_items(completions, columns)
+        # By prompt: equal plans may stand in texts that differ.
+        return replicated(items, prompt_of) if self._again else items
 
 
 def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:

@@ -23,7 +23,8 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 import numpy as np
 
-from conductor.qwen2 import DecodeOptions, decode, one_thread, read_qwen2
+from conductor.decode import DecodeOptions, decode, one_thread
+from conductor.decoder import read_decoder
 from tests.conductor.toy_checkpoint import Sizes, write_model
 
 SIZES = Sizes(vocabulary=512, hidden=128, inner=384, layers=2, heads=4, kv_heads=2, context=1024)
@@ -40,7 +41,7 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder, SIZES, ends=[])
-        model = read_qwen2(folder)
+        model = read_decoder(folder)
         how = DecodeOptions(max_tokens=args.written)
 
         def ours() -> list[int]:

@@ -19,12 +19,12 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, get_model
 
 from conductor.checkpoint import checkpoint_folder, read_info
+from conductor.decode import DecodeOptions, decode, one_thread
 from conductor.embedded import open_checkpoint
 from conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary, plan_regex
 from conductor.parse import Keep, PlanFormat, read_later_plan, read_plan
 from conductor.policy import ask_for_plan, first_request
 from conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
-from conductor.qwen2 import DecodeOptions, decode, one_thread
 from conductor.trained import MOST_TOKENS, card_reading
 from conductor.training.config import read_config
 from conductor.training.data import plan_corpus
@@ -163,7 +163,7 @@ def test_an_expression_that_would_take_a_machine_is_refused() -> None:
 
 def test_a_plan_is_complete_within_any_limit_that_has_room_for_one() -> None:
     guide = ADAPTIVE.guide(plan_regex(FORM, 3))
-    prompt = ADAPTIVE.tokens(plan_prompt(FORM, "How many?", ["", "", ""])[0].text)
+    prompt = ADAPTIVE.tokens(plan_prompt(FORM, "How many?", ["", "", ""]))
     for most in (52, 60, 64, 70, 90, 300):
         for temperature in (0.0, 1.5):
             with one_thread():
@@ -194,7 +194,7 @@ def test_a_plan_that_was_valid_is_the_same_to_the_letter() -> None:
         guide = ADAPTIVE.guide(plan_regex(FORM, len(spec.names)))
         for question in asked:
             first = plan_prompt(FORM, question.text, [one.card for one in spec.workers])
-            prompt = ADAPTIVE.tokens(first[0].text)
+            prompt = ADAPTIVE.tokens(first)
             with one_thread():
                 free, held = (
                     decode(ADAPTIVE.model, prompt, DecodeOptions(max_tokens=300, guide=one))
@@ -325,7 +325,7 @@ def test_cards_are_cut_to_one_length_and_then_the_question_until_a_plan_has_room
     long = [f"{word} {'ü' * 9000} {word}" for word in ("Looks", "Writes", "Checks")]
     question = practice(1)[0]
     _, chat, noted = first_request(FORM, NOW, question, pool_of(long, model))
-    tokens = len(ADAPTIVE.tokens(chat[0].text))
+    tokens = len(ADAPTIVE.tokens(chat))
     assert 600 < tokens <= 1024 - 256
     assert re.fullmatch(r"\d+ characters", noted["cut"]["of each card"])
     cards = re.findall(r"^\d: (.*)$", chat[0].text, re.M)
@@ -334,7 +334,7 @@ def test_cards_are_cut_to_one_length_and_then_the_question_until_a_plan_has_room
     huge = replace(question, text="x" * 50_000)
     _, chat, noted = first_request(FORM, NOW, huge, pool_of(long, model))
     assert {*noted["cut"]} == {"of each card", "of the question"}
-    assert len(ADAPTIVE.tokens(chat[0].text)) <= 1024 - 256
+    assert len(ADAPTIVE.tokens(chat)) <= 1024 - 256
 
 
 def test_what_fits_is_shown_as_it_always_was(model: Model) -> None:

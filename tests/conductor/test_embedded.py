@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from inspect_ai.model import (
     ChatMessage,
+    ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
     Model,
@@ -21,8 +22,9 @@ from inspect_ai.model import (
     get_model,
 )
 
-from conductor.embedded import read_tokenizer
-from conductor.qwen2 import DecodeOptions, Qwen2, decode, read_qwen2
+from conductor.decode import DecodeOptions, decode
+from conductor.decoder import Decoder, TokenRun, read_decoder
+from conductor.embedded import fitting, read_template, read_tokenizer
 from harness.errors import UserError
 from tests import ROOT
 from tests.conductor.toy_checkpoint import (
@@ -40,9 +42,9 @@ PROMPT = [7, 9, 200, 41, 41, 3]
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Qwen2:
+def model(tmp_path: Path) -> Decoder:
     write_model(tmp_path, Sizes(heads=4, kv_heads=2), ends=[])
-    return read_qwen2(tmp_path)
+    return read_decoder(tmp_path)
 
 
 def ask(
@@ -56,22 +58,22 @@ def ask(
 # --- the forward pass and which token is taken ------------------------------------------------
 
 
-def test_a_prompt_read_at_once_gives_what_reading_it_token_by_token_gives(model: Qwen2) -> None:
-    at_once = model.read(np.asarray(PROMPT), model.begun(len(PROMPT)))
+def test_a_prompt_read_at_once_gives_what_reading_it_token_by_token_gives(model: Decoder) -> None:
+    [at_once] = model.read([TokenRun(PROMPT, model.begun(len(PROMPT)))])
     state = model.begun(len(PROMPT))
-    *_, last = [model.read(np.asarray([token]), state) for token in PROMPT]
+    *_, [last] = [model.read([TokenRun([token], state)]) for token in PROMPT]
     assert np.abs(at_once - last).max() < 1e-4
 
 
-def test_the_order_of_a_prompt_matters(model: Qwen2) -> None:
+def test_the_order_of_a_prompt_matters(model: Decoder) -> None:
     found = [
-        model.read(np.asarray(tokens), model.begun(9))
+        model.read([TokenRun(tokens, model.begun(9))])[0]
         for tokens in (PROMPT, [*PROMPT[::-1][1:], 3])
     ]
     assert np.abs(found[0] - found[1]).max() > 1e-2
 
 
-def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model: Qwen2) -> None:
+def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model: Decoder) -> None:
     def said(heat: float, seed: int) -> list[int]:
         return decode(model, PROMPT, DecodeOptions(heat, seed, max_tokens=20)).tokens
 
@@ -79,14 +81,14 @@ def test_greedy_tokens_are_the_same_each_time_and_draws_follow_their_seed(model:
     assert said(1, 1) == said(1, 1) != said(1, 2)
 
 
-def test_low_heat_draws_the_likeliest_token(model: Qwen2) -> None:
+def test_low_heat_draws_the_likeliest_token(model: Decoder) -> None:
     greedy = decode(model, PROMPT, DecodeOptions(max_tokens=20)).tokens
     assert decode(model, PROMPT, DecodeOptions(1e-4, 5, max_tokens=20)).tokens == greedy
 
 
 def test_a_reply_ends_at_the_end_token_which_is_written_but_not_said(tmp_path: Path) -> None:
     folder = parrot(tmp_path, "model_id = [0]")
-    model = read_qwen2(folder)
+    model = read_decoder(folder)
     found = decode(model, PROMPT)
     assert found.stop == "stop"
     assert found.written == len(found.tokens) + 1
@@ -95,7 +97,7 @@ def test_a_reply_ends_at_the_end_token_which_is_written_but_not_said(tmp_path: P
 
 def test_limits_end_a_reply_and_say_which_limit_it_was(tmp_path: Path) -> None:
     write_model(tmp_path, Sizes(context=10), ends=[])
-    model = read_qwen2(tmp_path)
+    model = read_decoder(tmp_path)
     assert decode(model, PROMPT, DecodeOptions(max_tokens=3)).stop == "max_tokens"
     full = decode(model, PROMPT)
     assert (full.stop, full.written) == ("model_length", 4)
@@ -198,7 +200,8 @@ def test_an_unknown_name_lists_the_released_checkpoints() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"model_type": "llama"}, "architecture llama, and only qwen2"),
+        ({"model_type": "gemma"}, "architecture gemma, and only qwen2 and llama"),
+        ({"attention_bias": True}, "biases of its own"),
         ({"hidden_act": "gelu"}, "activation gelu"),
         ({"use_sliding_window": True}, "a sliding window"),
         ({"rope_parameters": {"rope_type": "yarn", "factor": 4}}, "rotary embeddings of type yarn"),
@@ -246,19 +249,43 @@ def test_a_tokenizer_of_another_model_is_refused(tmp_path: Path) -> None:
         read_tokenizer(tmp_path, 100)
 
 
-def test_a_chat_template_that_adds_turn_marks_is_refused(tmp_path: Path) -> None:
+TURNS = """\
+{% for message in messages %}
+    {% if loop.first %}{{ bos_token }}{% endif %}
+{{ "<|" + message.role + "|>" + message["content"] }}
+{% endfor %}
+{% if add_generation_prompt %}{{ "<|assistant|>" }}{% endif %}"""
+
+
+def test_a_request_is_put_into_the_checkpoints_own_chat_template(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path)
+    changed(folder, "tokenizer_config.json", bos_token="<s>")
+    (folder / "chat_template.jinja").write_text(TURNS)
+    turns: list[ChatMessage] = [ChatMessageSystem(content="Plan."), ChatMessageUser(content="Go.")]
+    assert read_template(folder)(turns) == "<s><|system|>Plan.\n<|user|>Go.\n<|assistant|>"
+
+
+def test_the_room_for_a_plan_is_what_the_template_leaves(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path, sizes=Sizes(context=100))
+    assert fitting(folder, 40)("x" * 60)
     changed(folder, "tokenizer_config.json", chat_template="<|user|>{{ messages[0].content }}")
-    with pytest.raises(UserError, match="chat template of its own"):
-        get_model(f"embedded/{folder}", memoize=False)
+    assert not fitting(folder, 40)("x" * 60)
 
 
-def test_a_template_that_differs_in_white_space_and_quotes_is_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for %}",
+        "{{ raise_exception('no') }}",
+        "{{ messages.append(1) }}",
+        "{{ ''.__class__.mro() }}",
+    ],
+)
+def test_a_template_that_cannot_be_rendered_is_refused(tmp_path: Path, template: str) -> None:
     folder = write_checkpoint(tmp_path)
-    same = '{%- for message in messages -%}\n{{ message["content"] }}\n{%- endfor -%}'
-    (folder / "chat_template.jinja").write_text(same)
-    ids = [read_tokenizer(folder, 300).encode("ab").ids for _ in range(2)]
-    assert ids[0] == ids[1]
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(UserError, match="cannot be rendered here"):
+        ask(folder, "Why?")
 
 
 def test_integers_for_weights_are_refused(tmp_path: Path) -> None:
@@ -267,7 +294,7 @@ def test_integers_for_weights_are_refused(tmp_path: Path) -> None:
     tensors["model.norm.weight"] = np.ones(sizes.hidden, np.int32)  # pyright: ignore
     save(tmp_path, sizes, tensors)
     with pytest.raises(UserError, match="only floats are embedded"):
-        read_qwen2(tmp_path)
+        read_decoder(tmp_path)
 
 
 # --- no torch ---------------------------------------------------------------------------------

@@ -1,6 +1,9 @@
 """A release: the median seed, weights whose plans stay the same, the log of every seed."""
 
 import json
+import tracemalloc
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from statistics import median_low
 from typing import Any
@@ -19,6 +22,7 @@ from conductor.training.run_folder import config_of, training_finished
 from harness.errors import UserError
 from tests.conductor.toy_checkpoint import Sizes, random_tensors, save, speaker, write_checkpoint
 
+HASHED = ("config.json", "model.safetensors", "tokenizer.json", "podium.json")
 PROMPTS = ("What is 1 + 1?\n\nPlan:", "Name a metal.\n\nPlan:")
 
 
@@ -98,6 +102,21 @@ def test_a_release_replaces_the_one_before_as_a_whole(tmp_path: Path) -> None:
     release([second], tmp_path / "out", prompts)
     assert checkpoint_digest(tmp_path / "out") != before
     assert [path.name for path in (tmp_path / "out" / "log").iterdir()] == ["seed-1"]
+
+
+def test_a_model_is_hashed_in_pieces_whatever_its_size(tmp_path: Path) -> None:
+    speaker(folder := tmp_path / "large")
+    with (folder / "model.safetensors").open("ab") as weights:
+        weights.truncate(1 << 26)
+    tracemalloc.start()
+    digest = checkpoint_digest(folder)
+    with suppress(UserError):  # that it is not the file that was described
+        read_info(folder)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 24
+    parts = [(folder / name).read_bytes() for name in HASHED]
+    assert digest == sha256(b"".join(sha256(one).digest() for one in parts)).hexdigest()
 
 
 def test_of_an_even_number_the_lower_middle_one_is_the_median() -> None:

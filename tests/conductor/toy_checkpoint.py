@@ -1,4 +1,4 @@
-"""Checkpoints for tests, written by hand without torch: a Qwen2 model and a byte-level tokenizer.
+"""Checkpoints for tests, written by hand without torch: a decoder and a byte-level tokenizer.
 
 `write_model` writes random weights. `write_checkpoint` adds a tokenizer, a chat template and
 podium.json. `parrot` writes a model that says one text whatever it is asked.
@@ -38,11 +38,12 @@ class Sizes:
     context: int = 4096
     tied: bool = True
     theta: float = 10_000.0
+    family: str = "qwen2"
 
     def as_json(self, ends: Sequence[int]) -> dict[str, object]:
         return {
-            "architectures": ["Qwen2ForCausalLM"],
-            "model_type": "qwen2",
+            "architectures": [f"{self.family.title()}ForCausalLM"],
+            "model_type": self.family,
             "vocab_size": self.vocabulary,
             "hidden_size": self.hidden,
             "intermediate_size": self.inner,
@@ -122,6 +123,8 @@ def random_tensors(sizes: Sizes, seed: int = 0) -> Tensors:
             "mlp.up_proj.weight": some(sizes.inner, sizes.hidden),
             "mlp.down_proj.weight": some(sizes.hidden, sizes.inner),
         }
+        biased = sizes.family == "qwen2"
+        layer = {name: held for name, held in layer.items() if biased or "bias" not in name}
         found |= {f"model.layers.{number}.{name}": values for name, values in layer.items()}
     return found
 

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from inspect_ai.model import ChatMessageUser
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from conductor.decode import Completion, DecodeOptions, decode
 from conductor.embedded import Checkpoint, open_checkpoint
-from conductor.qwen2 import Completion, DecodeOptions, decode
 from tests.providers.server import hosted
 
 NAME = "conductor"
@@ -44,8 +45,8 @@ def serve_checkpoint(folder: Path) -> Generator[tuple[str, list[Told]]]:
 
 
 def _completion(checkpoint: Checkpoint, asked: Mapping[str, Any], id: str) -> dict[str, Any]:
-    """Return the reply to a request; the template puts contents one behind the other."""
-    prompt = checkpoint.tokens("".join(one["content"] for one in asked["messages"]))
+    turns = [ChatMessageUser(content=one["content"]) for one in asked["messages"]]
+    prompt = checkpoint.tokens(turns)
     most = asked.get("max_tokens") or asked.get("max_completion_tokens")
     regex = asked.get("structured_outputs", {}).get("regex")
     guide = checkpoint.guide(regex) if regex else None

@@ -164,3 +164,16 @@ def test_a_training_without_a_better_validation_ends_when_its_patience_does(
     assert "--resume" not in said
     assert [line["step"] for line in lines(out)] == [0, 1, 2]
     assert (out / "checkpoints" / "checkpoint-2" / "optimizer.pt").is_file()
+
+
+def test_a_training_of_which_no_plan_is_read_for_five_steps_stops_with_a_sentence(
+    tmp_path: Path,
+) -> None:
+    out, path = tmp_path / "unread", tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    quick = ("warm_start.kind=none", "grpo.max_steps=8", "run.save_every=8")
+    wanted = (*quick, "grpo.max_completion_length=8", "validation.questions=2")
+    said = trained_here(path, out, *(w for one in wanted for w in ("--set", one)))
+    assert "Step 5: no plan of 5 steps could be read, so nothing is learnt: begin with" in said
+    assert "--resume" not in said
+    assert [line["step"] for line in lines(out)] == list(range(6))

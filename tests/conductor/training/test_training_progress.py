@@ -85,6 +85,12 @@ def test_releases_of_before_are_read_as_they_were() -> None:
         assert replay_state(lines).best == max(sure_share(one) or 0.0 for one in made)
 
 
+def test_steps_on_end_without_a_plan_that_can_be_read_are_counted() -> None:
+    steps = [{"step": n, "parsed": share} for n, share in enumerate((0.5, 0.0, 0.1, 0.0, 0.0), 1)]
+    assert replay_state([line(0, 0.5), *steps]).unread == 2
+    assert replay_state([line(0, 0.5)]).unread == 0
+
+
 def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
     return RewardOutcome(1.0, Status.SCORED, latency_s=latency_s, grading_s=grading_s)
 
@@ -92,7 +98,12 @@ def outcome(latency_s: float, grading_s: float) -> RewardOutcome:
 def test_seconds_are_divided_as_plans_waited_for_workers_and_for_grades() -> None:
     seen = StepResults([], [outcome(3.0, 1.0), outcome(1.0, 0.0)], seconds=2.0)
     found = seconds_of(seen)
-    assert found == {"reward_seconds": 2.0, "worker_seconds": 1.5, "grading_seconds": 0.5}
+    assert found == {
+        "reward_seconds": 2.0,
+        "ahead_seconds": 0.0,
+        "worker_seconds": 1.5,
+        "grading_seconds": 0.5,
+    }
 
 
 def test_seconds_of_a_study_are_grading_for_nobody_is_asked() -> None:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
-from conductor.qwen2 import read_qwen2
+from conductor.decoder import read_decoder
 from harness.errors import UserError
 from tests.conductor.training.tiny_training import (
+    TINY,
     begun,
     finished,
     lines,
@@ -158,10 +160,31 @@ def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(
     wanted = ("lora.r=4", "lora.target_modules=all-linear", "grpo.max_steps=2", "run.save_every=2")
     trained_here(config, out, *(word for one in wanted for word in ("--set", one)))
     assert (out / "last" / "adapter" / "adapter_model.safetensors").is_file()
-    before, after = (read_qwen2(out / name) for name in ("start", "last"))
+    before, after = (read_decoder(out / name) for name in ("start", "last"))
     assert before.parameters == after.parameters
     with pytest.raises(UserError, match="holds adapters and not whole weights"):
-        read_qwen2(out / "checkpoints" / "checkpoint-2")
+        read_decoder(out / "checkpoints" / "checkpoint-2")
+
+
+def test_a_chat_model_is_warmed_up_in_the_template_that_it_is_asked_in(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    mark, words = "\x01", {"warm_start.steps": 2, "grpo.max_steps": 1, "validation.questions": 2}
+    path, began = tmp_path / "tiny.toml", tmp_path / "began"
+    path.write_text(TINY.replace("layers = 1", "layers = 1\ntied = false"))
+    quick = [word for key, value in words.items() for word in ("--set", f"{key}={value}")]
+    trained_here(path, began, *quick, "--set", "warm_start.kind=none")
+    template = began / "start" / "chat_template.jinja"
+    template.write_text(template.read_text().replace("{{", f"{mark}{{{{"))
+    path.write_text(TINY[TINY.index("[pool]") :])
+    trained_here(path, tmp_path / "chat", *quick, "--set", f"model.path={began / 'start'}")
+    tokenizer = Tokenizer.from_file(str(began / "start" / "tokenizer.json"))
+    (token,) = tokenizer.encode(mark, add_special_tokens=False).ids
+    before, after = (
+        load_file(folder / "start" / "model.safetensors")["model.embed_tokens.weight"][token]
+        for folder in (began, tmp_path / "chat")
+    )
+    assert (before != after).all()  # it was read, and so it was taught
 
 
 def test_a_checkpoint_of_another_model_is_refused(

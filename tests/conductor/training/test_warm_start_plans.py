@@ -151,3 +151,17 @@ def test_shares_that_are_none_are_refused(setting: str) -> None:
     named = rf"warm_start\.options\.{setting.partition('=')[0]}: input"
     with pytest.raises(UserError, match=named):
         read_config("practice-cpu", [f"warm_start.options.{setting}"])
+
+
+def test_first_and_later_rounds_are_taught_in_the_template_that_the_policy_is_asked_in(
+    training: TrainingJob,
+) -> None:
+    def marked(turns: list[dict[str, str]]) -> str:
+        return "".join(f"<{turn['role']}>{turn['content']}" for turn in turns) + "<assistant>"
+
+    asking = replace(training.prompts, template=marked)
+    rows = [asking.shown(row) for row in training.rows(16)]
+    found = drawn(plan_corpus(training.config, rows), rows)
+    assert {prompt == one.prompt for one, prompt, _ in found} == {True, False}
+    assert all(prompt.startswith("<user>") for _, prompt, _ in found)
+    assert all(prompt.endswith("<assistant>") for _, prompt, _ in found)

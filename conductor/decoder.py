@@ -1,38 +1,34 @@
-"""Qwen2 (arXiv 2407.10671) in NumPy float32: weights, the forward pass, and the next token.
+"""Qwen2 (arXiv 2407.10671) and Llama (arXiv 2302.13971) in NumPy float32: weights, forward pass.
 
-One sequence, no batches; equal to transformers on greedy outputs (test_embedded_parity.py). What
-cannot be decoded here is refused.
+Equal to transformers on greedy outputs (test_embedded_parity.py). What cannot be decoded here is
+refused. Which token is taken, and of how many sequences at once, is conductor/decode.py.
 """
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
-from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
-from conductor.checkpoint import WEIGHTS
-from conductor.guided_decoding import NEVER, Guide, Needs
+from conductor.base_model import model_folder
+from conductor.checkpoint import ADAPTED, ADAPTERS, WEIGHTS
 from harness.errors import UserError, first_fault
 from harness.files import read_json
 
 Array = NDArray[np.float32]
 CONFIG, GENERATION = "config.json", "generation_config.json"
-ADAPTERS = "adapter_config.json"
+FAMILIES = ("qwen2", "llama")  # they differ in biases alone: Llama has none
 ELSEWHERE = "serve it with vLLM or transformers instead"
 _DTYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
-Stop = Literal["stop", "max_tokens", "model_length"]
-"""As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
+_PEFT = "base_model.model."  # begins the names of adapters
 
 
-class Qwen2Shape(BaseModel):
+class DecoderShape(BaseModel):
     """What config.json says: the sizes of a model, and where it ends."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -49,6 +45,8 @@ class Qwen2Shape(BaseModel):
     hidden_act: str = "silu"
     tied: bool = Field(False, alias="tie_word_embeddings")
     use_sliding_window: bool = False
+    attention_bias: bool = False
+    mlp_bias: bool = False
     rope_theta: PositiveFloat | None = None  # of transformers 4; version 5 writes `rope_parameters`
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
@@ -79,35 +77,31 @@ class Qwen2Shape(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of one layer, transposed so that a row of states stands on the left."""
+    """The weights of one layer, views whose rows are what comes in: memory is read in its order."""
 
     before: Array  # (hidden,): the norm before attention
     qkv: Array  # (hidden, (heads + 2 * kv_heads) * head)
-    qkv_bias: Array
+    qkv_bias: Array  # empty in Llama
     out: Array  # (heads * head, hidden)
     between: Array  # (hidden,): the norm before the two gates
     gates: Array  # (hidden, 2 * inner): gate, then up
     down: Array  # (inner, hidden)
 
 
-def read_shape(folder: Path) -> Qwen2Shape:
+def read_shape(folder: Path) -> DecoderShape:
     """Return what config.json says; UserError for what this decoder does not do."""
-    if (folder / ADAPTERS).is_file():
-        raise UserError(
-            f"{folder} holds adapters and not whole weights: its training merges them when it "
-            "ends (`podium train --resume`)."
-        )
+    folder = model_folder(folder)
     raw = _json(folder / CONFIG)
-    if raw.get("model_type") != "qwen2":
-        said = raw.get("model_type", "unnamed")
+    if (said := raw.get("model_type", "unnamed")) not in FAMILIES:
+        known = " and ".join(FAMILIES)
         raise UserError(
-            f"{folder} is of architecture {said}, and only qwen2 is embedded: {ELSEWHERE}."
+            f"{folder} is of architecture {said}, and only {known} are embedded: {ELSEWHERE}."
         )
     if (path := folder / GENERATION).is_file():  # it goes first, as everywhere
         end = _json(path).get("eos_token_id")
         raw |= {} if end is None else {"eos_token_id": end}
     try:
-        shape = Qwen2Shape.model_validate(raw)
+        shape = DecoderShape.model_validate(raw)
     except ValidationError as error:
         where, said = first_fault(error)
         raise UserError(f"{folder / CONFIG}, field {where}: {said}.") from None
@@ -115,6 +109,7 @@ def read_shape(folder: Path) -> Qwen2Shape:
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
         "a sliding window": shape.use_sliding_window,
+        "biases of its own": shape.attention_bias or shape.mlp_bias,
         f"activation {shape.hidden_act}": shape.hidden_act != "silu",
         f"rotary embeddings of type {kind}": kind != "default",
         "heads that do not share keys evenly": shape.heads % shape.kv_heads != 0,
@@ -136,6 +131,24 @@ def _json(path: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
+def _weights(folder: Path) -> dict[str, Array]:
+    """Return whole weights; those of a base with adapters added, as peft merges them."""
+    tensors = _tensors(model_folder(folder) / WEIGHTS)
+    if not (folder / ADAPTERS).is_file():
+        return tensors
+    said, adapters = _json(folder / ADAPTERS), _tensors(folder / ADAPTED)
+    if said.get("use_dora") or said.get("use_rslora") or said.get("bias", "none") != "none":
+        raise UserError(f"{folder} holds adapters other than plain LoRA: merge them first.")
+    scale = np.float32(said["lora_alpha"] / said["r"])
+    for name, narrow in adapters.items():
+        if name.endswith(".lora_A.weight"):
+            into = name.removeprefix(_PEFT).replace(".lora_A", "")
+            wide = adapters[name.replace("lora_A", "lora_B")]
+            merged = tensors[into] + (wide @ narrow) * scale
+            tensors[into] = merged.astype(np.float32, copy=False)
+    return tensors
+
+
 def _tensors(path: Path) -> dict[str, Array]:
     if not path.is_file():
         sharded = path.with_name(f"{path.name}.index.json").is_file()
@@ -155,7 +168,7 @@ def _array(name: str, held: Mapping[str, Any], path: Path) -> Array:
     raw = np.frombuffer(held["data"], dtype).reshape(held["shape"])
     if held["dtype"] == "BF16":  # the upper half of a float32
         raw = (raw.astype(np.uint32) << 16).view(np.float32)
-    return raw.astype(np.float32)
+    return raw.astype(np.float32, copy=False)
 
 
 def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
@@ -167,7 +180,7 @@ def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> 
     return found
 
 
-def _layer(tensors: Mapping[str, Array], shape: Qwen2Shape, number: int) -> LayerWeights:
+def _layer(tensors: Mapping[str, Array], shape: DecoderShape, number: int) -> LayerWeights:
     wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
 
     def taken(name: str, *sizes: int) -> Array:
@@ -175,16 +188,17 @@ def _layer(tensors: Mapping[str, Array], shape: Qwen2Shape, number: int) -> Laye
 
     parts = {"q": wide, "k": narrow, "v": narrow}
     into = [taken(f"self_attn.{one}_proj.weight", n, shape.hidden) for one, n in parts.items()]
-    bias = [taken(f"self_attn.{one}_proj.bias", n) for one, n in parts.items()]
+    biased = "model.layers.0.self_attn.q_proj.bias" in tensors
+    bias = [taken(f"self_attn.{one}_proj.bias", n) for one, n in parts.items() if biased]
     both = [taken(f"mlp.{one}_proj.weight", shape.inner, shape.hidden) for one in ("gate", "up")]
     return LayerWeights(
         before=taken("input_layernorm.weight", shape.hidden),
-        qkv=np.ascontiguousarray(np.concatenate(into).T),
-        qkv_bias=np.concatenate(bias),
-        out=np.ascontiguousarray(taken("self_attn.o_proj.weight", shape.hidden, wide).T),
+        qkv=np.concatenate(into).T,
+        qkv_bias=np.concatenate(bias) if biased else np.zeros(0, np.float32),
+        out=taken("self_attn.o_proj.weight", shape.hidden, wide).T,
         between=taken("post_attention_layernorm.weight", shape.hidden),
-        gates=np.ascontiguousarray(np.concatenate(both).T),
-        down=np.ascontiguousarray(taken("mlp.down_proj.weight", shape.hidden, shape.inner).T),
+        gates=np.concatenate(both).T,
+        down=taken("mlp.down_proj.weight", shape.hidden, shape.inner).T,
     )
 
 
@@ -198,10 +212,19 @@ class KeyValueCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Qwen2:
+class TokenRun:
+    """What one sequence reads next, and after how many of its last tokens logits are wanted."""
+
+    tokens: Sequence[int]
+    state: KeyValueCache
+    told: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
     """A model that can be run; `cos` and `sin` hold the rotations of all positions."""
 
-    shape: Qwen2Shape
+    shape: DecoderShape
     embedding: Array  # (vocabulary, hidden)
     layers: tuple[LayerWeights, ...]
     after: Array  # (hidden,): the last norm
@@ -223,19 +246,30 @@ class Qwen2:
         size = (shape.layers, shape.kv_heads, room, shape.head)
         return KeyValueCache(np.empty(size, np.float32), np.empty(size, np.float32))
 
-    def read(self, tokens: NDArray[np.int64], state: KeyValueCache) -> Array:
-        """Read tokens and return the logits, (vocabulary,), of what follows the last one."""
-        states = self.embedding[tokens]
+    def read(self, runs: Sequence[TokenRun]) -> list[Array]:
+        """Read on in some sequences at once; return (told, vocabulary) logits for each."""
+        ends = np.cumsum([len(one.tokens) for one in runs])
+        states = self.embedding[np.concatenate([np.asarray(one.tokens) for one in runs])]
         for number in range(len(self.layers)):
-            self._pass_layer(number, states, state)
-        state.length += len(tokens)
-        return _norm(states[-1], self.after, self.shape.eps) @ self.out
+            self._pass_layer(number, states, list(zip(runs, ends, strict=True)))
+        for one in runs:
+            one.state.length += len(one.tokens)
+        told = [states[end - one.told : end] for one, end in zip(runs, ends, strict=True)]
+        logits = _norm(np.concatenate(told), self.after, self.shape.eps) @ self.out
+        return np.split(logits, np.cumsum([one.told for one in runs])[:-1])
 
-    def _pass_layer(self, number: int, states: Array, state: KeyValueCache) -> None:
+    def _pass_layer(self, number: int, states: Array, runs: list[tuple[TokenRun, int]]) -> None:
         layer, shape = self.layers[number], self.shape
-        mixed = _norm(states, layer.before, shape.eps) @ layer.qkv + layer.qkv_bias
+        mixed = _norm(states, layer.before, shape.eps) @ layer.qkv
+        if layer.qkv_bias.size:
+            mixed += layer.qkv_bias
         split = mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head)
-        states += self._attended(split.swapaxes(0, 1), number, state) @ layer.out
+        each = [split[end - len(one.tokens) : end].swapaxes(0, 1) for one, end in runs]
+        found = [
+            self._attended(part, number, one.state)
+            for part, (one, _) in zip(each, runs, strict=True)
+        ]
+        states += (found[0] if len(found) == 1 else np.concatenate(found)) @ layer.out
         gates = _norm(states, layer.between, shape.eps) @ layer.gates
         gate, up = gates[:, : shape.inner], gates[:, shape.inner :]
         states += (gate * _sigmoid(gate) * up) @ layer.down
@@ -257,10 +291,10 @@ class Qwen2:
         return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
 
 
-def read_qwen2(folder: Path) -> Qwen2:
+def read_decoder(folder: Path) -> Decoder:
     """Return the model of a folder; UserError names what this decoder cannot use."""
     shape = read_shape(folder)
-    tensors = _tensors(folder / WEIGHTS)
+    tensors = _weights(folder)
     wide = (shape.vocabulary, shape.hidden)
     embedding = _tensor(tensors, "model.embed_tokens.weight", wide)
     out = embedding if shape.tied else _tensor(tensors, "lm_head.weight", wide)
@@ -268,12 +302,12 @@ def read_qwen2(folder: Path) -> Qwen2:
     slow = (1 / np.power(np.float32(shape.theta), steps)).astype(np.float32)
     angles = np.outer(np.arange(shape.context, dtype=np.float32), slow)
     both = np.concatenate([angles, angles], axis=1)
-    return Qwen2(
+    return Decoder(
         shape,
         embedding,
         layers=tuple(_layer(tensors, shape, number) for number in range(shape.layers)),
         after=_tensor(tensors, "model.norm.weight", (shape.hidden,)),
-        out=np.ascontiguousarray(out.T),
+        out=out.T,
         cos=np.cos(both).astype(np.float32),
         sin=np.sin(both).astype(np.float32),
     )
@@ -308,80 +342,3 @@ def _softmax(scores: Array) -> Array:
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=-1, keepdims=True)
     return scores
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeOptions:
-    """How tokens are taken."""
-
-    temperature: float = 0.0  # 0: the likeliest token, the first of equals, as elsewhere
-    seed: int = 0  # of draws at a temperature above 0
-    max_tokens: int | None = None  # None: until the context is full
-    guide: Guide | None = None  # what may be written; None: anything
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """Tokens that a model wrote."""
-
-    tokens: list[int]  # without the one that ended it
-    written: int  # how many it wrote, the ending one included: what is billed
-    stop: Stop
-
-
-def decode(model: Qwen2, prompt: list[int], how: DecodeOptions = DecodeOptions()) -> Completion:
-    """Return what the model writes after a prompt.
-
-    A prompt without room for a token stops for `model_length`; after an empty one nothing follows.
-    """
-    shape = model.shape
-    left = shape.context - len(prompt)
-    if not prompt or left < 1:
-        return Completion([], 0, "model_length" if prompt else "stop")
-    most = left if how.max_tokens is None else min(left, how.max_tokens)
-    state = model.begun(len(prompt) + most)
-    draws = np.random.Generator(np.random.PCG64(how.seed))
-    logits = model.read(np.asarray(prompt, np.int64), state)
-    tokens: list[int] = []
-    guide, at = how.guide, how.guide.automaton.start if how.guide else frozenset[int]()
-    while True:
-        if guide:
-            logits = _masked(logits, guide.needs(at), most - len(tokens) - 1)
-        token = _next_token(logits, how.temperature, draws)
-        if token in shape.ends:
-            return Completion(tokens, len(tokens) + 1, "stop")
-        tokens.append(token)
-        at = guide.after(at, token) if guide else at
-        if len(tokens) == most:
-            full = most == left and how.max_tokens != most
-            return Completion(tokens, most, "model_length" if full else "max_tokens")
-        logits = model.read(np.asarray([token], np.int64), state)
-
-
-def _masked(logits: Array, needs: Needs, room: int) -> Array:
-    """Return logits with no chance for tokens that lead out of the language, or leave no room."""
-    least = int(needs.min())
-    if least == NEVER:
-        raise UserError("This model has no token that its regular expression can go on with.")
-    return np.where(needs <= max(room, least), logits, np.float32(-np.inf))
-
-
-def _next_token(logits: Array, temperature: float, draws: np.random.Generator) -> int:
-    if temperature <= 0:
-        return int(np.argmax(logits))
-    scaled = logits.astype(np.float64) / temperature
-    reached: NDArray[np.float64] = np.cumsum(np.exp(scaled - scaled.max()))
-    drawn = draws.random() * float(reached[-1])
-    return int(np.searchsorted(reached, drawn, side="right"))
-
-
-@cache
-def _blas() -> Any:
-    """Return the BLAS libraries that NumPy has loaded; looking for them takes a millisecond."""
-    found: Any = ThreadpoolController()
-    return found.select(user_api="blas")
-
-
-def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which NumPy multiplies in one thread."""
-    return _blas().limit(limits=1)

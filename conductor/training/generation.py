@@ -1,0 +1,134 @@
+"""How a model writes: sampled or greedily, adapters merged, and whoever waits told as plans end."""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from transformers import CompileConfig, StoppingCriteria
+
+Told = Callable[[Sequence[int], Sequence[str]], None]
+"""Called with the rows of a batch that have just ended, and their texts."""
+
+
+class MergedAdapters:
+    """Adapters merged into copies of the weights they stand on, while plans are written.
+
+    The weights themselves are never touched, so nothing drifts; the copies keep their place in
+    memory, since a CUDA graph reads from where it was recorded.
+    """
+
+    def __init__(self, model: Any) -> None:
+        """Find the layers with adapters; none where all weights are trained."""
+        self.layers: list[Any] = []
+        if hasattr(model, "peft_config"):
+            from peft.tuners.tuners_utils import BaseTunerLayer
+
+            self.layers = [one for one in model.modules() if isinstance(one, BaseTunerLayer)]
+        self._copies: list[Any] = []
+
+    @contextmanager
+    def __call__(self) -> Generator[None]:
+        """Merge, and put everything back."""
+        bases = [layer.get_base_layer() for layer in self.layers]
+        kept = [base.weight.data for base in bases]
+        try:
+            for layer in self.layers:
+                layer.merge(safe_merge=True)  # safe: a new tensor takes the weight's place
+            if self._copies:
+                for base, copy in zip(bases, self._copies, strict=True):
+                    base.weight.data = copy.copy_(base.weight.data)
+            self._copies = [base.weight.data for base in bases]
+            yield
+        finally:
+            for layer, base, weight in zip(self.layers, bases, kept, strict=True):
+                base.weight.data = weight
+                layer.merged_adapters.clear()
+
+
+class _EndsTold(StoppingCriteria):
+    """Ends nothing, and tells which rows have ended by themselves."""
+
+    def __init__(self, tokenizer: Any, begins: int, ends: Any, told: Told) -> None:
+        self._tokenizer, self._begins, self._told = tokenizer, begins, told
+        self._ends, self._open = ends, None
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        none = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
+        left = ~none if self._open is None else self._open
+        ended = left & torch.isin(input_ids[:, -1], self._ends)
+        self._open = left & ~ended
+        if rows := ended.nonzero().flatten().tolist():
+            said = input_ids[rows, self._begins :]
+            self._told(rows, self._tokenizer.batch_decode(said, skip_special_tokens=True))
+        return none
+
+
+def sampled_ids(
+    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, told: Told | None
+) -> list[list[int]]:
+    """Return a sampled completion of each prompt, with its end where it has one.
+
+    As TRL 1.16 samples (`_generate_single_turn`), so the same seed draws the same tokens.
+    """
+    batch = tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
+    batch = batch.to(model.device)
+    begins = batch["input_ids"].shape[1]
+    ends = torch.tensor(config.eos_token_id, device=model.device)
+    telling = [_EndsTold(tokenizer, begins, ends, told)] if told else []
+    with torch.no_grad():
+        written = model.generate(
+            input_ids=batch["input_ids"],
+            attention_mask=batch["attention_mask"],
+            generation_config=config,
+            stopping_criteria=telling,
+        )[:, begins:]
+    whole = torch.isin(written, ends).int()
+    kept = (whole.cumsum(1) - whole == 0).cpu()  # up to the first end, and no pads
+    return [row[mask].tolist() for row, mask in zip(written.cpu(), kept, strict=True)]
+
+
+def record_graphs(config: Any) -> None:
+    """Let decoding be compiled into CUDA graphs where the cache keeps its place and a GPU is there.
+
+    A position costs as many launches as a model has operations, however few rows are written. A
+    graph needs no C compiler; where there is one, operations are fused, too.
+    """
+    if config.cache_implementation != "static":
+        return
+    config.disable_compile = False
+    if shutil.which("cc") is None and shutil.which("gcc") is None:
+        config.compile_config = CompileConfig(backend="cudagraphs", mode=None)
+
+
+def greedy_texts(
+    model: Any, tokenizer: Any, prompts: Sequence[str], most_tokens: int, size: int
+) -> list[str]:
+    """Return greedy completions, `size` at once; the model's mode is left as it was."""
+    was, side = model.training, tokenizer.padding_side
+    # Where FSDP2 divides weights, no process stops before the last; None: as transformers sees fit.
+    divided = any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
+    model.eval()
+    tokenizer.padding_side = "left"
+    found: list[str] = []
+    for at in range(0, len(prompts), size):
+        some = list(prompts[at : at + size])
+        batch = tokenizer(some, return_tensors="pt", padding=True, add_special_tokens=False)
+        with torch.no_grad():
+            written = model.generate(
+                input_ids=batch["input_ids"].to(model.device),
+                attention_mask=batch["attention_mask"].to(model.device),
+                do_sample=False,
+                max_new_tokens=most_tokens,
+                pad_token_id=tokenizer.pad_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+                synced_gpus=divided,
+            )
+        new = written[:, batch["input_ids"].shape[1] :]
+        found += tokenizer.batch_decode(new, skip_special_tokens=True)
+    model.train(was)
+    tokenizer.padding_side = side
+    return found

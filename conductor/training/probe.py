@@ -1,0 +1,260 @@
+"""A short probe before a training: what its parts take here, each on the real model and batch.
+
+Nothing is learnt or written down, and no worker is asked that costs money.
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+import torch
+
+from conductor.training import grpo_options, trainer
+from conductor.training.data import ShownRow, joined, plan_corpus
+from conductor.training.estimate import StepSeconds, reward_seconds
+from conductor.training.generation import sampled_ids
+from conductor.training.job import (
+    TrainingJob,
+    TrainingRewards,
+    make_rewards,
+    open_box,
+    tokenizer_rows,
+    warm_start_rows,
+)
+from conductor.training.model import build_model, chat_template, load_model, warm_start
+from harness.errors import UserError
+from harness.rewards.outcome import RewardItem
+from harness.rewards.trainers import TrlReward, run_in_loop
+
+FEW = 4  # positions that are written beside as many and STEADY more: their difference is a rate
+STEADY = 12
+SCORED = 48  # random plans that are carried out, after as many as START that are not timed
+START = 16
+TAUGHT = 64  # of whose lengths the plans of a warmed-up policy are
+
+
+@dataclass(slots=True)
+class _Probe:
+    """What is timed, where."""
+
+    job: TrainingJob
+    model: Any
+    tokenizer: Any
+    shown: Sequence[ShownRow]
+    peaks: dict[str, float] = field(default_factory=dict[str, float])  # GB on a GPU, by phase
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Callable[[], float]]:
+        """Time a phase: what it yields says the seconds so far."""
+        gpu = torch.cuda.is_available()
+        if gpu:
+            torch.cuda.reset_peak_memory_stats()
+        started = _now()
+        yield lambda: _now() - started
+        if gpu:
+            self.peaks[name] = torch.cuda.max_memory_allocated() / 1e9
+
+
+def probed_seconds(job: TrainingJob) -> StepSeconds | None:
+    """Return what a training would take here; None where that cannot be tried."""
+    from conductor.training.train import memory_said, quiet
+
+    if job.config.grpo.get("use_vllm"):
+        return None
+    started = _now()
+    with TemporaryDirectory() as folder, quiet(), open_box(job) as box:
+        job = replace(job, out=Path(folder))
+        try:
+            with memory_said():
+                probe = _loaded(job)
+                rewards = make_rewards(job, box and box.box, None)
+                return _measured(probe, rewards, started)
+        except UserError:  # no model or no memory: what a training would say, the formula does not
+            return None
+
+
+def _loaded(job: TrainingJob) -> _Probe:
+    config = job.config
+    warm = config.warm_start.kind != "none"
+    loaded = (
+        load_model(config.model.path, config, "float32" if warm else "")
+        if config.model.path
+        else None
+    )
+    prompts = replace(job.prompts, template=chat_template(loaded[1]) if loaded else joined)
+    shown = [prompts.shown(row) for row in warm_start_rows(job)]
+    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
+    return _Probe(job, model, tokenizer, shown)
+
+
+def _measured(probe: _Probe, rewards: TrainingRewards, started: float) -> StepSeconds:
+    job, config = probe.job, probe.job.config
+    sizes, held_out = grpo_options.batch_sizes(config), len(job.validation_rows())
+    warm = _warm_seconds(probe) if config.warm_start.kind != "none" else 0.0
+    made = _trainer(probe, rewards)
+    plans = _plans(probe)
+    prefill, position, written = _writing_seconds(probe, made)
+    lengths = [len(one) for one in plans or written]
+    longest = min(max(lengths), made.max_completion_length)
+    part = min(1.0, config.validation.batch / sizes["whole"])
+    batches = -(-held_out // config.validation.batch)
+    update = _update_seconds(probe, made, plans or written)
+    scored = _reward_seconds(probe, rewards)
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    peaks = "".join(f", {gb:.3g} GB {name}" for name, gb in probe.peaks.items())
+    return StepSeconds(
+        writing=prefill + longest * position,
+        rewards=scored * sizes["whole"],
+        update=update,
+        warm=warm,
+        validation=batches * part * (prefill + longest * position) + scored * held_out,
+        probed=(
+            f"a probe of {_now() - started:.0f} s here ({device}{peaks}; {position * 1000:.3g} ms "
+            f"a position of {sizes['whole']} plans, {longest} positions, {fmean(lengths):.0f} "
+            "tokens a plan)"
+        ),
+    )
+
+
+def _now() -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return monotonic()
+
+
+def _warm_seconds(probe: _Probe) -> float:
+    config, spent = probe.job.config, list[float]()
+    for steps in (1, 2):  # the first is not like the others
+        few = config.warm_start.model_copy(update={"steps": steps})
+        some = config.model_copy(update={"warm_start": few, "recursion": None})
+        with probe.phase("in the warm start") as seconds:
+            warm_start(some, probe.model, probe.tokenizer, probe.shown, probe.job.out)
+            spent.append(seconds() / steps)
+    dtype = getattr(torch, grpo_options.weight_dtype(config))
+    probe.model = probe.model.to(dtype)
+    return spent[-1]
+
+
+def _trainer(probe: _Probe, rewards: TrainingRewards) -> Any:
+    job, config = probe.job, probe.job.config
+    trainer.freeze_parameters(probe.model, config.model.frozen)
+    validator = trainer.Validator(job, rewards.validation, (), 1)
+    return trainer.ConductorTrainer(
+        trainer.StepCallback(job, rewards, validator, str),
+        model=probe.model,
+        processing_class=probe.tokenizer,
+        args=grpo_options.grpo_config(config, job.out),
+        reward_funcs=TrlReward(rewards.training),
+        train_dataset=trainer.make_dataset(job.rows(1), job.prompts),
+        peft_config=grpo_options.lora_config(config),
+    )
+
+
+def _plans(probe: _Probe) -> list[list[int]]:
+    """Return tokens of plans as a warm start teaches them; none where there is none."""
+    if probe.job.config.warm_start.kind == "none":
+        return []
+    corpus, rng = plan_corpus(probe.job.config, probe.shown), Random(0)
+    texts = [corpus.plan(one, rng) for one in rng.choices(probe.shown, k=TAUGHT)]
+    end = probe.tokenizer.eos_token_id
+    return [[*probe.tokenizer.encode(text, add_special_tokens=False), end] for text in texts]
+
+
+def _prompts(probe: _Probe) -> list[list[int]]:
+    sizes, template = grpo_options.batch_sizes(probe.job.config), chat_template(probe.tokenizer)
+    texts = [
+        template(probe.job.prompts.messages(row)) for row in probe.job.rows(sizes["questions"])
+    ]
+    ids = [probe.tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    return [one for one in ids for _ in range(sizes["group"])]
+
+
+def _writing_seconds(probe: _Probe, made: Any) -> tuple[float, float, list[list[int]]]:
+    """Return the seconds of reading the prompts, of a position, and what was written at first."""
+    prompts, spent = _prompts(probe), dict[int, float]()
+
+    def write(config: Any) -> list[list[int]]:
+        with made.writing() as model:
+            return sampled_ids(model, probe.tokenizer, prompts, config, None)
+
+    written = write(
+        made.generation_config
+    )  # to the end: graphs are recorded, caches have their size
+    for count in (FEW, FEW + STEADY):
+        some = copy(made.generation_config)
+        some.max_new_tokens = some.min_new_tokens = count
+        with probe.phase("while plans are written") as seconds:
+            write(some)
+            spent[count] = seconds()
+    position = max(0.0, spent[FEW + STEADY] - spent[FEW]) / STEADY
+    return max(0.0, spent[FEW] - FEW * position), position, written
+
+
+def _update_seconds(probe: _Probe, made: Any, plans: Sequence[Sequence[int]]) -> float:
+    """Return the seconds of the updates that one generation of plans serves."""
+    sizes, each = grpo_options.batch_sizes(probe.job.config), made.args.per_device_train_batch_size
+    made.create_optimizer()
+    made.current_gradient_accumulation_steps = sizes["accumulate"]
+    inputs, spent = _batch(probe, plans, each), list[float]()
+    made.model.train()
+    for _ in range(2):  # the first is not like the others
+        with probe.phase("in an update") as seconds:
+            loss = made.compute_loss(
+                made.model, inputs, num_items_in_batch=inputs["num_items_in_batch"]
+            )
+            made.accelerator.backward(loss)
+            passed = seconds()
+            made.optimizer.step()
+            made.optimizer.zero_grad()
+            spent = [passed, seconds() - passed]
+    return sizes["parts"] * spent[0] + max(1, sizes["parts"] // sizes["accumulate"]) * spent[1]
+
+
+def _batch(probe: _Probe, plans: Sequence[Sequence[int]], rows: int) -> dict[str, Any]:
+    """Return a batch as TRL hands it to its loss, as wide as the longest prompt and plan."""
+    prompts, device = _prompts(probe), probe.model.device
+    pick = Random(0)
+    asked = [max(prompts, key=len), *pick.choices(prompts, k=rows)][:rows]
+    said = [max(plans, key=len), *pick.choices(plans, k=rows)][:rows]
+
+    def padded(some: Sequence[Sequence[int]], side: str) -> Any:
+        ids = [list(one) for one in some]
+        found = probe.tokenizer.pad({"input_ids": ids}, padding_side=side, return_tensors="pt")
+        return found.to(device)
+
+    left, right = padded(asked, "left"), padded(said, "right")
+    return {
+        "prompt_ids": left["input_ids"],
+        "prompt_mask": left["attention_mask"],
+        "completion_ids": right["input_ids"],
+        "completion_mask": right["attention_mask"],
+        "advantages": torch.linspace(-1, 1, rows, device=device),
+        "num_items_in_batch": right["attention_mask"].sum(),
+    }
+
+
+def _reward_seconds(probe: _Probe, rewards: TrainingRewards) -> float:
+    """Return the seconds of a plan's reward: of practice programs they are measured."""
+    job = probe.job
+    if job.spec.label == "live" and not job.verdicts:
+        whole = grpo_options.batch_sizes(job.config)["whole"]
+        return reward_seconds(job, whole) / whole
+    corpus, rng = plan_corpus(job.config, probe.shown), Random(1)
+    items = [
+        RewardItem(row.suite, row.question, corpus.plan(one, rng), row.epoch, at, row.workers)
+        for at, one in enumerate(rng.choices(probe.shown, k=START + SCORED))
+        if (row := one.row)
+    ]
+    run_in_loop(rewards.training.score(items[:START]))
+    started = monotonic()
+    run_in_loop(rewards.training.score(items[START:]))
+    return (monotonic() - started) / SCORED
