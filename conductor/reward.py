@@ -25,7 +25,6 @@ from harness.ledger.totals import SpentSoFar
 from harness.pool import Pool, pool_models
 from harness.pool_config import PoolSpec
 from harness.prices import Book
-from harness.rate_limit import MINUTE_S, RateLimiter
 from harness.records import Answer, Question, Reply, Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request, SampleIndex, request_digest
@@ -43,6 +42,7 @@ from harness.rewards.outcome import (
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.splits import SuiteSplit
 from harness.run.preflight import refuse_too_little
+from harness.run.rate_limit import MINUTE_S, RateLimiter
 from harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]

@@ -22,7 +22,6 @@ import anyio
 from harness.errors import DayLimit, QuestionLimit, SpendLimit
 from harness.prices import Book
 from harness.prices.cost import Price, Service, cost
-from harness.rate_limit import Turns
 from harness.records import Usage
 
 ZERO = Decimal(0)
@@ -58,6 +57,14 @@ class Lease(Protocol):
 
     def keep(self, usd: Decimal) -> None:
         """Give back what is over this much, where others wait for it."""
+        ...
+
+
+class Turns(Protocol):
+    """What says when a call may begin."""
+
+    async def turn(self, who: str) -> None:
+        """Return when a call of somebody may begin; SpendLimit where none may any more."""
         ...
 
 

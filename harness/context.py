@@ -16,11 +16,10 @@ import anyio
 from harness.records import Grade, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
-    from harness.budget import Spend
+    from harness.budget import Spend, Turns
     from harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
     from harness.parallel import ProgressLine
     from harness.pool_config import PoolSpec
-    from harness.rate_limit import Turns
     from harness.request import SampleIndex
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]

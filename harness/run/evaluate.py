@@ -43,12 +43,12 @@ from harness.parallel import ProgressLine, progress_line
 from harness.pool import pool_models, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from harness.prices import Book
-from harness.rate_limit import RateLimiter
 from harness.records import CONDUCTOR, Question
 from harness.reply_cache import PaidReplies
 from harness.rewards.splits import BareText, whole_text
 from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
 from harness.run.experiment import Entry, Experiment, task_name
+from harness.run.rate_limit import RateLimiter
 from harness.shards.plan import outside_shards
 from harness.suite import Suite, publishable, redacted_message
 from harness.system import System, card_header

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.ledger.journal import Journal, read_chain, read_lines
-from harness.rate_limit import MINUTE_S, RateLimiter
+from harness.run.rate_limit import MINUTE_S, RateLimiter
 
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"

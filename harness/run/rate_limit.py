@@ -4,19 +4,10 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import anyio
 
 MINUTE_S = 60.0
-
-
-class Turns(Protocol):
-    """What says when a call may begin."""
-
-    async def turn(self, who: str) -> None:
-        """Return when a call of somebody may begin; SpendLimit where none may any more."""
-        ...
 
 
 @dataclass(slots=True)
