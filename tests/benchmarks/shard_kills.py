@@ -31,13 +31,12 @@ from tests.harness.shards.ray_nodes import (
     begun,
     endless,
     kill,
+    lease_node,
     lose,
     node_of,
     nodes,
     on,
-    parents,
     running,
-    servers,
 )
 from tests.harness.shards.test_sharded_run import ALONE, answered, asked
 
@@ -176,17 +175,14 @@ def _victim(run: Path, name: str, seen: Seen, cluster: Any) -> Any:
     if not (run / "shards.json").exists():
         return None
     for folder in seen(run):
-        shards = servers(run) if name == LEASES else running(folder, b"shard")
-        for process in shards[:1]:
+        for process in running(folder, b"shard")[:1]:
             if cluster is None:
                 kill(process)
                 return process
-            node = node_of(cluster, process)
+            node = lease_node(cluster, run) if name == LEASES else node_of(cluster, process)
             if node is not None and node != cluster.head_node:  # where the run is at home
                 lose(cluster, node)
                 return node
-            if name == LEASES and node is not None:
-                kill(parents()[process])  # the actor, which then begins on any node
     return None
 
 

@@ -121,13 +121,25 @@ def servers(log_dir: Path) -> list[int]:
     return running(log_dir, b"harness.shards.lease_server")
 
 
-def until(seen: Callable[[], object], process: "subprocess.Popen[bytes] | None" = None) -> None:
-    """Wait for something while a run goes on; fail where it never comes."""
+def lease_node(cluster: Any, log_dir: Path) -> Any:
+    """Return the node of the leases; None for now, and at the head their actor is killed first."""
+    for server in servers(log_dir):
+        node, actor = node_of(cluster, server), parents().get(server)
+        if node is not None and node != cluster.head_node:
+            return node
+        if node is not None and actor:
+            kill(actor)  # it begins again on any node
+    return None
+
+
+def until(seen: Callable[[], object], process: "subprocess.Popen[bytes] | None" = None) -> Any:
+    """Wait for something while a run goes on, and return it; fail where it never comes."""
     end = time.monotonic() + 300
-    while not seen():
+    while not (found := seen()):
         assert time.monotonic() < end
         assert process is None or process.poll() is None
         time.sleep(0.02)
+    return found
 
 
 def endless(log_dir: Path) -> int:

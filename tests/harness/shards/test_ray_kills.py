@@ -22,8 +22,8 @@ from tests.harness.shards.ray_nodes import (
     begun,
     endless,
     kill,
+    lease_node,
     lose,
-    node_of,
     nodes,
     on,
     parents,
@@ -69,12 +69,7 @@ def test_the_node_of_the_leases_is_lost_and_another_one_hands_them_out(
     log_dir = tmp_path / "run"
     with begun(log_dir, [*SLOW, *on(cluster)]) as process:
         until(lambda: is_at(log_dir, 2), process)
-        node = node_of(cluster, servers(log_dir)[0])
-        while node == cluster.head_node:  # where the run is at home: moved to another one
-            kill(parents()[servers(log_dir)[0]])
-            until(lambda: node_of(cluster, (servers(log_dir) or [0])[0]), process)
-            node = node_of(cluster, servers(log_dir)[0])
-        lose(cluster, node)
+        lose(cluster, until(lambda: lease_node(cluster, log_dir), process))
         cluster.add_node(**NODE)
         assert process.wait(600) == 0
     nothing_is_lost_or_bought_twice(log_dir)
