@@ -127,8 +127,14 @@ def read_inspect(words: list[str]) -> None:
     inspect_command.commands[name].make_context(name, rest)
 
 
+def read_script(words: list[str]) -> None:
+    source = (ROOT / words[0]).read_text()
+    assert all(f'"{word}"' in source for word in words if word.startswith("--"))
+
+
 READERS = {
     "podium": read_podium,
+    "python": read_script,
     "make": read_make,
     "pip": read_pip,
     "inspect": read_inspect,

@@ -169,7 +169,7 @@ def store_alone(calls: int = 5000) -> None:
                 draw = next_draw(request)
                 assert draw is not None
                 assert draw.replayed(request) is None
-                draw.keep(output)
+                draw.keep(output, {})
             used = time.process_time() - began
         replies.clear()
     print(f"the store of a call's reply, alone: {1000 * used / calls:.3f} ms of processor")

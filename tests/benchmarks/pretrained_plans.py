@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -64,25 +65,21 @@ def main() -> None:
         )
     passes, longer = queue.passes, replace(held, max_tokens=args.written + 1)
     again = timed(seconds, "guessed", lambda: [queue.decode(one, longer) for one in prompts])
+    guessed = queue.passes - passes
+    with one_thread():
+        wanted = [decode(model, one, longer) for one in prompts]
     found: dict[str, Any] = {
         "questions": len(prompts),
         "prompt_tokens": sum(map(len, prompts)) / len(prompts),
         "written": sum(one.written for one in alone) / len(prompts),
         "passes_together": passes,
-        "passes_guessed": (queue.passes - passes) / len(prompts),
-        "together_equal": sum(map(eq_tokens, zip(alone, together, strict=True))),
-        "guessed_equal": sum(map(eq_tokens, zip(alone, again, strict=True))),
+        "passes_guessed": guessed / len(prompts),
+        "together_equal": sum(map(eq, alone, together)),
+        "guessed_equal": sum(map(eq, wanted, again)),
     }
     found |= peer(folder, model, prompts, seconds)
     each = {name: round(total / len(prompts), 2) for name, total in seconds.items()}
     print(json.dumps({**found, "cpu_s_a_plan": each}))
-
-
-def eq_tokens(pair: tuple[Any, Any]) -> bool:
-    """Say whether two completions begin alike, as far as the shorter one goes."""
-    one, other = (completion.tokens for completion in pair)
-    least = min(len(one), len(other))
-    return one[:least] == other[:least]
 
 
 def timed(seconds: dict[str, float], name: str, work: Callable[[], list[Any]]) -> list[Any]:
@@ -121,7 +118,7 @@ def peer(
     with one_thread():
         ours = timed(seconds, "unheld", lambda: [decode(model, p, how).tokens for p in prompts])
     theirs = timed(seconds, "transformers", lambda: [greedy(one) for one in prompts])
-    return {"transformers_equal": sum(map(list.__eq__, ours, theirs))}
+    return {"transformers_equal": sum(map(eq, ours, theirs))}
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
+from conductor.checkpoint import read_info
 from conductor.decoder import read_decoder
 from harness.errors import UserError
 from tests.conductor.training.tiny_training import (
@@ -164,6 +166,29 @@ def test_adapters_are_trained_and_merged_into_a_model_that_is_embedded(
     assert before.parameters == after.parameters
     with pytest.raises(UserError, match="holds adapters and not whole weights"):
         read_decoder(out / "checkpoints" / "checkpoint-2")
+
+
+def test_all_that_a_loaded_model_learns_is_in_its_adapters_from_the_warm_start_on(
+    tmp_path: Path,
+) -> None:
+    from safetensors.numpy import load_file
+
+    pytest.importorskip("peft", reason=WHY)
+    words = {"warm_start.steps": 2, "grpo.max_steps": 1, "validation.questions": 2}
+    quick = [word for key, value in words.items() for word in ("--set", f"{key}={value}")]
+    path, began, out = tmp_path / "tiny.toml", tmp_path / "began", tmp_path / "out"
+    path.write_text(TINY)
+    trained_here(path, began, *quick)
+    path.write_text(TINY[TINY.index("[pool]") :])
+    trained_here(path, out, *quick, "--set", f"model.path={began / 'start'}", "--set", "lora.r=4")
+    assert (out / "start" / "adapter_model.safetensors").is_file()
+    assert not (out / "start" / "model.safetensors").exists()
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (began / "start", out / "last")
+    )
+    moved = {name for name, held in before.items() if not np.array_equal(held, after[name])}
+    assert moved == {name for name in before if "proj.weight" in name}
+    assert read_info(out / "last").weights_sha256  # of the merged weights, which are read
 
 
 def test_a_chat_model_is_warmed_up_in_the_template_that_it_is_asked_in(tmp_path: Path) -> None:
