@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -86,11 +87,11 @@ def test_what_ends_a_training_ends_it_when_the_step_is_scored() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(find_spec("trl") is None, reason=WHY)
 @pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 def test_a_training_whose_rewards_begin_ahead_makes_the_same_steps(
     whole: Path, tmp_path: Path
 ) -> None:
-    pytest.importorskip("trl", reason=WHY)
     apart = tmp_path / "apart"
     wanted = ("reward.ahead=false", "reward.time_scale=0.001")
     trained_here(tiny_config(tmp_path), apart, *(w for one in wanted for w in ("--set", one)))
