@@ -70,6 +70,8 @@ def probed_seconds(job: TrainingJob) -> StepSeconds | None:
 
     if job.config.grpo.get("use_vllm"):
         return None
+    if job.config.run.device == "cpu":
+        torch.set_num_threads(job.config.run.threads)
     started = _now()
     with TemporaryDirectory() as folder, quiet(), open_box(job) as box:
         job = replace(job, out=Path(folder))
@@ -249,9 +251,11 @@ def _reward_seconds(probe: _Probe, rewards: TrainingRewards) -> float:
         whole = grpo_options.batch_sizes(job.config)["whole"]
         return reward_seconds(job, whole) / whole
     corpus, rng = plan_corpus(job.config, probe.shown), Random(1)
+    group = grpo_options.batch_sizes(job.config)["group"]  # plans of one question share grades
+    asked = [one for one in rng.choices(probe.shown, k=START + SCORED) for _ in range(group)]
     items = [
         RewardItem(row.suite, row.question, corpus.plan(one, rng), row.epoch, at, row.workers)
-        for at, one in enumerate(rng.choices(probe.shown, k=START + SCORED))
+        for at, one in enumerate(asked[: START + SCORED])
         if (row := one.row)
     ]
     run_in_loop(rewards.training.score(items[:START]))
