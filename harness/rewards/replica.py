@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import anyio
 import orjson
-from pydantic_core import to_jsonable_python
+from pydantic import TypeAdapter
 
 from harness.budget import Lease
 from harness.errors import UserError
@@ -29,6 +29,7 @@ PAUSE_S = 0.2
 SIZE_BYTES = 4
 Frame = dict[str, Any]
 Tell = Callable[[Frame], None]
+_ANY = TypeAdapter(Any)
 
 
 @runtime_checkable
@@ -48,7 +49,7 @@ def encode(value: object) -> bytes:
     try:
         return orjson.dumps(value, default=_plain)
     except TypeError:  # half of a surrogate pair in a reason, which no UTF-8 holds
-        return orjson.dumps(make_storable(to_jsonable_python(value, fallback=_plain)))
+        return orjson.dumps(make_storable(_ANY.dump_python(value, mode="json", fallback=_plain)))
 
 
 def _plain(value: object) -> object:

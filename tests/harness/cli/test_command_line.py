@@ -75,7 +75,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["run", "--max-u"], {"--max-usd", "--max-usd-per-query"}),
         (["run", "--suite", "practice-i"], {"practice-integer"}),
         (["run", "--system", "moa-l"], {"moa-lite"}),
-        (["workers", "--pool", "rehearsal-d"], {"rehearsal-dominant"}),
+        (["workers", "--pool", "rehearsal-d"], {"rehearsal-deep", "rehearsal-dominant"}),
         (["prices", "list", "pap"], {"paper-2025-12-04"}),
         (["train", "small"], {"small-gpu"}),
     ],
