@@ -182,9 +182,9 @@ best-of-n debate best-of-n-tests retry warming escalation ab-mcts planner-execut
 router-knn router-cluster router-logistic router-mlp router-mf router-contrastive router-llm
 smoothie-global smoothie-local cascade cascade-automix cascade-frugal mas-sample router-mas
 random-trinity trinity random-worker random-workflow template-router compute-matched-usd
-compute-matched-tokens rules-planner oracle langgraph langchain openai-agents autogen ag2 agent-framework crewai
-conductor conductor-adaptive conductor-cost-aware conductor-untrained conductor-served
-conductor-smollm conductor-prompted conductor-recursive conductor-best-single
+compute-matched-tokens rules-planner oracle langgraph langchain openai-agents autogen ag2
+agent-framework crewai conductor conductor-adaptive conductor-cost-aware conductor-untrained
+conductor-served conductor-smollm conductor-prompted conductor-recursive conductor-best-single
 """
 """Kept by hand: systems stand in code, whose import takes seconds, which no shell's start has."""
 
