@@ -204,14 +204,11 @@ def workers_digest() -> str:
     """
     rehearsals = [one for one in POOLS.glob("*.toml") if read_pool(str(one)).label == "rehearsal"]
     tables = [path for path in HERE.glob("*.toml") if path != FROZEN]
-    total = hashlib.sha256()
-    for path in (*sorted(HERE.glob("*.py")), *sorted(tables), *sorted(rehearsals), _BOOK):
+    books, total = sorted(BOOKS.glob("rehearsal*.toml")), hashlib.sha256()
+    for path in (*sorted(HERE.glob("*.py")), *sorted(tables), *sorted(rehearsals), *books):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{path.parent.name}/{path.name} {content}\n".encode())
     return total.hexdigest()
-
-
-_BOOK = BOOKS / "rehearsal.toml"
 
 
 def frozen_digest() -> dict[str, str]:
