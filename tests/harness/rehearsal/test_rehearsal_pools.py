@@ -123,4 +123,5 @@ def test_reply_lengths_keep_the_measured_ratio_of_wordy_to_terse() -> None:
 
 def test_every_worker_has_a_card_and_a_price() -> None:
     assert set(role_cards()) == set(WORKERS)
-    assert {f"rehearsal/{name}" for name in WORKERS} <= set(read_book("rehearsal").prices)
+    priced = {*read_book("rehearsal").prices, *read_book("rehearsal-deep").prices}
+    assert {f"rehearsal/{name}" for name in WORKERS} <= priced
