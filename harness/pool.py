@@ -165,8 +165,9 @@ async def ask_once(
     async with record_call(request, spend) as asked:
         asked.draw = draw
         output = asked.output = make_storable(await generate())
-        event = last_event(asked.span)
-        asked.keep(output, event.call.response if event and event.call else None)
+        if not asked.kept:  # of a model that is not ours, or read from Inspect's cache
+            event = last_event(asked.span)
+            asked.keep(output, event.call.response if event and event.call else None)
     return asked, output
 
 

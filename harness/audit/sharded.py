@@ -120,17 +120,14 @@ class GrantedDollars:
 
     def broken_by(self, folder: Path) -> Iterator[str]:
         """Yield what a shard's journals have that no lease allowed."""
-        spent, processes = Decimal(0), dict[int, set[int]]()
-        for generation, heads, usd in _by_generation(folder):
+        spent = Decimal(0)
+        for generation, pids, usd in _by_generation(folder):
             spent += usd
-            processes.setdefault(generation, set()).update(heads)
-            known = (folder.name, generation) in self.most
-            if generation and not known:
+            if generation and (folder.name, generation) not in self.most:
                 yield f"generation {generation} has called, and no lease was opened for it"
             most = self.most.get((folder.name, generation))
             if most is not None and spent > most:
                 yield f"its journals have ${spent:f}, and it was granted ${most:f}"
-        for generation, pids in processes.items():
             if generation and len(pids) > 1:
                 yield f"{len(pids)} processes have called under lease {generation}"
 

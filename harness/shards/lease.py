@@ -44,11 +44,6 @@ class RunLimits:
     rpm: Mapping[str, int] = field(default_factory=dict[str, int])
     """Provider -> calls a minute."""
 
-    @property
-    def any(self) -> bool:
-        """Whether there is one."""
-        return self.usd is not None or bool(self.rpm)
-
 
 @dataclass(slots=True)
 class ShardLease:
