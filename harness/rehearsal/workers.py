@@ -384,10 +384,8 @@ _THESAURUS = tuple(
         (r"\b(?:can be|could be) (?:evenly |exactly )?divided (?:evenly |exactly )?by", "are divisible by"),
         (rf"divisible by {_N} (or|and|nor) by {_N}", r"divisible by \1 \2 \3"),
         (rf"sum of (?:all )?(?:the )?{_NOUN} (?:that|which) (?:divide|{_INTO})(?: evenly)? {_N}", r"sum of the divisors of \1"),
-        # digits and bases
         # ways
         (r"\b(?:everybody|everyone|each(?: of them| one| person| \w+)?)\b[^.?#]{0,40}?\b(?:once )?(?:with |to |against )?(?:everybody|everyone|all the|each of the|all) (?:else|others?)", "everyone shakes hands with each other"),
-        # running on
         # plain arithmetic
         (rf"\b(?:and )?(?:then )?take away {_N}(?! from)", r"and then subtract \1"),
     )
@@ -399,8 +397,8 @@ _BOTH = re.compile(r"(\d+)(?=[^.,;?\d]*\bboth\b)|\bboth\b[^.,;?\d]*?(\d+)")
 def usual_words(text: str) -> str:
     """Return a plain text with everyday words replaced by usual ones.
 
-    >>> usual_words("which is the biggest prime that goes into 91?")
-    'which is the largest prime that divides 91?'
+    >>> usual_words("Which of 14, 15 and 16 can be evenly divided by 7?")
+    'Which of 14, 15 and 16 are divisible by 7?'
     """
     for pattern, words in _THESAURUS:
         text = pattern.sub(words, text)

@@ -5,6 +5,7 @@ it stands; keys of providers are in the environments of nodes, never in what is 
 """
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -126,11 +127,19 @@ class RayLeaseServer:
         self._name = f"leases-{sha256(bytes(log_dir.absolute())).hexdigest()[:16]}"
         self._actor: Any = None
         self._held: Any = None
+        self._begun: threading.Thread | None = None
 
     def tend(self) -> None:
         """Have the actor hold the server; where its node is lost, Ray has it elsewhere."""
+        if self._begun and self._begun.is_alive():
+            return
         if self._held is not None and not self._ray.wait([self._held], timeout=0)[0]:
             return
+        # A head that is lost in this moment never answers: who launches shards must see that.
+        self._begun = threading.Thread(target=self._begin, daemon=True)
+        self._begun.start()
+
+    def _begin(self) -> None:
         kept = {"num_cpus": 0, "max_restarts": -1}
         named = {"name": self._name, "lifetime": "detached", "get_if_exists": True}
         self._actor = self._ray.remote(**kept)(_keeper()).options(**named).remote()
@@ -138,6 +147,8 @@ class RayLeaseServer:
 
     def close(self) -> None:
         """End the actor, and the server with it."""
+        if self._begun:
+            self._begun.join(5)
         if self._actor is not None:
             self._ray.kill(self._actor, no_restart=True)
 
