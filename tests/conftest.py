@@ -34,6 +34,7 @@ LONGEST = (
     "tests/sandbox/test_attacks.py",
     "tests/conductor/training",
     "tests/harness/rewards/test_trainers.py",
+    "tests/harness/shards/test_ray_kills.py",
     "tests/baselines/test_frameworks.py",
     "tests/suites/test_mbpp.py",
     "tests/harness/run/test_kill.py",
