@@ -23,7 +23,7 @@ GENERATOR = "1"
 
 SEED = 20251
 SPLITS: tuple[Split, ...] = ("train", "validation", "eval")
-SIZES: Mapping[Split, int] = {"train": 200, "validation": 60, "eval": 60}
+SIZES: Mapping[Split, int] = {"train": 200, "validation": 60, "eval": 300}
 
 RESIDUES: tuple[Split, ...] = (
     *("train", "train", "train", "train", "validation", "validation", "eval", "eval"),

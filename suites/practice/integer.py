@@ -421,7 +421,7 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
 
 SUITE = PracticeSuite(
     name="practice-integer",
-    version="3-A",
+    version="4-A",
     topics={
         "arithmetic": any_of(_expression, _expression, _expression_remainder),
         "gcd and lcm": any_of(_gcd_question, _lcm_question),
