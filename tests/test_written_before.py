@@ -111,20 +111,40 @@ def test_an_old_manifest_finds_what_was_changed_since(tmp_path: Path) -> None:
     assert main(["manifest", "verify", str(run)]) == 1
 
 
-def test_an_old_run_resumes_with_an_old_pool_file_and_asks_nothing_again(
+def test_an_old_run_is_not_resumed_before_it_is_graded_as_today(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = unpacked("run", tmp_path)
     before = contents(run)
+    words = ("run", *RUN, "--pool", f"{tmp_path / 'mine.toml'}", "--log-dir", f"{run}")
+    assert main([*words]) == 2
+    assert "its version of practice-integer is '3-A', not '4-A'; grade" in capsys.readouterr().err
+    assert contents(run) == before
+
+
+def test_an_old_run_resumes_with_an_old_pool_file_and_asks_nothing_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = graded_as_today(tmp_path, capsys)
+    before = contents(run)
     said(capsys, "run", *RUN, "--pool", tmp_path / "mine.toml", "--log-dir", run)
     assert contents(run) == before
+
+
+def graded_as_today(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return the run with all its verdicts given again, by the versions of today; none moves."""
+    run = unpacked("run", folder)
+    logs = len([*run.rglob("*.eval")])
+    printed = said(capsys, "regrade", "--all", run)
+    assert printed.count("graded, 0 verdicts changed, 0 still unscored") == logs
+    return run
 
 
 @pytest.mark.slow
 def test_an_old_run_grows_by_a_question_and_keeps_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = unpacked("run", tmp_path)
+    run = graded_as_today(tmp_path, capsys)
     said(capsys, "run", *RUN, "--limit", "4", "--pool", tmp_path / "mine.toml", "--log-dir", run)
     said(capsys, "report", run, "--out", tmp_path / "report")
     rows = cells((tmp_path / "report" / "table.csv").read_text(), WORDS)
