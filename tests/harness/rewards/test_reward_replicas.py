@@ -24,6 +24,7 @@ from harness.rewards.outcome import RewardItem
 from harness.rewards.replica import ReplicaLease
 from harness.rewards.replica_set import SharedBudget
 from harness.rewards.reward import Reward, RewardSettings
+from sandbox import Box
 from suites import SUITES
 from tests.harness.rewards.service import Process, get, post, started, train
 from tests.suites.gold import gold_reply
@@ -207,6 +208,23 @@ def test_what_a_killed_replica_had_is_scored_by_another_and_counted_once() -> No
     assert (counts["items"], counts["statuses"]["scored"], counts["shared"]) == (12, 12, 0)
     assert " was lost; " in out
     assert out.endswith("Stopped. 12 rewards: 12 scored; $0 spent.\n")
+    assert code == 0
+
+
+@pytest.mark.docker
+def test_programs_are_graded_by_replicas_in_containers_of_their_own(docker_box: Box) -> None:
+    arguments = ("--suite", CODE.name, "--limit", "8", "--box", docker_box.name, "--workers", "2")
+    questions = CODE.load("train")[:8]
+    replies = [(one, gold_reply(one)) for one in questions]
+    replies += [(one, f"```python\nprint({one.id!r})\n```") for one in questions]
+    items = [{"suite": CODE.name, "question": one.id, "completion": said} for one, said in replies]
+    with started(*arguments) as running:
+        status, body = post(f"{running.url}/score", {"items": items})
+        replicas = get(f"{running.url}/counts")[1]
+        out, _, code = running.stopped(signal.SIGTERM)
+    assert (status, [row["value"] for row in body["outcomes"]]) == (200, [1.0] * 8 + [0.0] * 8)
+    assert replicas["statuses"]["scored"] == 16
+    assert out.endswith("Stopped. 16 rewards: 16 scored; $0 spent.\n")
     assert code == 0
 
 

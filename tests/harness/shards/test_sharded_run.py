@@ -21,6 +21,7 @@ from harness.run.evaluate import answered_pairs
 from harness.run.lessons import file_name
 from harness.shards.plan import read_plan, shard_dir
 from tests import ROOT
+from tests.harness.shards.ray_nodes import running
 
 SUITE = ["--suite", "practice-integer", "--time-scale", "0"]
 ALONE = ["--system", "single:sage", "--system", "single:abacus"]
@@ -107,15 +108,7 @@ def begun(log_dir: Path, words: Sequence[str], shards: int) -> "subprocess.Popen
 
 def processes(log_dir: Path) -> list[int]:
     """Return the processes of a run's shards."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"shard" in words and any(one.startswith(bytes(log_dir)) for one in words):
-            found.append(int(path.parent.name))
-    return found
+    return running(log_dir, b"shard")
 
 
 def wait_for(log_dir: Path, answers: int, process: "subprocess.Popen[bytes]") -> None:
