@@ -147,11 +147,12 @@ class ShownWorkers:
     order: Literal["pool", "random"] = "pool"
     seed: int = 0
     reading: CardReading | None = None  # of one trained on cards; None: drawn without a look
+    groups: tuple[tuple[str, ...], ...] = ()  # pools of which each question is shown one
 
     @property
     def whole(self) -> bool:
         """Whether every question is shown the pool as it is."""
-        return self.k is None and self.order == "pool"
+        return self.k is None and self.order == "pool" and not self.groups
 
 
 WHOLE_POOL = ShownWorkers()
@@ -168,8 +169,8 @@ def shown_workers(
     >>> shown_workers(["ada", "bo", "cy"], "q1", ShownWorkers(k=2, seed=3))
     ('bo', 'cy')
     """
-    workers = list(pool_workers)
     drawn = Random(f"{shown.seed} {question_id}")
+    workers = list(drawn.choice(shown.groups) if shown.groups else pool_workers)
     k = drawn.randint(min(LEAST_SHOWN, len(workers)), len(workers))
     if shown.k is None:
         k = len(workers)

@@ -193,6 +193,15 @@ def read_pool(name: str) -> PoolSpec:
     return _with_paths(spec, path.resolve().parent)
 
 
+def pool_of(text: str) -> PoolSpec:
+    """Return the pool that our own text says, which no file has."""
+    data = parse_toml(text.encode())
+    for role in ROLES:
+        if isinstance(data.get(role), dict):
+            data[role].setdefault("name", role)
+    return PoolSpec.model_validate({**data, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+
+
 def _first(error: ValidationError, text: str) -> str:
     first = error.errors()[0]
     raised = first.get("ctx", {}).get("error")

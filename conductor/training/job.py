@@ -31,6 +31,7 @@ from harness.learning import Matrix
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
+from harness.rehearsal.drawing import draw_many, drawn_groups
 from harness.rewards.outcome import (
     PAPER,
     PLAIN,
@@ -87,6 +88,16 @@ class TrainingJob:
         return all(split.suite.publishable for split in self.splits.values())
 
     @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Return the workers of each pool where questions are shown one of several, else none."""
+        return drawn_groups(self.spec.names) if self.config.pool.drawn else ()
+
+    @property
+    def shown(self) -> ShownWorkers:
+        """Return whom a question's prompt shows; the seed is each row's own."""
+        return ShownWorkers(self.config.pool.shown, self.config.pool.order, groups=self.groups)
+
+    @property
     def prompts(self) -> PromptBuilder:
         """Return how rows become prompts."""
         return PromptBuilder(self.config.form, self.spec, self.question, self.earlier)
@@ -117,13 +128,12 @@ class TrainingJob:
         return plan if isinstance(plan, Workflow) else None
 
     def _drawn(self, ids: Mapping[str, list[str]], count: int, seed: int = 0) -> list[TrainingRow]:
-        pool = self.config.pool
         return draw_rows(
             ids,
             count,
             weights=self.config.suites.weights,
             workers=self.spec.names,
-            shown=ShownWorkers(pool.shown, pool.order),
+            shown=self.shown,
             seed=self.config.run.seed * 2 + seed,
         )
 
@@ -147,7 +157,8 @@ def find_job(
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
         return _find_verdicts(config, job, study(config.verdicts))
-    spec = read_pool(config.pool.name)
+    drawn = config.pool.drawn
+    spec = draw_many(drawn) if drawn else read_pool(config.pool.name)
     book = read_book(spec.prices)
     if not dry:
         refuse_unready(spec, book)
@@ -156,7 +167,8 @@ def find_job(
             f"Workflows cannot be carried out on recorded pool {spec.name!r}: its replies answer "
             "the canonical single-worker request only."
         )
-    shown_count(ShownWorkers(config.pool.shown, config.pool.order), len(spec.names))
+    fewest = min(map(len, drawn_groups(spec.names))) if drawn else len(spec.names)
+    shown_count(ShownWorkers(config.pool.shown, config.pool.order), fewest)
     refuse_unknown(catalogue.boxes, config.suites.box)
     names = dict.fromkeys(config.suites.names)
     whole = {name: _train_split(name, config, catalogue) for name in names}
@@ -239,7 +251,7 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
     """Return each train question a few times, with other workers where those are drawn."""
     config = training.config
     count = sum(len(split.questions) for split in training.splits.values())
-    times = 1 if config.pool.order == "pool" and config.pool.shown is None else 8
+    times = 1 if training.shown.whole else 8
     evenly = config.suites.model_copy(update={"weights": {}})
     even = replace(training, config=config.model_copy(update={"suites": evenly}))
     return even.rows(count * times)

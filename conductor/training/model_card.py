@@ -55,7 +55,7 @@ def describe_checkpoint(
     info = checkpoint.CheckpointInfo(
         form=config.form,
         pool=spec.name,
-        workers=spec.names,
+        workers=max(training.groups, key=len, default=spec.names),  # its numbers are what counts
         cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted(set(map(first_word, cards)))),
         suites=tuple(splits),
@@ -69,7 +69,7 @@ def describe_checkpoint(
         steps=step,
         rounds=1 if config.recursion else 0,
         summary=config.title,
-        drawn=config.pool.shown is not None or config.pool.order == "random",
+        drawn=not training.shown.whole,
     )
     if training.verdicts:
         study = training.verdicts
@@ -104,7 +104,11 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
         reward=config.reward.name,
         worth=WORTH[config.reward.name],
         pool_sha=spec.sha256[:16],
-        workers=", ".join(spec.names),
+        workers=(
+            f"{len(training.groups)} pools of {len(spec.names)} in all"
+            if training.groups
+            else ", ".join(spec.names)
+        ),
         prices=training.book.name,
         prices_sha=training.book.sha256[:16],
         code=manifest["code_revision"] or "not a checkout",

@@ -16,15 +16,15 @@ import math
 import random
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, groupby
 from pathlib import Path
 from statistics import mean, median
 
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import UserError
-from harness.pool_config import POOLS, read_pool
+from harness.pool_config import POOLS, PoolSpec, pool_of, read_pool
 from harness.prices import BOOKS
 from harness.rehearsal.workers import count_tokens, find_worker
 
@@ -62,33 +62,81 @@ def role_cards() -> dict[str, str]:
 
 def draw_pool(seed: int) -> str:
     """Return the TOML text of the pool that a seed draws from the prior."""
-    prior = Prior.model_validate(tomllib.loads((HERE / "prior.toml").read_text(encoding="utf-8")))
-    rng = random.Random(f"podium drawn pool {seed}")
-    size = rng.randint(int(prior.workers.least), int(prior.workers.most))
     lines = [
         f"# Drawn from harness/rehearsal/prior.toml: python -m harness.rehearsal.drawing {seed}",
-        f'name = "drawn-{seed}"',
+        *_head(f"drawn-{seed}", f"Pool {seed} drawn from the declared prior of rehearsal pools."),
+    ]
+    for name, *settings in _drawn(random.Random(f"podium drawn pool {seed}")):
+        lines += _worker(name, name, role_cards()[name], settings)
+    return "\n".join([*lines, *CONDUCTOR]) + "\n"
+
+
+def draw_many(count: int) -> PoolSpec:
+    """Return so many pools as one, to be trained on: `drawn_groups` says who belongs together.
+
+    No seed is that of a pool that conductors are examined on, and cards come in several wordings.
+    """
+    wordings = tomllib.loads((HERE / "wordings.toml").read_text(encoding="utf-8"))
+    lines = _head(f"drawn-train-{count}", f"{count} pools drawn for training, none of an exam.")
+    for number in range(count):
+        rng = random.Random(f"podium drawn pool {TRAINING + number}")
+        for name, *settings in _drawn(rng):
+            card = rng.choice([role_cards()[name], *wordings[name]])
+            lines += _worker(f"{name}{GROUP}{number}", name, card, settings)
+    return pool_of("\n".join([*lines, *CONDUCTOR]))
+
+
+def drawn_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the workers of each pool that `draw_many` joined.
+
+    >>> drawn_groups(["abacus.0", "sage.0", "sage.1"])
+    (('abacus.0', 'sage.0'), ('sage.1',))
+    """
+    number = {name: name.rpartition(GROUP)[2] for name in names}
+    return tuple(tuple(group) for _, group in groupby(names, lambda name: number[name]))
+
+
+TRAINING, GROUP = 1_000_000, "."
+"""The first seed of pools that are trained on, and what stands between a worker and its pool."""
+CONDUCTOR = ["", "[conductor]", 'model = "rehearsal/planner"', "config = { temperature = 1.0 }"]
+
+
+def _head(name: str, description: str) -> list[str]:
+    return [
+        f'name = "{name}"',
         'label = "rehearsal"',
         'prices = "rehearsal"',
-        f'description = "Pool {seed} drawn from the declared prior of rehearsal pools."',
+        f'description = "{description}"',
     ]
+
+
+def _drawn(rng: random.Random) -> Iterator[tuple[str, str, str]]:
+    """Yield the workers of a pool: the program, the price's tier and the arguments."""
+    prior = Prior.model_validate(tomllib.loads((HERE / "prior.toml").read_text(encoding="utf-8")))
+    size = rng.randint(int(prior.workers.least), int(prior.workers.most))
     for name in rng.sample(prior.candidates, size):
         worker = find_worker(name)
         factor = prior.slip_factor.log_uniform(rng)
         verbosity = worker.verbosity * prior.verbosity_factor.log_uniform(rng)
-        lines += [
-            "",
-            "[[workers]]",
-            f'name = "{name}"',
-            f'model = "rehearsal/{name}"',
-            f"card = {json.dumps(role_cards()[name])}",
-            f'price = "rehearsal/{rng.choice(prior.tiers)}"',
-            "config = { temperature = 1.0, max_tokens = 2048 }",
+        args = (
             f"args = {{ slip = {worker.slip * factor:.5f}, "
-            f"code_slip = {worker.code_slip * factor:.5f}, verbosity = {verbosity:.3f} }}",
-        ]
-    lines += ["", "[conductor]", 'model = "rehearsal/planner"', "config = { temperature = 1.0 }"]
-    return "\n".join(lines) + "\n"
+            f"code_slip = {worker.code_slip * factor:.5f}, verbosity = {verbosity:.3f} }}"
+        )
+        yield name, rng.choice(prior.tiers), args
+
+
+def _worker(name: str, program: str, card: str, settings: Sequence[str]) -> list[str]:
+    tier, args = settings
+    return [
+        "",
+        "[[workers]]",
+        f'name = "{name}"',
+        f'model = "rehearsal/{program}"',
+        f"card = {json.dumps(card)}",
+        f'price = "rehearsal/{tier}"',
+        "config = { temperature = 1.0, max_tokens = 2048 }",
+        args,
+    ]
 
 
 # Calibration: the ranges that rehearsal workers must fall in, measured on recorded replies of real

@@ -40,6 +40,8 @@ BESIDE = ("single", "best-single", "moa-lite", "oracle")
 TRAINED = ("practice-cpu", "practice-cpu-cost-aware", "practice-cpu-adaptive",
            "practice-cpu-recursive")  # fmt: skip
 FIXED, CHEAP, ADAPTIVE, _ = TRAINED
+UNMET = "practice-cpu-drawn"
+"""Trained on drawn pools, none of them one of `drawn`, where `template-router` learns beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +135,11 @@ def system_runs(part: str, given: argparse.Namespace) -> list[Sitting]:
         own = {one: [trained_on(one, given, reward) for reward in both] for one in REGIMES}
         return [Sitting(one, one, (*own[one], *BESIDE)) for one in REGIMES]
     drawn: list[Sitting] = []
+    unmet = seeds(runs, UNMET)
     for seed in DRAWN:
         pool = f"drawn-{seed}"
         own = [trained_on(pool, given)] if given.train_drawn else []
-        drawn.append(Sitting(pool, pool, (*adaptive, *own, *BESIDE)))
+        drawn.append(Sitting(pool, pool, (*adaptive, *unmet, *own, *BESIDE, "template-router")))
     return drawn
 
 
