@@ -277,11 +277,14 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
     if size and size.look_up:
         refuse_look_up_sizes(size.layers, size.heads, size.kv_heads)
     pool = config.pool
-    if not config.form.cards and (pool.shown is not None or pool.order == "random"):
+    changing = pool.shown is not None or pool.order == "random" or pool.drawn
+    if not config.form.cards and changing:
         raise UserError(
-            "[form] cards=false hides who is who, so [pool] shown and order must be left out: "
-            "nobody could tell the workers of a prompt apart."
+            "[form] cards=false hides who is who, so [pool] shown, order and drawn must be left "
+            "out: nobody could tell the workers of a prompt apart."
         )
+    if pool.drawn and config.verdicts:
+        raise UserError("[pool] drawn has no meaning with [verdicts]: their workers are recorded.")
     if config.recursion and config.verdicts:
         raise UserError("[recursion] has no meaning with [verdicts]: its plans have one step.")
     if config.recursion and config.grpo.get("scale_rewards", "group") not in ("batch", "none"):

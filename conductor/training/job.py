@@ -157,8 +157,13 @@ def find_job(
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
         return _find_verdicts(config, job, study(config.verdicts))
-    drawn = config.pool.drawn
-    spec = draw_many(drawn) if drawn else read_pool(config.pool.name)
+    drawn, spec = config.pool.drawn, read_pool(config.pool.name)
+    if drawn and spec.label != "rehearsal":
+        raise UserError(
+            f"[pool] drawn draws rehearsal workers, and pool {spec.name!r} is {spec.label}: leave "
+            "drawn out, or name a rehearsal pool."
+        )
+    spec = draw_many(drawn) if drawn else spec
     book = read_book(spec.prices)
     if not dry:
         refuse_unready(spec, book)

@@ -85,7 +85,12 @@ def test_whom_no_pool_can_show_is_refused() -> None:
         job(shown=7)
 
 
-def test_a_plan_is_carried_out_by_the_workers_that_its_row_showed(drawn: TrainingJob) -> None:
+def test_a_pool_of_real_models_is_not_drawn() -> None:
+    with pytest.raises(UserError, match="drawn draws rehearsal workers, and pool 'paper-cons"):
+        job(name="paper-constrained")
+
+
+def test_a_prompt_numbers_the_workers_that_its_row_shows(drawn: TrainingJob) -> None:
     row = next(row for row in drawn.rows(20) if len(row.workers) > 2)
     prompt = drawn.prompts.shown(row).prompt
     cards = [drawn.spec.worker(name).card for name in row.workers]

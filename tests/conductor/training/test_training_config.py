@@ -26,6 +26,8 @@ from harness.errors import UserError
         ("run.seed", "section.key=value"),
         ("pool.shown=3", "nobody could tell the workers of a prompt apart"),
         ("pool.order=random", "nobody could tell the workers of a prompt apart"),
+        ("pool.drawn=8", "nobody could tell the workers of a prompt apart"),
+        ("pool.drawn=-1", "pool.drawn: input should be greater than or equal to 0"),
     ],
 )
 def test_a_mistake_in_a_configuration_is_one_sentence(setting: str, said: str) -> None:
@@ -36,6 +38,11 @@ def test_a_mistake_in_a_configuration_is_one_sentence(setting: str, said: str) -
 def test_a_size_that_has_no_room_for_a_look_up_is_refused_before_a_model_is_made() -> None:
     with pytest.raises(UserError, match="look_up needs 2 layers or more, 4 heads and 2 kv_heads"):
         read_config("practice-cpu-adaptive", ["model.from_scratch.heads=8"])
+
+
+def test_recorded_verdicts_have_no_drawn_workers() -> None:
+    with pytest.raises(UserError, match="drawn has no meaning with"):
+        read_config("verdicts-gpqa", ["pool.name=verdicts", "pool.drawn=8", "form.cards=true"])
 
 
 def test_an_unknown_configuration_lists_the_known_ones() -> None:
