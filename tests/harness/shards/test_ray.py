@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.audit import audit
-from tests.harness.shards.test_sharded_run import ALONE, answered, asked, ran, table
+from tests.harness.shards.test_sharded_run import ALONE, answered, asked, paid, ran, table
 
 WORDS = ["--suite", "practice-integer", *ALONE, "--limit", "3"]
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -57,7 +57,7 @@ def test_a_node_that_is_killed_loses_nothing_and_nothing_is_asked_twice(
     run.join(240)
     assert found == [0]
     assert answered(log_dir) == Counter(dict.fromkeys(answered(log_dir), 1))
-    assert asked(log_dir) == answered(log_dir)
+    assert paid(log_dir) == answered(log_dir)
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
 
 

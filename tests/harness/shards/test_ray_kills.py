@@ -31,7 +31,7 @@ from tests.harness.shards.ray_nodes import (
     servers,
     until,
 )
-from tests.harness.shards.test_sharded_run import ALONE, answered, asked, ran, table
+from tests.harness.shards.test_sharded_run import ALONE, answered, asked, paid, ran, table
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def is_at(log_dir: Path, answers: int) -> bool:
 def nothing_is_lost_or_bought_twice(log_dir: Path) -> None:
     assert answered(log_dir) == Counter(dict.fromkeys(answered(log_dir), 1))
     assert answered(log_dir).total() == QUERIES
-    assert asked(log_dir) == answered(log_dir)
+    assert paid(log_dir) == answered(log_dir)
     assert [*log_dir.glob("shards/*/paid-replies/*")] == []  # each reply is in a log
     found = audit(log_dir)
     assert [one for one in found.verdicts if one.status == "fail"] == []
