@@ -180,12 +180,8 @@ def read_pool(name: str) -> PoolSpec:
     except ValueError as error:
         raise UserError(f"Pool file {path} is not valid TOML: {error}.") from error
     data.setdefault("name", path.stem)
-    for role in ROLES:
-        if isinstance(data.get(role), dict):
-            data[role].setdefault("name", role)
-    data["sha256"] = hashlib.sha256(content).hexdigest()
     try:
-        spec = PoolSpec.model_validate(data)
+        spec = _validated(data, content)
     except ValidationError as error:
         raise UserError(f"Pool file {path}, {_first(error, content.decode())}.") from error
     for slot in spec.slots:
@@ -195,11 +191,14 @@ def read_pool(name: str) -> PoolSpec:
 
 def pool_of(text: str) -> PoolSpec:
     """Return the pool that our own text says, which no file has."""
-    data = parse_toml(text.encode())
+    return _validated(parse_toml(text), text.encode())
+
+
+def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
     for role in ROLES:
         if isinstance(data.get(role), dict):
             data[role].setdefault("name", role)
-    return PoolSpec.model_validate({**data, "sha256": hashlib.sha256(text.encode()).hexdigest()})
+    return PoolSpec.model_validate({**data, "sha256": hashlib.sha256(content).hexdigest()})
 
 
 def _first(error: ValidationError, text: str) -> str:

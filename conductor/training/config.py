@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from conductor.parse import PlanFormat
+from conductor.prompt import ShownWorkers
 from conductor.reward import DISCOUNT, RewardConfig
 from harness.errors import UserError, shipped_file
 from harness.files import parse_toml, read_toml
@@ -277,8 +278,8 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
     if size and size.look_up:
         refuse_look_up_sizes(size.layers, size.heads, size.kv_heads)
     pool = config.pool
-    changing = pool.shown is not None or pool.order == "random" or pool.drawn
-    if not config.form.cards and changing:
+    whole = ShownWorkers(pool.shown, pool.order).whole and not pool.drawn
+    if not (config.form.cards or whole):
         raise UserError(
             "[form] cards=false hides who is who, so [pool] shown, order and drawn must be left "
             "out: nobody could tell the workers of a prompt apart."

@@ -66,8 +66,9 @@ def draw_pool(seed: int) -> str:
         f"# Drawn from harness/rehearsal/prior.toml: python -m harness.rehearsal.drawing {seed}",
         *_head(f"drawn-{seed}", f"Pool {seed} drawn from the declared prior of rehearsal pools."),
     ]
-    for name, *settings in _drawn(random.Random(f"podium drawn pool {seed}")):
-        lines += _worker(name, name, role_cards()[name], settings)
+    cards = role_cards()
+    for name, *settings in _drawn(random.Random(f"podium drawn pool {seed}"), _prior()):
+        lines += _worker(name, name, cards[name], settings)
     return "\n".join([*lines, *CONDUCTOR]) + "\n"
 
 
@@ -76,12 +77,13 @@ def draw_many(count: int) -> PoolSpec:
 
     No seed is that of a pool that conductors are examined on, and cards come in several wordings.
     """
+    prior, cards = _prior(), role_cards()
     wordings = tomllib.loads((HERE / "wordings.toml").read_text(encoding="utf-8"))
     lines = _head(f"drawn-train-{count}", f"{count} pools drawn for training, none of an exam.")
     for number in range(count):
         rng = random.Random(f"podium drawn pool {TRAINING + number}")
-        for name, *settings in _drawn(rng):
-            card = rng.choice([role_cards()[name], *wordings[name]])
+        for name, *settings in _drawn(rng, prior):
+            card = rng.choice([cards[name], *wordings[name]])
             lines += _worker(f"{name}{GROUP}{number}", name, card, settings)
     return pool_of("\n".join([*lines, *CONDUCTOR]))
 
@@ -110,9 +112,12 @@ def _head(name: str, description: str) -> list[str]:
     ]
 
 
-def _drawn(rng: random.Random) -> Iterator[tuple[str, str, str]]:
+def _prior() -> Prior:
+    return Prior.model_validate(tomllib.loads((HERE / "prior.toml").read_text(encoding="utf-8")))
+
+
+def _drawn(rng: random.Random, prior: Prior) -> Iterator[tuple[str, str, str]]:
     """Yield the workers of a pool: the program, the price's tier and the arguments."""
-    prior = Prior.model_validate(tomllib.loads((HERE / "prior.toml").read_text(encoding="utf-8")))
     size = rng.randint(int(prior.workers.least), int(prior.workers.most))
     for name in rng.sample(prior.candidates, size):
         worker = find_worker(name)

@@ -5,9 +5,9 @@
 Parts: `fixed` (all seeds of all trainings beside the whole field, on the pool that they conducted),
 `changed` (that pool in another order and with workers left out), `regimes` (pools on which
 orchestration should not win, a conductor of either reward trained on each), `drawn` (pools from the
-declared prior, by the adaptive checkpoint and, with --train-drawn, by one trained on each). Each
-ends in a table of targets; leads.md holds all pools. A dry test: --split validation --limit 2
---parts changed.
+declared prior, by the adaptive checkpoint, by conductors trained on other drawn pools and, with
+--train-drawn, by one trained on each). Each ends in a table of targets; leads.md holds all pools. A
+dry test: --split validation --limit 2 --parts changed.
 """
 
 import argparse

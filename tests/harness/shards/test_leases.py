@@ -40,7 +40,7 @@ from harness.shards.lease_server import LeaseServer, lease_server
 from harness.shards.plan import ShardPlan, shard_dir, write_plan
 from podium.__main__ import main
 from tests.harness.audit.audited_run import said
-from tests.harness.shards.test_sharded_run import answered, begun, paid, wait_for
+from tests.harness.shards.test_sharded_run import answered, asked, begun, wait_for
 
 ROOT = Path(__file__).parents[3]
 LIMIT = Decimal("1.00")
@@ -324,7 +324,7 @@ def test_a_run_stops_below_its_limit_and_ends_with_a_larger_one(
     assert 0 < answered(log_dir).total() < 8
     assert ran(log_dir, WORDS, *cut, "2") == 0
     assert answered(log_dir).total() == 8
-    assert paid(log_dir) == answered(log_dir)
+    assert asked(log_dir) == answered(log_dir)
     found = audit(log_dir)
     assert [one for one in found.verdicts if one.status == "fail"] == []
     assert said(found, "I18").startswith("pass")
@@ -387,7 +387,7 @@ def test_a_server_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) ->
                 os.kill(one, signal.SIGKILL)
             time.sleep(0.5)
         assert process.wait(120) == 0
-    assert paid(log_dir) == answered(log_dir)
+    assert asked(log_dir) == answered(log_dir)
     assert answered(log_dir).total() == 8
     kinds = [one["kind"] for one in read_lines(log_dir / FILE)]
     assert kinds.count("limit") == 4

@@ -166,7 +166,7 @@ def test_a_larger_limit_and_more_epochs_ask_what_is_new(tmp_path: Path) -> None:
     words = [*SUITE, *ALONE]
     assert ran(tmp_path / "cut", words, "--limit", "2", "--shards", "1") == 0
     assert ran(tmp_path / "cut", words, "--limit", "3", "--epochs", "2", "--shards", "2") == 0
-    assert paid(tmp_path / "cut") == answered(tmp_path / "cut")
+    assert asked(tmp_path / "cut") == answered(tmp_path / "cut")
     assert answered(tmp_path / "cut").total() == 2 * 3 * 2
     assert ran(tmp_path / "one", words, "--limit", "3", "--epochs", "2") == 0
     assert table(tmp_path / "cut") == table(tmp_path / "one")

@@ -7,7 +7,7 @@ import pytest
 
 from harness.audit import audit
 from harness.shards.slurm_launcher import SlurmLauncher, slurm_answers
-from tests.harness.shards.test_sharded_run import ALONE, answered, paid, ran
+from tests.harness.shards.test_sharded_run import ALONE, answered, asked, ran
 
 WORDS = ["--suite", "practice-integer", *ALONE, "--limit", "3"]
 JOBS = ("--shards", "2", "--launcher", "slurm")
@@ -18,7 +18,7 @@ def test_a_run_in_jobs_answers_all_and_its_audit_is_clean(tmp_path: Path) -> Non
     there = () if slurm_answers() else ("--address", "local")
     assert ran(log_dir, WORDS, *JOBS, *there, "--max-usd", "5") == 0
     assert answered(log_dir) == Counter(dict.fromkeys(answered(log_dir), 1))
-    assert paid(log_dir) == answered(log_dir)
+    assert asked(log_dir) == answered(log_dir)
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
 
 
