@@ -145,13 +145,15 @@ class VerdictsPart(ConfigSection):
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
-Prior = Literal["cards", "kinds"]
+Prior = Literal["cards", "kinds", "sentences"]
 
 
 class PlanRecipe(ConfigSection):
     """How plans of a warm start are drawn (data.py)."""
 
     prior: Prior = "cards"
+    """By what a step's worker is drawn: words that the question's kind shares with cards, nothing
+    but the kind, or, a step for each of its sentences, words that the sentence's kind shares."""
     kinds: int = Field(default=12, ge=1)  # kinds of question that are told apart
     trust: float = Field(default=0.6, ge=0, le=1)  # that a step's worker is drawn by the prior
     names: bool = False
@@ -164,11 +166,20 @@ class PlanRecipe(ConfigSection):
 class WarmStart(ConfigSection):
     """Supervised steps on random valid plans before any reward."""
 
-    kind: Literal["none", "random-plans"] = "none"
+    kind: Literal["none", "random-plans", "given-plans"] = "none"
+    plans: str = ""
+    """Of given ones: a file of JSON lines, each a `question` and the `workers` of a plan for it, in
+    which everyone reads all before. Questions without one are left out."""
     steps: int = Field(default=200, ge=0)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0)
     options: PlanRecipe = PlanRecipe()
+
+    @model_validator(mode="after")
+    def _plans_are_given_or_drawn(self) -> "WarmStart":
+        if bool(self.plans) != (self.kind == "given-plans"):
+            raise ValueError('plans names a file, and goes with kind = "given-plans" alone')
+        return self
 
     @field_serializer("options")
     def _options_that_were_set(self, options: PlanRecipe) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a policy is asked and begins with: rows by id, and random valid plans for a warm start.
+"""What a policy is asked and begins with: rows by id, and plans for a warm start, random or given.
 
 Workers named at random would teach a model to ignore the question (EXPERIMENTS.md). So whom a plan
 names depends on the words that question and subtask share with each card; no target is known.
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from random import Random
 from string import ascii_uppercase
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from inspect_ai.model import ChatMessage
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
@@ -32,6 +34,7 @@ from conductor.prompt import (
     shown_workers,
 )
 from conductor.training.config import PlanRecipe, Prior, TrainingConfig
+from harness.errors import UserError
 from harness.pool_config import PoolSpec
 from harness.records import Question
 
@@ -44,6 +47,7 @@ EVERYWHERE = {"that", "what", "with", "into", "above", "down", "from", "some", "
 ASKING = {"which", "does", "have", "their", "them", "than", "needs", "needed"}
 GENERIC = frozenset(EVERYWHERE | ASKING | {"question", "answer", "final"})
 _WORD = re.compile(r"[^\W\d_]{4,}")
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+")
 
 PHRASES: Mapping[str, tuple[str, ...]] = {
     "solve": ("Solve the question", "Answer the question", "Work out the result"),
@@ -222,6 +226,23 @@ class QuestionKinds:
         return np.asarray(self.centres @ _vector(card, self.stems, self.weights), dtype=np.float64)
 
 
+def asking_sentences(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the sentences of each text, without those that many texts have: these are form.
+
+    >>> asking_sentences(["Let c be 2. What is c? Think.", "What is 1? Think.", "Sum 2. Think."])[
+    ...     "Let c be 2. What is c? Think."
+    ... ]
+    ('Let c be 2.', 'What is c?')
+    """
+    found = {text: tuple(_SENTENCE_END.split(text.strip())) for text in texts}
+    counts = Counter(one for sentences in found.values() for one in set(sentences))
+    most = max(1.0, MOST_COMMON * len(found))
+    return {
+        text: tuple(one for one in sentences if counts[one] <= most) or sentences
+        for text, sentences in found.items()
+    }
+
+
 def stem_overlaps(text: str, others: Sequence[str]) -> Floats:
     """Return (others,): how much of a text each other one shares; zeros where nobody shares any.
 
@@ -279,10 +300,15 @@ class PlanCorpus:
         self._prior: Prior = given.prior if carded else "kinds"
         self._seed = seed
         texts = sorted({shown_question(form, one.question) for one in shown})
+        self._sentences = asking_sentences(texts) if given.prior == "sentences" else {}
+        if self._sentences:
+            texts = sorted({one for sentences in self._sentences.values() for one in sentences})
         self._kinds: QuestionKinds = cluster_questions(texts, given.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities = cache(self._kinds.affinities)
-        self.own: Mapping[TrainingRow, str] = {}  # the model's: first rounds, half of the later
+        self.own: Mapping[TrainingRow, str] = {}
+        """Plans in place of drawn ones: given, or the model's; half of the later rounds go on
+        from them."""
 
     def drawn(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
         """Return a prompt and a completion to learn, of a first round or of a later one."""
@@ -306,9 +332,13 @@ class PlanCorpus:
 
     def plan(self, shown: ShownRow, rng: Random) -> str:
         """Return a plan as a completion: reasoning, where there is some, and the three lists."""
-        shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
-        kind = self._kind_of[shown_question(self._form, shown.question)]
-        numbers = self._workers(shown, kind, shape, rng)
+        text = shown_question(self._form, shown.question)
+        if self._sentences:
+            parts = self._sentences[text][: self._form.max_steps]
+            shape, numbers = ("use",) * len(parts), self._doers(shown, parts, rng)
+        else:
+            shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
+            numbers = self._workers(shown, self._kind_of[text], shape, rng)
         subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
         alone = self._form.access == "off"
         access = [
@@ -326,6 +356,15 @@ class PlanCorpus:
             numbers += rng.choices(left, [weights[at] for at in left] if trusted else None)
         return numbers
 
+    def _doers(self, shown: ShownRow, parts: Sequence[str], rng: Random) -> list[int]:
+        """Return a worker for each sentence; one worker may do several."""
+        numbers: list[int] = []
+        for part in parts:
+            weights = self._weights(shown, self._kind_of[part], "use")
+            trusted = rng.random() < self._recipe.trust
+            numbers += rng.choices(range(len(weights)), weights if trusted else None)
+        return numbers
+
     def _weights(self, shown: ShownRow, kind: int, subtask: str) -> list[float]:
         if self._prior == "kinds":
             wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
@@ -335,6 +374,14 @@ class PlanCorpus:
         if subtask in ROLES:
             weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), shown.known))
         return [float(one) for one in weights]
+
+    def given(self, shown: ShownRow, workers: Sequence[str]) -> str:
+        """Return the plan in which these workers do a step each, as a completion."""
+        numbers = [shown.workers.index(one) for one in workers]
+        subtasks = [f"{PHRASES['use'][0]}."] * len(numbers)
+        return self._written(
+            shown, numbers, subtasks, [["all"] if at else [] for at, _ in enumerate(numbers)]
+        )
 
     def _written(
         self, shown: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
@@ -355,6 +402,36 @@ def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus
     given = config.warm_start.options
     given = given if config.recursion else given.model_copy(update={"later": 0.0})
     return PlanCorpus(shown, config.form, given, config.run.seed)
+
+
+class GivenPlan(BaseModel):
+    """A line of a file of plans that somebody else made."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    question: str
+    workers: tuple[str, ...] = Field(min_length=1)
+
+
+def read_given_plans(config: TrainingConfig) -> dict[str, tuple[str, ...]]:
+    """Return each question's workers as a file gives them; UserError for a line that is no plan."""
+    path, found = Path(config.warm_start.plans), dict[str, tuple[str, ...]]()
+    if not path.is_file():
+        raise UserError(f"[warm_start] plans: there is no file {path}.")
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            plan = GivenPlan.model_validate_json(line)
+        except ValidationError as error:
+            raise UserError(
+                f'[warm_start] plans: line {number} of {path} is not {{"question": ..., "workers": '
+                "[...]}, with one worker or more."
+            ) from error
+        if len(plan.workers) > config.form.max_steps:
+            raise UserError(
+                f"[warm_start] plans: line {number} of {path} has {len(plan.workers)} steps, and "
+                f"[form] max_steps is {config.form.max_steps}."
+            )
+        found[plan.question] = plan.workers
+    return found
 
 
 def made_up_reply(question: str, rng: Random) -> str:

@@ -16,7 +16,14 @@ from conductor.prompt import ShownWorkers, shown_count
 from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from conductor.training import grpo_options
 from conductor.training.config import TrainingConfig, VerdictsPart
-from conductor.training.data import EarlierRound, PromptBuilder, ShownRow, TrainingRow, draw_rows
+from conductor.training.data import (
+    EarlierRound,
+    PromptBuilder,
+    ShownRow,
+    TrainingRow,
+    draw_rows,
+    read_given_plans,
+)
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
@@ -291,6 +298,8 @@ def check_job(training: TrainingJob) -> None:
     grpo_options.batch_sizes(config)
     grpo_options.refuse_sharding(config)
     reward_values(config.reward, config.discount)
+    if config.warm_start.plans:
+        read_given_plans(config)
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:

@@ -18,7 +18,14 @@ from conductor.checkpoint import ADAPTED, ADAPTERS, BASE, INFO, RELEASED, renew_
 from conductor.embedded import CHAT_TEMPLATE
 from conductor.parse import read_plan
 from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
-from conductor.training.data import ChatTemplate, ShownRow, TrainingRow, plan_corpus
+from conductor.training.data import (
+    ChatTemplate,
+    PlanCorpus,
+    ShownRow,
+    TrainingRow,
+    plan_corpus,
+    read_given_plans,
+)
 from conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
 from conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
 from harness.errors import UserError
@@ -249,7 +256,9 @@ def warm_start(
     if is_main():
         (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
     corpus = plan_corpus(config, rows)
-    if config.recursion and config.model.path:
+    if start.plans:
+        rows, corpus.own = _given_plans(config, corpus, rows)
+    elif config.recursion and config.model.path:
         corpus.own = _own_plans(config, model, tokenizer, rows)
     optimiser: Any = torch.optim.AdamW(model.parameters(), lr=start.learning_rate, weight_decay=0.0)
     model.train()
@@ -268,6 +277,20 @@ def warm_start(
         optimiser.zero_grad()
         if is_main() and (step % 20 == 0 or step + 1 == start.steps):
             append_line(folder / WARM, {"step": step, "loss": round(loss.item(), 4)})
+
+
+def _given_plans(
+    config: TrainingConfig, corpus: PlanCorpus, rows: Sequence[ShownRow]
+) -> tuple[list[ShownRow], dict[TrainingRow, str]]:
+    """Return the rows that a file has plans for, and these as completions."""
+    plans = read_given_plans(config)
+    kept = [one for one in rows if {*plans.get(one.row.question, ("",))} <= {*one.workers}]
+    if not kept:
+        raise UserError(
+            f"[warm_start] plans: {config.warm_start.plans} has none for these questions and "
+            "workers: write it for their train split and pool."
+        )
+    return kept, {one.row: corpus.given(one, plans[one.row.question]) for one in kept}
 
 
 def _own_plans(

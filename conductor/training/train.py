@@ -121,7 +121,7 @@ def _make_start(run: _Run) -> None:
     if loaded and config.lora and not hasattr(model, "peft_config"):
         model = with_adapters(model, config)
     if config.warm_start.kind != "none":
-        run.say(f"Warm start: {config.warm_start.steps} steps on random valid plans.")
+        run.say(f"Warm start: {config.warm_start.steps} steps on {config.warm_start.kind}.")
         warm_start(config, model, tokenizer, shown, run.job.out)
     part = start.with_name(f"{start.name}.part")  # whole or not at all
     shutil.rmtree(part, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Does planning pay on practice-deep? Oracles, fixed plans, templates, rules, a mined router.
 
     PYTHONPATH=. python tests/benchmarks/deep_calibration.py [--split eval] [--draws 4]
+    PYTHONPATH=. python tests/benchmarks/deep_calibration.py --plans oracle.jsonl
 
 Every plan is run on the pool rehearsal-deep. An oracle knows targets: per question it takes the
 shortest sequence of workers that is right without slips (all of up to five steps are searched, a
@@ -10,12 +11,14 @@ to one of the oracle's sequences on train questions, by logistic regression on i
 """
 
 import argparse
+import json
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
+from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
 
@@ -186,6 +189,15 @@ def varied(asked: Sequence[Question], ways: Mapping[str, list[Sequenced]]) -> No
     print(f"  by length: {dict(sorted(Counter(map(len, first)).items()))}")
 
 
+def write_plans(asked: Sequence[Question], path: Path) -> int:
+    """Write a plan for each question: what a supervised planner imitates ([warm_start] plans)."""
+    with path.open("x", encoding="utf-8") as out:
+        for one in asked:
+            for plan in solving(one)[:1]:
+                out.write(json.dumps({"question": one.id, "workers": plan}) + "\n")
+    return 0
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -193,7 +205,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--train", type=int, default=600, help="train questions of fixed and mined")
+    parser.add_argument("--plans", type=Path, help="write the oracle's plans on --train, and stop")
     given = parser.parse_args(words)
+    if given.plans:
+        return write_plans(SUITE.load("train")[: given.train], given.plans)
     asked, train = SUITE.load(given.split)[: given.limit], SUITE.load("train")[: given.train]
     fresh = range(1, given.draws + 1)
     ways = {one.id: solving(one) for one in (*asked, *train)}

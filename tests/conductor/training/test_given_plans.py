@@ -1,0 +1,107 @@
+"""Warm starts that go sentence by sentence, or imitate plans that a file gives."""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from conductor.parse import read_plan
+from conductor.training.config import TrainingConfig, read_config
+from conductor.training.data import asking_sentences, plan_corpus, read_given_plans
+from conductor.training.job import TrainingJob, find_job
+from harness.cli.catalogue import controls, whole_catalogue
+from harness.errors import UserError
+from harness.workflow import Workflow
+
+
+@pytest.fixture(scope="module")
+def deep() -> TrainingJob:
+    config = read_config("practice-cpu-deep", ["suites.train=60", "validation.questions=3"])
+    return find_job(config, Path("none"), whole_catalogue(), controls().bare, dry=True)
+
+
+def test_a_plan_has_a_step_for_each_sentence_of_the_question_that_asks(deep: TrainingJob) -> None:
+    rows = [deep.prompts.shown(row) for row in deep.rows(60)]
+    corpus, rng, sizes = plan_corpus(deep.config, rows), Random(0), Counter[int]()
+    for one in rows:
+        plan = read_plan(deep.config.form, corpus.plan(one, rng), one.workers)
+        assert isinstance(plan, Workflow)
+        asked = one.question.partition("\n\n")[0]
+        assert len(plan.steps) == min(5, asked.count("Let ") + 1)
+        sizes[len(plan.steps)] += 1
+    assert sorted(sizes) == [1, 2, 3, 4, 5]
+
+
+def test_whom_a_sentence_names_depends_on_its_words_and_not_on_what_is_right(
+    deep: TrainingJob,
+) -> None:
+    rows = [deep.prompts.shown(row) for row in deep.rows(60)]
+    unknowing = [replace(one, row=replace(one.row, question="nobody's")) for one in rows]
+    texts = [
+        [plan_corpus(deep.config, asked).plan(one, Random(0)) for one in asked]
+        for asked in (rows, unknowing)
+    ]
+    assert texts[0] == texts[1]
+    one = next(one for one in rows if "divisors" in one.question.partition("Find")[2])
+    corpus, rng = plan_corpus(deep.config, rows), Random(1)
+    last = Counter(
+        plan.steps[-1].worker
+        for plan in (
+            read_plan(deep.config.form, corpus.plan(one, rng), one.workers) for _ in range(200)
+        )
+        if isinstance(plan, Workflow)
+    )
+    assert last.most_common(1)[0][0] in ("divider", "guesser")  # whose cards say divisors
+    assert len(last) == len(one.workers)  # and everyone is tried
+
+
+def test_texts_that_are_all_form_keep_their_sentences() -> None:
+    assert asking_sentences(["Think.", "Think. "]) == {
+        "Think.": ("Think.",),
+        "Think. ": ("Think.",),
+    }
+
+
+def imitating(path: Path) -> TrainingConfig:
+    return read_config(
+        "practice-cpu-deep", ["warm_start.kind=given-plans", f"warm_start.plans={path}"]
+    )
+
+
+def test_a_given_plan_becomes_steps_of_which_each_reads_all_before(
+    deep: TrainingJob, tmp_path: Path
+) -> None:
+    [row] = [deep.prompts.shown(row) for row in deep.rows(1)]
+    path = tmp_path / "plans.jsonl"
+    path.write_text(f'{{"question": "{row.row.question}", "workers": ["chemist", "clerk"]}}\n')
+    workers = read_given_plans(imitating(path))[row.row.question]
+    said = plan_corpus(deep.config, [row]).given(row, workers)
+    plan = read_plan(deep.config.form, said, row.workers)
+    assert isinstance(plan, Workflow)
+    assert [step.worker for step in plan.steps] == ["chemist", "clerk"]
+    assert [plan.reads(at) for at in range(2)] == [(), (0,)]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nonsense", "line 1 of .* is not"),
+        ('{"question": "q", "workers": []}', "line 1 of .* is not"),
+        ('{"question": "q", "workers": ["a", "b", "c", "d", "e", "f"]}', "has 6 steps, and"),
+    ],
+    ids=["no JSON", "nobody", "too long"],
+)
+def test_a_line_that_is_no_plan_is_refused(line: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "plans.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(UserError, match=said):
+        read_given_plans(imitating(path))
+
+
+def test_a_file_of_plans_that_is_not_there_or_not_wanted_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no file"):
+        read_given_plans(imitating(tmp_path / "none.jsonl"))
+    with pytest.raises(UserError, match="warm_start: plans names a file, and goes with kind"):
+        read_config("practice-cpu", ["warm_start.plans=some.jsonl"])
