@@ -177,14 +177,15 @@ def sandbox_command(args: argparse.Namespace) -> int:
 HOME = Path(__file__).parents[2]
 GROUPS = "all contestants routers controls frameworks single"
 SYSTEMS = """
-best-single self-consistency moa-paper moa-lite moa-3 self-moa self-reflection long-context
-best-of-n debate best-of-n-tests retry warming escalation ab-mcts planner-executor-verifier
-router-knn router-cluster router-logistic router-mlp router-mf router-contrastive router-llm
-smoothie-global smoothie-local cascade cascade-automix cascade-frugal mas-sample router-mas
-random-trinity trinity random-worker random-workflow template-router compute-matched-usd
-compute-matched-tokens rules-planner oracle langgraph langchain openai-agents autogen ag2
-agent-framework crewai conductor conductor-adaptive conductor-cost-aware conductor-untrained
-conductor-served conductor-smollm conductor-prompted conductor-recursive conductor-best-single
+best-single self-consistency moa-paper moa-lite moa-3 self-moa fusion remom confidence ratings
+self-reflection long-context best-of-n debate best-of-n-tests retry warming escalation ab-mcts
+planner-executor-verifier router-knn router-cluster router-logistic router-mlp router-mf
+router-contrastive router-llm smoothie-global smoothie-local cascade cascade-automix cascade-frugal
+mas-sample router-mas random-trinity trinity random-worker random-workflow template-router
+compute-matched-usd compute-matched-tokens rules-planner oracle langgraph langchain openai-agents
+autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-aware
+conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
+conductor-best-single
 """
 """Kept by hand: systems stand in code, whose import takes seconds, which no shell's start has."""
 
