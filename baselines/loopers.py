@@ -180,7 +180,8 @@ def _responses(replies: Sequence[Reply]) -> str:
 def _with_model(pool: Pool, model: str) -> str:
     """Return the first worker that is this model; UserError where none is."""
     for worker in pool.workers:
-        if str(pool.models[worker]).removeprefix("openrouter/") == model:
+        own = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
+        if own.removeprefix("openrouter/") == model:
             return worker
     raise UserError(f"This pool has no worker of {model}: take pool openrouter-fusion.")
 

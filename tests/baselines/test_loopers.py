@@ -23,7 +23,9 @@ from baselines.loopers import (
 )
 from harness.cli import main
 from harness.errors import UserError
+from harness.pool_config import read_pool
 from harness.records import FALLBACK, Answer, Question
+from harness.run.forecast import counted_all
 from tests.baselines.tries import ask
 from tests.providers.scripted import Heard, scripted_pool
 
@@ -114,6 +116,20 @@ def test_a_preset_that_is_none_or_not_in_the_pool_is_refused_before_a_call(
     assert main(["run", *words, "--pool", "rehearsal", "--display", "none"]) == 2
     assert why in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+PRESETS = {
+    "high": ("general-high", ["opus", "gpt", "gemini-pro"]),
+    "budget": ("general-budget", ["gemini-flash", "kimi", "deepseek"]),
+}
+
+
+@pytest.mark.parametrize(("preset", "panel"), PRESETS.values(), ids=PRESETS)
+def test_a_preset_is_openrouters_panel_and_opus_ends_it(preset: str, panel: list[str]) -> None:
+    spec = read_pool("openrouter-fusion")
+    system = fusion_system(preset)
+    (counted,) = counted_all(system, [(SUM.sealed(), 1)], spec.names, spec)
+    assert [call.worker for call in counted] == [*panel, "opus", "opus"]
 
 
 # --- remom ------------------------------------------------------------------------------------
