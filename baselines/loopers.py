@@ -118,7 +118,7 @@ def _absent(k: str, spec: PoolSpec) -> str | None:
     """Return why a pool has not the models of a preset."""
     has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
     lacks = [one for one in dict.fromkeys((*PRESETS.get(k, ()), OPUS)) if k and one not in has]
-    return f"needs workers of {', '.join(lacks)}: take pool openrouter-fusion" if lacks else None
+    return f"needs workers of {', '.join(lacks)}: take pool openrouter-fusion." if lacks else None
 
 
 FUSION = SystemCard(
@@ -237,7 +237,7 @@ def _breadths(breadth: object) -> list[int]:
     listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
     words = [word.strip() for one in listed for word in str(one).split(",")]
     if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
-        raise UserError(f"remom's breadth is a number of calls, or one a round, not {breadth!r}.")
+        raise UserError(f"remom's breadth is 1 to 99 calls, or so many a round, not {breadth!r}.")
     return [int(word) for word in words]
 
 

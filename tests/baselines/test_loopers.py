@@ -166,7 +166,7 @@ def test_references_are_shuffled_by_question_and_epoch_and_a_resumed_run_repeats
 
 @pytest.mark.parametrize("breadth", [0, "", "three", "2,,1", [2, -1], "100"])
 def test_a_breadth_that_is_no_number_of_calls_is_refused(breadth: object) -> None:
-    with pytest.raises(UserError, match="breadth is a number of calls"):
+    with pytest.raises(UserError, match="breadth is 1 to 99 calls"):
         remom_system(breadth=breadth)  # type: ignore[arg-type] - what a command line may say
 
 

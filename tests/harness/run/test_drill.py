@@ -54,7 +54,8 @@ def test_a_drill_of_the_papers_pool_names_what_is_wrong_with_each_worker_and_wha
         assert main(["doctor", "--pool", pool, "--drill", "--yes"]) == 1
     said = capsys.readouterr()
     assert "A drill puts one question to 8 models: at most $0.00" in said.err
-    facts, *found = said.out.splitlines()
+    found = said.out.splitlines()
+    (facts,) = [line for line in found if line.startswith("Drill: ")]
     assert facts.startswith("Drill: 8 models asked once, $0.0000")
     assert facts.endswith("spent; and by gemma-3-27b (at most $0.000027).")
     for worker, why in {
