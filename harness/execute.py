@@ -182,12 +182,15 @@ class Session:
     waves: list[int] = field(default_factory=list[int])
     """How many were asked at once, wave after wave: each waited for all before it."""
 
-    async def ask(self, step: Step) -> Reply:
+    async def ask(self, step: Step, *, quoted: bool = False) -> Reply:
         """Ask one more step, which may read those before it, and return its reply."""
-        return (await self.ask_all([step]))[0]
+        return (await self.ask_all([step], quoted=quoted))[0]
 
-    async def ask_all(self, steps: Sequence[Step]) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others."""
+    async def ask_all(self, steps: Sequence[Step], *, quoted: bool = False) -> list[Reply]:
+        """Ask several steps side by side; each may read what was there before, none the others.
+
+        Where subtasks have `quoted` what they read, it is not put before them as turns again.
+        """
         start = len(self.steps)
         every = tuple(range(start))  # steps asked beside one another do not count
         reads = [every if step.reads == "all" else step.reads for step in steps]
@@ -197,7 +200,7 @@ class Session:
 
         async def ask(at: int) -> None:
             history = [(self.steps[read], self.replies[read]) for read in reads[at]]
-            found[at] = await _ask(self, start + at, spelled[at], history)
+            found[at] = await _ask(self, start + at, spelled[at], () if quoted else history)
 
         await _side_by_side(ask, range(len(spelled)))
         replies = [found[at] for at in range(len(spelled))]

@@ -2,6 +2,7 @@
 
 They stand among the details of its usage, outside input and output (console.sakana.ai/pricing, read
 2026-11-22). Inspect drops them, so each reply's metadata keeps the usage for `harness.usage`.
+What it takes of `tool_choice` it ignores (theopenco/llmgateway#4016, 2026-09-11).
 """
 
 from typing import Any
@@ -12,9 +13,14 @@ from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[r
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from harness.errors import UserError
 from harness.usage import PROVIDER_USAGE, raw_usage
 
 ADDRESS = "https://api.sakana.ai/v1"
+EFFORTS = ("high", "xhigh", "max")
+CHOOSY = ("fugu-max", "fugu-ultra")
+"""Models that refuse every other effort (the same thread; openrouter.ai/sakana/fugu-max).
+`fugu-ultra` is v2.0 since 2026-09-11; its v1 and its dated names are older."""
 
 
 class FuguAPI(OpenAICompatibleAPI):
@@ -24,6 +30,12 @@ class FuguAPI(OpenAICompatibleAPI):
         """Ask the environment for key and address where they are not given."""
         settings |= {"service": "fugu", "service_base_url": ADDRESS}
         super().__init__(model_name, responses_api=responses_api, **settings)
+        effort = settings.get("config", GenerateConfig()).reasoning_effort
+        if effort and effort not in EFFORTS and takes_high_efforts(model_name):
+            raise UserError(
+                f"{model_name} takes the reasoning efforts {', '.join(EFFORTS)}, not {effort}: set "
+                "one of them in its config, or leave it out."
+            )
 
     def initialize(self) -> None:
         """Complete the address: Sakana's examples take it with or without its `/v1`."""
@@ -47,3 +59,15 @@ class FuguAPI(OpenAICompatibleAPI):
         if isinstance(output, ModelOutput) and raw is not None:
             output.metadata = {**(output.metadata or {}), PROVIDER_USAGE: dict(raw)}
         return output, call
+
+
+def takes_high_efforts(model: str) -> bool:
+    """Return whether a model is one of those that refuse low efforts.
+
+    >>> [takes_high_efforts(one) for one in ("fugu-max-v1.0", "fugu-ultra", "fugu-ultra-v2.0")]
+    [True, True, True]
+    >>> takes_high_efforts("fugu-ultra-20260615"), takes_high_efforts("fugu-ultra-v1.1")
+    (False, False)
+    """
+    name, _, version = model.partition("-v")
+    return name in CHOOSY and (name != "fugu-ultra" or not version or version.startswith("2"))

@@ -4,7 +4,9 @@ The only place where all spokes meet; they are imported inside functions, as few
 """
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -141,12 +143,16 @@ def doctor_command(args: argparse.Namespace) -> int:
     from harness.run.experiment import NEW
     from harness.run.run import examine, examine_run
 
+    if args.yes and not args.drill:
+        raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
     known = whole_catalogue()
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)
         found = examine_run(*with_own(request, known), controls())
     else:
         found = examine(args.pool, args.box, known)
+    if args.drill:
+        found = _drilled(found, args)
     lines = [*found.facts, *(f"- {one}" for one in found.problems)]
     lines += [f"- note: {note}" for note in found.notes]
     lines.append(
@@ -154,6 +160,35 @@ def doctor_command(args: argparse.Namespace) -> int:
     )
     say_listing(args, found, "\n".join(lines))
     return 1 if found.problems else 0
+
+
+def _drilled(found: Any, args: argparse.Namespace) -> Any:
+    """Return what a doctor has found with what a drill adds, once its price is agreed to."""
+    from harness.pool_config import read_pool
+    from harness.prices import read_book
+    from harness.run.drill import drill, drill_price, drill_total, fit_for_drill
+
+    spec = read_pool(args.pool)
+    book = read_book(spec.prices)
+    slots = fit_for_drill(spec, book)
+    say(drill_price(slots, book), file=sys.stderr)
+    if not (args.yes or _agreed()):
+        return replace(found, notes=(*found.notes, "the drill was not agreed to: nobody was asked"))
+    drilled = drill(spec, book, slots)
+    return replace(
+        found,
+        problems=(*found.problems, *(said for one in drilled for said in one.problems)),
+        notes=(*found.notes, *(said for one in drilled for said in one.notes)),
+        facts=(*found.facts, drill_total(drilled)),
+    )
+
+
+def _agreed() -> bool:
+    """Ask at the terminal; UserError where there is none."""
+    if not sys.stdin.isatty():
+        raise UserError("A drill spends money, and no terminal is here to agree: add --yes.")
+    say("Ask them? [y/N] ", file=sys.stderr, end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def sandbox_command(args: argparse.Namespace) -> int:
@@ -177,14 +212,15 @@ def sandbox_command(args: argparse.Namespace) -> int:
 HOME = Path(__file__).parents[2]
 GROUPS = "all contestants routers controls frameworks single"
 SYSTEMS = """
-best-single self-consistency moa-paper moa-lite moa-3 self-moa self-reflection long-context
-best-of-n debate best-of-n-tests retry warming escalation ab-mcts planner-executor-verifier
-router-knn router-cluster router-logistic router-mlp router-mf router-contrastive router-llm
-smoothie-global smoothie-local cascade cascade-automix cascade-frugal mas-sample router-mas
-random-trinity trinity random-worker random-workflow template-router compute-matched-usd
-compute-matched-tokens rules-planner oracle langgraph langchain openai-agents autogen ag2
-agent-framework crewai conductor conductor-adaptive conductor-cost-aware conductor-untrained
-conductor-served conductor-smollm conductor-prompted conductor-recursive conductor-best-single
+best-single self-consistency moa-paper moa-lite moa-3 self-moa fusion remom confidence ratings
+self-reflection long-context best-of-n debate best-of-n-tests retry warming escalation ab-mcts
+planner-executor-verifier router-knn router-cluster router-logistic router-mlp router-mf
+router-contrastive router-llm smoothie-global smoothie-local cascade cascade-automix cascade-frugal
+mas-sample router-mas random-trinity trinity random-worker random-workflow template-router
+compute-matched-usd compute-matched-tokens rules-planner oracle langgraph langchain openai-agents
+autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-aware
+conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
+conductor-best-single
 """
 """Kept by hand: systems stand in code, whose import takes seconds, which no shell's start has."""
 

@@ -524,6 +524,8 @@ def doctor(add: Arguments) -> None:
     add("--limit", "first N questions (all)", int)
     add("--log-dir", "an experiment that the run would go on with (a new one)", Path)
     add("--box", "also check this sandbox")
+    add.flag("--drill", "also put one short question to each model; says the price and asks first")
+    add.flag("--yes", "drill without asking, where no terminal can answer")
     _learning(add)
 
 

@@ -208,6 +208,11 @@ def launch_day(ref: str) -> str:
     return str(_records().get(ref, {}).get("launched", ""))
 
 
+def ended_day(ref: str) -> str:
+    """Return the day on which a model was served no more (ISO); empty when none is on record."""
+    return str(_records().get(ref, {}).get("ended", ""))
+
+
 def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
     """Return the price that a dated source stated for a day, and since when (ISO); None without."""
     # It held until the first day on which the source said otherwise, if it ever did.

@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.prices import BOOKS, Book, parse_book, read_book
-from harness.prices.book import RATES, UNDATED, book_text, launch_day, price_on_record
+from harness.prices.book import RATES, SMALLEST, UNDATED, book_text, launch_day, price_on_record
 from harness.prices.cost import Evidence, Price, Rates, Service, Tier
 from harness.text import columns, records
 
@@ -203,8 +203,13 @@ def _rates(listed: Mapping[str, Any], start: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in listed.items():
         reached = [tier.price for tier in getattr(value, "tiers", ()) if tier.start <= start]
-        found[name] = reached[-1] if reached else getattr(value, "base", value)
+        found[name] = _cut(reached[-1] if reached else getattr(value, "base", value))
     return found
+
+
+def _cut(rate: Decimal | None) -> Decimal | None:
+    """Return a rate as it is, or with six decimals where a book could not hold it: 1/12 dollar."""
+    return rate if rate is None or rate % SMALLEST == 0 else rate.quantize(Decimal("1e-6"))
 
 
 def _services(

@@ -313,7 +313,7 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
     yield "extra", f"pip install '.[{manifest.extra}]'" if manifest.extra else "none"
-    example = f"{manifest.name}@{'FOLDER' if manifest.brings else '3'}"
+    example = f"{manifest.name}@{manifest.k.upper() if manifest.brings else '3'}"
     yield "@K", f"sets {manifest.k}: {example}" if manifest.k else "sets nothing"
     yield "recorded", f"{'runs' if manifest.recorded else 'cannot run'} on recorded replies"
     yield "targets", "seen: a labelled control" if manifest.uses_targets else "never seen"

@@ -21,7 +21,7 @@ from inspect_ai.hooks._hooks import Hooks, get_all_hooks
 from harness.errors import UserError
 from harness.ledger.call import Attempted, upper_bound
 from harness.pool import slot_model
-from harness.pool_config import PoolSpec, WorkerSpec
+from harness.pool_config import Label, PoolSpec, WorkerSpec
 from harness.prices import Book
 from harness.records import CONDUCTOR, GRADER
 from harness.request import STANDARD, max_tokens_of, service_tier
@@ -77,10 +77,13 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
     called = {CONDUCTOR: conductor, GRADER: grader}
     found: list[str] = []
     for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
-        found.extend(_model_problems(slot))
-        if spec.label == "live":
-            found.extend(_price_problems(slot, book))
+        found.extend(slot_problems(slot, spec.label, book))
     return found
+
+
+def slot_problems(slot: WorkerSpec, label: Label, book: Book) -> list[str]:
+    """Return every reason why a model of a pool cannot be asked and paid for."""
+    return [*_model_problems(slot), *(_price_problems(slot, book) if label == "live" else ())]
 
 
 def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:

@@ -86,7 +86,7 @@ def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
     if not card.k:
         yield f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
     elif card.brings is not None:
-        yield from () if k else (f"{name!r}: behind the @ stands a checkpoint.",)
+        yield from () if k else (f"{name!r}: behind the @ stands a {card.k}.",)
     elif not re.fullmatch(r"[1-9]\d{0,4}", k, re.ASCII) or int(k) > MOST_TRIES:
         said = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
         yield f"{name[:60]!r}: behind the @ stands {said}"

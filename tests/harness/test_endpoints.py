@@ -76,14 +76,20 @@ def test_a_price_beside_it_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_the_shipped_pool_says_which_key_or_server_each_system_needs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in ("FUGU_API_KEY", "OPENROUTER_API_KEY", "XROUTER_API_KEY", "VLLM_BASE_URL"):
+    for name in (
+        "FUGU_API_KEY",
+        "OPENROUTER_API_KEY",
+        "VLLM_SR_API_KEY",
+        "XROUTER_API_KEY",
+        "VLLM_BASE_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
     spec = read_pool("endpoints")
     found = problems(spec, read_book(spec.prices))
     keys = [
-        "FUGU_API_KEY",
-        "FUGU_API_KEY",
-        "OPENROUTER_API_KEY",
+        *["FUGU_API_KEY"] * 4,
+        *["OPENROUTER_API_KEY"] * 2,
+        "VLLM_SR_API_KEY",
         "XROUTER_API_KEY",
         "VLLM_BASE_URL",
     ]
@@ -94,8 +100,9 @@ def test_the_shipped_pool_says_which_key_or_server_each_system_needs(
     assert (POOLS / "endpoints.toml").is_file()
 
 
-def test_only_fugu_ultra_reports_all_that_its_price_needs() -> None:
+def test_only_fugu_ultra_and_max_report_all_that_their_prices_need() -> None:
     spec = read_pool("endpoints")
-    assert [one.name for one in spec.workers if not one.not_auditable] == ["fugu-ultra"]
-    assert spec.worker("fugu-ultra").price_ref in read_book(spec.prices).prices
+    told = [one for one in spec.workers if not one.not_auditable]
+    assert [one.name for one in told] == ["fugu-ultra", "fugu-ultra-v2", "fugu-max"]
+    assert {one.price_ref for one in told} <= read_book(spec.prices).prices.keys()
     assert all(one.card for one in spec.workers)

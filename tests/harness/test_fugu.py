@@ -5,9 +5,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model
 
+from harness.cli import main
 from harness.errors import UserError
+from harness.prices import read_book
 from harness.records import Usage
 from harness.usage import PROVIDER_USAGE, usage_of_reply
 from tests.benchmarks.fugu_example import both
@@ -109,3 +111,25 @@ def test_a_reply_keeps_what_fugu_said_in_its_metadata() -> None:
     told = Usage(1, 2, orchestration_out=7, total_reported=10)
     assert usage_of_reply(output) == told
     assert told.parts_total == told.total_reported
+
+
+@pytest.mark.parametrize("model", ["fugu-ultra-v2.0", "fugu-ultra", "fugu-max-v1.0"])
+def test_an_effort_that_it_would_refuse_is_refused_before_anything_is_spent(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "low.toml"
+    pool = 'label = "live"\nprices = "list-2026-11-27"\n[[workers]]\nname = "koi"\n'
+    pool += f'model = "fugu/{model}"\nargs = {{ api_key = "test" }}\n'
+    path.write_text(pool + 'config = { reasoning_effort = "medium" }\n')
+    assert main(["doctor", "--pool", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert f"{model} takes the reasoning efforts high, xhigh, max, not medium: set" in said
+    path.write_text(pool + 'config = { reasoning_effort = "xhigh" }\n')
+    assert main(["doctor", "--pool", str(path)]) == 0
+
+
+def test_an_older_fugu_takes_any_effort_and_max_is_priced_flat() -> None:
+    low = GenerateConfig(reasoning_effort="low")
+    get_model("fugu/fugu-ultra-20260615", config=low, api_key="test", memoize=False)
+    book = read_book("list-2026-11-27").prices
+    assert (book["fugu/fugu-max-v1.0"].tiers, len(book["fugu/fugu-ultra-v2.0"].tiers)) == ((), 1)

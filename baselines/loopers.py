@@ -1,0 +1,438 @@
+"""What people now put beside a conductor: Fusion, and the loopers behind `vllm-sr/auto`.
+
+vLLM's Semantic Router calls them loopers (Apache-2.0; github.com/vllm-project/semantic-router,
+commit 3d48f8c, src/semantic-router/pkg/looper): `fusion`, `remom`, `confidence`, `ratings`. Fusion
+is OpenRouter's product (openrouter.ai/docs/guides/features/plugins/fusion), whose prompts are not
+public: its presets are here, with the prompts of the open one.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice, repeat
+from typing import Any, cast
+
+from baselines.by_tests import cheapest_first
+from baselines.common import register, seeded_random
+from baselines.mixture import as_names
+from baselines.single import known
+from harness.errors import UserError
+from harness.execute import Session
+from harness.pool import Pool
+from harness.pool_config import PoolSpec
+from harness.records import FALLBACK, Answer, Question, Reply
+from harness.system import System, SystemCard, exactly
+from harness.workflow import Sampling, Step
+
+SOURCE = "vLLM Semantic Router, pkg/looper/{}.go, commit 3d48f8c (Apache-2.0)"
+OWN_LIMIT = "each worker keeps its own token limit"
+_UNSCORED = "a worker without a reply leaves the question unscored (theirs: it is left out)"
+_IN_ONE = (
+    "a stage's prompt follows the question in one user message (theirs: in a second one, or in its "
+    "place)"
+)
+_UNREAD = {
+    "rehearsal": "rehearsal workers do not read replies that a prompt quotes, so this row shows "
+    "what it costs there, not how well it does"
+}
+
+
+def _filled(template: str, **parts: str) -> str:
+    """Return a template with its parts in place; what stands in a part is left as it is."""
+    names = "|".join(parts)
+    return re.sub(rf"\{{({names})\}}", lambda found: parts[found.group(1)], template)
+
+
+# --- fusion -----------------------------------------------------------------------------------
+
+ANALYSIS = """\
+You are the Fusion analysis judge. Compare the panel responses and return only valid JSON with \
+these keys: consensus, contradictions, partial_coverage, unique_insights, blind_spots. Return \
+compact JSON only: no markdown, no code fences, no prose before or after the JSON. Each value must \
+be an array with at most two concise strings.
+
+Original prompt:
+{question}
+
+Panel responses:
+{responses}"""
+NO_ANALYSIS = "No structured analysis is available. Synthesize directly from the panel responses."
+FINAL = """\
+You are the Fusion calling model. Produce the final answer for the user using the panel responses \
+and structured analysis. Resolve contradictions explicitly and do not mention internal model names \
+unless the user asks.
+
+Rules:
+- Preserve the original output contract exactly.
+- Do not reveal hidden reasoning, scratch work, panel reasoning, tool traces, or internal \
+deliberation.
+- Provide a concise explanation only when the original output contract asks for one.
+
+Original prompt:
+{question}
+
+Structured analysis:
+{analysis}
+
+Panel responses:
+{responses}
+
+Final answer:"""
+"""The open looper's three texts, word for word: fusion.go of the commit above."""
+
+KEYS = ("consensus", "contradictions", "partial_coverage", "unique_insights", "blind_spots")
+PANEL = 8  # OpenRouter's largest panel
+COLD = Sampling(temperature=0.0)
+"""OpenRouter's judge always compares at temperature 0 (guides/routing/routers/fusion-router)."""
+
+OPUS = "~anthropic/claude-opus-latest"
+PRESETS: Mapping[str, tuple[str, ...]] = {
+    "general-high": (OPUS, "~openai/gpt-latest", "~google/gemini-pro-latest"),
+    "general-budget": (
+        "google/gemini-3-flash-preview",
+        "moonshotai/kimi-k2.6",
+        "deepseek/deepseek-v4-pro",
+    ),
+}
+"""OpenRouter's presets by their slugs, panels by its model ids; `OPUS` judges and writes for both.
+The first stands in the plugin's documentation as the default (read 2026-11-27); the second is the
+budget panel of its announcement (fusion-beats-frontier, 2026-06-12)."""
+
+UNCOMPARED = "a judge's comparison could not be read, so the panel's replies alone were merged"
+
+
+def _panel(args: Mapping[str, Any], workers: int) -> int:
+    preset = PRESETS.get(str(args.get("preset")), ())
+    return len(as_names(args.get("panel"))) or len(preset) or min(workers, PANEL)
+
+
+def _preset(k: str) -> Mapping[str, Any]:
+    """Return the arguments of `fusion@PRESET`, whose judge is the preset's own."""
+    if k and k not in PRESETS:
+        raise UserError(f"fusion has no preset {k!r}; it has {', '.join(PRESETS)}.")
+    return {"preset": k, "aggregator": None} if k else {}
+
+
+def _absent(k: str, spec: PoolSpec) -> str | None:
+    """Return why a pool has not the models of a preset."""
+    has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
+    lacks = [one for one in dict.fromkeys((*PRESETS.get(k, ()), OPUS)) if k and one not in has]
+    return f"needs workers of {', '.join(lacks)}: take pool openrouter-fusion." if lacks else None
+
+
+FUSION = SystemCard(
+    name="fusion",
+    solver="baselines/fusion",
+    summary="A panel answers, a judge compares in a fixed structure, and writes the final answer.",
+    source=f"OpenRouter's Fusion, 2026-06; prompts: {SOURCE.format('fusion')}",
+    calls="panel + 2: n + 2 with at most eight workers, 5 with a preset",
+    expected=exactly(lambda n, args: _panel(args, n) + 2),
+    prompts=(ANALYSIS, NO_ANALYSIS, FINAL),
+    k="preset",
+    brings=_preset,
+    misplaced=_absent,
+    deviations=(
+        "no web search (OpenRouter's panel and judge have it)",
+        "every question is deliberated on (OpenRouter's model decides whether to)",
+        "who judges and writes is the best single worker on train questions where the run chooses "
+        "one, else the pool's first, unless named or a preset's",
+        "the panel of general-budget is the announcement's of 2026-06-12",
+        "a comparison is the JSON between its outer braces (the open looper also mends loose JSON)",
+        _IN_ONE,
+        _UNSCORED,
+        OWN_LIMIT,
+    ),
+    on_label=_UNREAD,
+)
+
+
+def comparison(text: str) -> dict[str, list[str]] | None:
+    """Return a judge's comparison by `KEYS`; None where it is no such JSON.
+
+    >>> comparison('It is {"consensus": ["both say 4"], "blind_spots": [], "more": 1}')
+    {'consensus': ['both say 4']}
+    >>> comparison("They agree."), comparison('{"consensus": "all"}')
+    (None, None)
+    """
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        found: object = json.loads(text[start : end + 1]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    said = cast("dict[str, object]", found)
+    lists = {name: said[name] for name in KEYS if said.get(name)}
+    if not all(isinstance(one, list) for one in lists.values()):
+        return None
+    read = cast("dict[str, list[object]]", lists)
+    if not all(isinstance(text, str) for one in read.values() for text in one):
+        return None
+    return cast("dict[str, list[str]]", read)
+
+
+def _responses(replies: Sequence[Reply]) -> str:
+    listed = (f"Response {at} ({one.worker}):\n{one.text}" for at, one in enumerate(replies, 1))
+    return "\n\n".join(listed).strip()
+
+
+def _with_model(pool: Pool, model: str) -> str:
+    """Return the first worker that is this model; UserError where none is."""
+    for worker in pool.workers:
+        own = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
+        if own.removeprefix("openrouter/") == model:
+            return worker
+    raise UserError(f"This pool has no worker of {model}: take pool openrouter-fusion.")
+
+
+@register
+def fusion_system(
+    preset: str | None = None,
+    panel: str | list[str] | None = None,
+    aggregator: str | None = None,
+) -> System:
+    """Return Fusion over `panel`, a `preset`'s models or all workers; `aggregator` ends it."""
+    if preset and preset not in PRESETS:
+        _preset(preset)
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        asked = [known(pool, one) for one in as_names(panel)]
+        asked = asked or [_with_model(pool, one) for one in PRESETS.get(preset or "", ())]
+        ends = _with_model(pool, OPUS) if preset and not aggregator else known(pool, aggregator)
+        session = Session(question, pool)
+        drawn = await session.ask_all([Step(one) for one in asked or pool.workers[:PANEL]])
+        parts = {"question": question.text, "responses": _responses(drawn)}
+        judging = Step(ends, _filled(ANALYSIS, **parts), reads="all", sampling=COLD)
+        found = comparison((await session.ask(judging, quoted=True)).text)
+        told = NO_ANALYSIS if found is None else json.dumps(found, indent=2, ensure_ascii=False)
+        writing = Step(ends, _filled(FINAL, analysis=told, **parts), reads="all")
+        final = await session.ask(writing, quoted=True)
+        return session.answer(final.text, {FALLBACK: UNCOMPARED} if found is None else {})
+
+    return answer
+
+
+# --- remom ------------------------------------------------------------------------------------
+
+REFERENCES = (
+    "You are given a problem and a list of reference responses. Your job is to analyze these "
+    "references and provide your own response."
+)
+SYNTHESIS = """\
+Reference Responses:
+
+{responses}
+
+Now, based on the original problem and reference responses above, please provide your own \
+comprehensive solution."""
+"""The looper's own words, around the question: remom.go of the commit above."""
+
+BREADTH = 4  # calls of its one round, before the one that ends it
+HOT = Sampling(temperature=1.0)
+
+
+def _breadths(breadth: object) -> list[int]:
+    """Return how many calls each round makes, from `4` or `3,2`; UserError for anything else."""
+    listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
+    words = [word.strip() for one in listed for word in str(one).split(",")]
+    if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
+        raise UserError(f"remom's breadth is 1 to 99 calls, or so many a round, not {breadth!r}.")
+    return [int(word) for word in words]
+
+
+REMOM = SystemCard(
+    name="remom",
+    solver="baselines/remom",
+    summary="Rounds of answers side by side, each round reading the last; one call ends it.",
+    source=f"{SOURCE.format('remom')}, after PaCoRe, arXiv 2601.05593",
+    calls="breadth + 1, with breadth = 4 unless said; several rounds: their sum and 1",
+    expected=exactly(lambda n, args: sum(_breadths(args.get("breadth") or BREADTH)) + 1),
+    prompts=(REFERENCES, SYNTHESIS),
+    k="breadth",
+    deviations=(
+        "calls go to workers in turn from the pool's first, as with its equal weights (theirs then "
+        "shuffles who is asked first, which changes nothing)",
+        "references stand in an order that our seed draws anew for each question (theirs: one "
+        "fixed shuffle of replies by length)",
+        "its opening words are the system message, and the question stands without its heading",
+        "the last call goes to the best single worker on train questions where the run chooses "
+        "one, else to the pool's first, unless named (theirs: the first, unless named)",
+        _UNSCORED,
+        OWN_LIMIT,
+    ),
+    on_label=_UNREAD,
+)
+
+
+@register
+def remom_system(
+    breadth: int | str | list[int] = BREADTH, aggregator: str | None = None, seed: int = 0
+) -> System:
+    """Return ReMoM with so many calls a round (`-S breadth=3,2`) and one that ends it."""
+    rounds = _breadths(breadth)
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        random = seeded_random(REMOM.name, seed, question.id, pool.epoch)
+        last, session, begun = known(pool, aggregator), Session(question, pool), 0
+        replies: list[Reply] = []
+        for at, count in enumerate((*rounds, 1)):
+            workers = _in_turn(pool.workers, count) if at < len(rounds) else [last]
+            read = tuple(range(begun, len(session.steps)))
+            begun = len(session.steps)
+            shuffled = random.sample(replies, len(replies))
+            steps = [_synthesis(one, shuffled, read) for one in workers]
+            replies = await session.ask_all(steps, quoted=True)
+        return session.answer(replies[0].text)
+
+    return answer
+
+
+def _in_turn(workers: Sequence[str], count: int) -> list[str]:
+    """Return whom a round asks: every worker as often, the first ones once more.
+
+    >>> _in_turn(["a", "b"], 5)
+    ['a', 'b', 'a', 'b', 'a']
+    """
+    return list(islice(chain.from_iterable(repeat(workers)), count))
+
+
+def _synthesis(worker: str, replies: Sequence[Reply], read: tuple[int, ...]) -> Step:
+    if not replies:
+        return Step(worker, sampling=HOT)
+    listed = (f"Reference {at} ({one.worker}):\n{one.text}" for at, one in enumerate(replies, 1))
+    said = _filled(SYNTHESIS, responses="\n\n".join(listed))
+    return Step(worker, said, reads=read, system=REFERENCES, sampling=HOT)
+
+
+# --- confidence -------------------------------------------------------------------------------
+
+EVALUATING = "You are evaluating the quality of an AI assistant's response."
+RATE = """\
+AI's Response: {response}
+
+Rate the quality and correctness of this response on a scale of 0.0 to 1.0:
+- 1.0 = Completely correct, comprehensive, and well-explained
+- 0.8 = Mostly correct with minor issues
+- 0.6 = Partially correct but missing important details
+- 0.4 = Has some correct elements but significant errors
+- 0.2 = Mostly incorrect or irrelevant
+- 0.0 = Completely wrong or harmful
+
+Respond with ONLY a JSON object in this format:
+{"confidence": 0.X, "reason": "brief explanation"}
+"""
+"""The looper's own words, around the question: confidence.go of the commit above."""
+
+THRESHOLD = 0.7  # its own, for answers that their worker verifies
+NEARLY_COLD = Sampling(temperature=0.1)
+UNRATED = "no worker's rating of its own answer could be read, so the last answer stands"
+
+CONFIDENCE = SystemCard(
+    name="confidence",
+    solver="baselines/confidence",
+    summary="Workers from the cheapest on; the first that is sure of its own answer stands.",
+    source=SOURCE.format("confidence"),
+    calls="2-2n",
+    expected=lambda n, args: (2, 2 * (len(as_names(args.get("order"))) or n)),
+    prompts=(EVALUATING, RATE),
+    adaptive=True,
+    deviations=(
+        "a worker rates its own answer, as with its `self_verify` (its default reads the odds of "
+        "tokens, which few providers tell, and accepts every answer at its default threshold)",
+        "cheapest first by input plus output rate, as in its order `cost`, in pool order where a "
+        "worker has no price or the pool no file, unless named (its default: fewest parameters)",
+        "its opening words are the system message, and the question stands without its heading",
+        "where no rating can be read the last answer stands (theirs: an error)",
+        _UNSCORED,
+        f"{OWN_LIMIT}, ratings too (theirs: 256 tokens for a rating)",
+    ),
+    on_label=_UNREAD,
+)
+
+
+def stated_confidence(text: str) -> float | None:
+    r"""Return how sure a rating is, from 0 to 1; None where it does not say.
+
+    >>> stated_confidence('{"confidence": 0.85, "reason": "x"}'), stated_confidence("about 0.4")
+    (0.85, 0.4)
+    >>> stated_confidence("{sure}"), stated_confidence("I give it 7."), stated_confidence("Fine.")
+    (None, None, None)
+    """
+    text = text.strip()
+    start, end = text.find("{"), text.rfind("}")
+    if start < 0 or end < start:
+        number = re.search(r"[0-9]+\.?[0-9]*", text)
+        found = float(number.group()) if number else -1.0
+        return found if 0 <= found <= 1 else None
+    try:
+        said: object = json.loads(text[start : end + 1])
+    except (ValueError, RecursionError):
+        return None
+    sure = cast("dict[str, object]", said).get("confidence", 0) if isinstance(said, dict) else None
+    if isinstance(sure, bool) or not isinstance(sure, int | float) or math.isnan(sure):
+        return None
+    return float(min(1, max(0, sure)))
+
+
+@register
+def confidence_system(order: str | list[str] | None = None, threshold: float = THRESHOLD) -> System:
+    """Return the looper over `order`, else the cheapest first; each rates its own answer."""
+    if not 0 <= threshold <= 1:
+        raise UserError(f"A confidence's threshold lies between 0 and 1, not at {threshold:g}.")
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once, not always
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        if pool.workers not in orders:
+            named = tuple(known(pool, name) for name in as_names(order))
+            orders[pool.workers] = named or cheapest_first(pool)
+        session, rated, last = Session(question, pool), list[float | None](), ""
+        kept: str | None = None
+        for worker in orders[pool.workers]:
+            last = (await session.ask(Step(worker))).text
+            sure = await _rated(session, worker, last)
+            rated.append(sure)
+            kept = kept if sure is None else last
+            if sure is not None and sure >= threshold:
+                break
+        noted: dict[str, Any] = {"confidences": rated}
+        noted |= {FALLBACK: UNRATED} if kept is None else {}
+        return session.answer(last if kept is None else kept, noted)
+
+    return answer
+
+
+async def _rated(session: Session, worker: str, said: str) -> float | None:
+    asked = _filled(RATE, response=said)
+    read = (len(session.steps) - 1,)
+    step = Step(worker, asked, reads=read, system=EVALUATING, sampling=NEARLY_COLD)
+    return stated_confidence((await session.ask(step, quoted=True)).text)
+
+
+# --- ratings ----------------------------------------------------------------------------------
+
+RATINGS = SystemCard(
+    name="ratings",
+    solver="baselines/ratings",
+    summary="Every worker answers, for a person to rate; a client that reads one gets the first.",
+    source=SOURCE.format("ratings"),
+    calls="n",
+    expected=exactly(lambda n, args: n),
+    deviations=(
+        "all replies are choices for a person to rate, and nobody rates in an exam: the first "
+        "choice, the pool's first worker's, is what is graded, and all are paid for",
+        _UNSCORED,
+    ),
+)
+
+
+@register
+def ratings_system() -> System:
+    """Return the looper that asks every worker and answers with the first choice."""
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        session = Session(question, pool)
+        replies = await session.ask_all([Step(worker) for worker in pool.workers])
+        return session.answer(replies[0].text)
+
+    return answer

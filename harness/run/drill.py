@@ -1,0 +1,199 @@
+"""A drill: each worker of a live pool is put one short question, before a run relies on it.
+
+It finds what only a provider can say: an id that ended, a key that is refused, settings that are
+not taken, usage that is not told. It is no run: nothing is written down but what it cost is told.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import anyio
+from inspect_ai.model import ChatMessageUser
+
+from harness.errors import UserError, WorkerError
+from harness.ledger.call import Attempted, billable_failure, upper_bound
+from harness.ledger.hooks import kind_and_status
+from harness.pool import Pool, slot_model
+from harness.pool_config import PoolSpec, WorkerSpec
+from harness.prices import Book
+from harness.prices.book import ended_day
+from harness.prices.cost import cost
+from harness.records import Reply
+from harness.request import NOTHING, service_tier
+from harness.run.preflight import slot_problems
+from harness.text import pluralise
+
+PROMPT = "Say OK."
+TOKENS = 16  # of a reply: the fewest that every provider takes (OpenAI's responses API)
+PATIENCE_S = 60.0
+REASONING = ("reasoning_effort", "reasoning_tokens", "reasoning_enabled", "effort")
+"""Settings of how much a worker thinks, in its config or its provider's arguments."""
+
+GONE = ("not found", "not_found", "does not exist", "not a valid model", "unknown model", "retired")
+THINKS = ("reason", "effort", "think")
+"""Words of providers' errors: that there is no such model, and that thinking is not asked so."""
+
+SETTINGS = "refuses its settings: change them in the pool file."
+MEANINGS: Mapping[int | None, str] = {
+    400: SETTINGS,
+    401: "refuses its key: set the right one.",
+    402: "has no credit left: buy some, or name another key.",
+    403: "refuses this key, or this part of the world: ask its provider which.",
+    422: SETTINGS,
+    429: "is over its rate or its quota: wait, or raise it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Drilled:
+    """What one worker's answer has shown."""
+
+    name: str
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    usd: Decimal | None
+    """What it cost; None where nobody knows."""
+    at_most: Decimal | None
+    """None where nothing bounds it."""
+
+
+def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
+    """Return the slots that can be asked and paid for; UserError where none is, or none is live."""
+    if spec.label != "live":
+        raise UserError(
+            f"A drill asks real providers, and pool {spec.name!r} is labelled {spec.label!r}: name "
+            "a live pool, or leave --drill out."
+        )
+    found = [slot for slot in spec.slots if not slot_problems(slot, spec.label, book)]
+    if not found:
+        raise UserError(
+            f"No worker of pool {spec.name!r} can be asked yet: mend what podium doctor names "
+            "without --drill, then drill."
+        )
+    return found
+
+
+def drill_price(slots: Sequence[WorkerSpec], book: Book) -> str:
+    """Return what a drill can cost, in a sentence."""
+    bounds = {slot.name: _at_most(slot, book) for slot in slots}
+    free = [name for name, bound in bounds.items() if bound is None]
+    total = sum((bound for bound in bounds.values() if bound is not None), Decimal(0))
+    said = f"A drill puts one question to {pluralise(len(slots), 'model')}: at most ${total:.6f}"
+    open_ = f", but for {', '.join(free)}, whose calls nothing bounds" if free else ""
+    return f"{said} by book {book.name!r}{open_}; HTTP retries of a provider's client come on top."
+
+
+def drill(
+    spec: PoolSpec, book: Book, slots: Sequence[WorkerSpec], patience_s: float = PATIENCE_S
+) -> list[Drilled]:
+    """Ask every slot once, side by side, and return what was found, in their order."""
+    found: dict[str, Drilled] = {}
+
+    async def each() -> None:
+        models = {slot.name: slot_model(_shortened(slot)) for slot in slots}
+        pool = Pool(models, spec)
+        async with anyio.create_task_group() as tasks:
+            for slot in slots:
+                tasks.start_soon(one, pool, slot)
+
+    async def one(pool: Pool, slot: WorkerSpec) -> None:
+        found[slot.name] = await _drilled(pool, slot, book, patience_s)
+
+    anyio.run(each)
+    return [found[slot.name] for slot in slots]
+
+
+def drill_total(drilled: Sequence[Drilled]) -> str:
+    """Return what a drill has cost, in a sentence."""
+    spent = sum((one.usd for one in drilled if one.usd is not None), Decimal(0))
+    asked = f"Drill: {pluralise(len(drilled), 'model')} asked once, ${spent:.6f} spent"
+    open_ = [one for one in drilled if one.usd is None]
+    some = (f"{one.name} (at most ${one.at_most:.6f})" for one in open_ if one.at_most is not None)
+    none = (f"{one.name} (nobody knows)" for one in open_ if one.at_most is None)
+    unknown = [*some, *none]
+    return f"{asked}; and by {', '.join(unknown)}." if unknown else f"{asked}."
+
+
+def _shortened(slot: WorkerSpec) -> WorkerSpec:
+    """Return a slot with its own settings, but for a short reply, one try and no cache."""
+    changes = {"max_tokens": _tokens(slot), "max_retries": 0, "cache": None, "cache_prompt": None}
+    return slot.model_copy(update={"config": slot.config.model_copy(update=changes)})
+
+
+def _tokens(slot: WorkerSpec) -> int:
+    return TOKENS + (slot.config.reasoning_tokens or 0)
+
+
+def _at_most(slot: WorkerSpec, book: Book) -> Decimal | None:
+    service = service_tier(slot.config, slot.args)
+    size = len(PROMPT.encode())
+    attempted = Attempted("unknown", "none", None, service, size, _tokens(slot))
+    return upper_bound(attempted, book.price(slot.price_ref))
+
+
+async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) -> Drilled:
+    at_most = _at_most(slot, book)
+    who = f"Worker {slot.name!r} ({slot.model})"
+    try:
+        with anyio.fail_after(patience_s):
+            output, reply = await pool.relay(
+                slot.name, [ChatMessageUser(content=PROMPT)], "drill", NOTHING
+            )
+    except TimeoutError:
+        said = f"{who} has given no answer in {patience_s:g} seconds: try again, or take another."
+        return Drilled(slot.name, (said,), (), None, at_most)
+    except WorkerError as error:
+        _, status = kind_and_status(error.__cause__ or error)
+        said = f"{who} {_refusal(slot, status, str(error))}"
+        usd = Decimal(0) if billable_failure(status) == "no" else None
+        return Drilled(slot.name, (said,), (), usd, at_most)
+    usd = None
+    price = book.price(slot.price_ref)
+    if reply.usage is not None and price is not None:
+        usd = cost(reply.usage, price, service_tier(slot.config, slot.args))
+    problems, notes = _usage_findings(slot, reply)
+    if output.model and output.model not in slot.model:
+        notes.append(f"{slot.name} was answered by {output.model}.")
+    return Drilled(slot.name, tuple(f"{who} {one}" for one in problems), tuple(notes), usd, at_most)
+
+
+def _refusal(slot: WorkerSpec, status: int | None, error: str) -> str:
+    """Return what a failure means, with the fix, and the provider's own first line."""
+    told = error.partition(" gave no reply: ")[2] or error
+    return f"{_meaning(slot, status, told.lower())} ({' '.join(told.split())[:200]})"
+
+
+def _meaning(slot: WorkerSpec, status: int | None, told: str) -> str:
+    refused, thinks = status in (400, 422), _reasoning(slot)
+    if status == 404 or (refused and any(word in told for word in GONE)):
+        ended = ended_day(slot.price_ref)
+        when = f"ended on {ended}" if ended else "is unknown to its provider, or ended"
+        return f"cannot be asked: its id {when}; name another model."
+    if refused and thinks and any(word in told for word in THINKS):
+        return f"refuses its reasoning settings ({thinks}): change them in the pool file."
+    if status is not None and status >= 500:
+        return f"is out of order, with status {status}: try again later."
+    return MEANINGS.get(status, "could not be asked: see what it says.")
+
+
+def _reasoning(slot: WorkerSpec) -> str:
+    """Return a slot's settings of how much it thinks, as the pool file spells them."""
+    named: Mapping[str, Any] = {**slot.config.model_dump(exclude_none=True), **slot.args}
+    return ", ".join(f"{name} = {named[name]}" for name in REASONING if name in named)
+
+
+def _usage_findings(slot: WorkerSpec, reply: Reply) -> tuple[list[str], list[str]]:
+    usage, thinks = reply.usage, _reasoning(slot)
+    if usage is None:
+        return ["tells no usage that can be read: its calls would have no dollars."], []
+    notes: list[str] = []
+    if usage.total_reported is not None and usage.total_reported != usage.parts_total:
+        notes.append(
+            f"{slot.name} tells a total of {usage.total_reported} tokens, and parts of "
+            f"{usage.parts_total}: the audit will name it."
+        )
+    if thinks and slot.config.reasoning_effort != "none" and usage.reasoning is None:
+        notes.append(f"{slot.name} does not tell how much it reasons ({thinks}).")
+    return [], notes
