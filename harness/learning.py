@@ -20,10 +20,9 @@ from harness.context import current
 from harness.errors import UserError
 from harness.files import replace_file
 from harness.ledger.logs import Json, naming, open_log
-from harness.ledger.runs import RunFacts
+from harness.ledger.runs import RunFacts, RunLabel
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
-from harness.pool_config import Label
 from harness.records import EMPTY, Kind, Question
 from harness.suite import TaskRefusal
 
@@ -53,7 +52,7 @@ class Matrix:
 
     name: str
     source: str  # where it is from, with what pins it
-    label: Label
+    label: RunLabel
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
     scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
@@ -174,7 +173,7 @@ class MatrixSource:
 
     name: str
     source: str
-    label: Label = "recorded"
+    label: RunLabel = "recorded"
     notes: tuple[str, ...] = ()
     publishable: bool = True
     drawn: int = 1  # draws behind each cell, where the source kept only their mean
