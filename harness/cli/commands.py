@@ -260,8 +260,9 @@ def route(add: Arguments) -> None:
 
 
 def record(add: Arguments) -> None:
-    """Turn logs into a cassette that replays them."""
-    add("logs LOG", ".eval files or directories", Path, nargs="+")
+    """Turn logs, or the results of a batch, into a cassette that replays them."""
+    add("logs LOG", ".eval files or directories; or a batch's results, JSONL", Path, nargs="+")
+    add("--requests FILE", "what the batch asked, JSONL: results are joined by custom_id", Path)
     add("--out", "cassette to write, e.g. runs/tape.jsonl", Path, required=True)
 
 
