@@ -86,12 +86,12 @@ def _borrow_dependencies(installed: Installed, folder: Path) -> None:
     script.chmod(0o755)
 
 
-def lend(python: Path, folder: Path, *more: Path) -> None:
-    """Let an environment find the running interpreter's packages, and `more` places."""
+def lend(python: Path, folder: Path, *first: Path) -> None:
+    """Let an environment find the running interpreter's packages, and before them these places."""
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
     own = Path(_must([str(python), "-c", asked], cwd=folder).strip())
     lent = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
-    (own / "borrowed.pth").write_text("\n".join((*lent, *map(str, more))) + "\n")
+    (own / "borrowed.pth").write_text("\n".join((*map(str, first), *lent)) + "\n")
 
 
 def foreign(folder: Path, *packages: str) -> Path:
