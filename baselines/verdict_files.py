@@ -22,6 +22,7 @@ from harness.learning import (
     assemble_matrix,
 )
 from harness.ledger.logs import Json, naming, newest_logs, open_log
+from harness.records import PODIUM
 from harness.suite import publishable
 
 PRIVATE = re.compile("gpqa", re.IGNORECASE)
@@ -137,6 +138,8 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
         with open_log(path) as log, naming(path):
             about: Json = log.header["eval"]
             task, model = str(about["task"]), str(about["model"])
+            if model.startswith(f"{PODIUM}/"):
+                raise UserError(f"{path} is of `podium run`: name it as logs:{given.path}.")
             tasks.add(task)
             shown = shown and publishable(about.get("metadata")) and not PRIVATE.search(task)
             for sample in log.samples():

@@ -18,6 +18,7 @@ from baselines.verdict_sources import read_matrix
 from harness.cli import main
 from harness.errors import UserError
 from harness.learning import Matrix
+from tests.harness.toy_run import toy_pool, toy_run
 from tests.installed import foreign
 from tests.providers.scripted import Heard, script
 
@@ -126,6 +127,13 @@ def test_inspects_logs_are_a_matrix_of_their_models(tmp_path: Path) -> None:
     assert [one.text for one in found.questions] == [text for text, _ in SUMS]
     assert (found.tokens_out > 0).all()
     assert np.isnan(found.usd).all()
+
+
+def test_runs_of_podiums_own_are_told_apart(tmp_path: Path) -> None:
+    toy_pool(tmp_path / "run")
+    toy_run(tmp_path / "run", limit=1)
+    with pytest.raises(UserError, match="is of `podium run`: name it as logs:"):
+        matrix_of(f"inspect:{tmp_path / 'run'}")
 
 
 TABLE = """instance_id,scenario,model,input,exact_match,cost,num_output_tokens
