@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from harness.errors import UserError, first_fault, no_such
+from harness.errors import UserError, first_fault
 from harness.files import (
     DOCUMENT,
     parse_json,
@@ -31,7 +31,6 @@ from harness.learning import (
     MatrixQuestion,
     MatrixSource,
     assemble_matrix,
-    matrix_of_logs,
 )
 from harness.records import Kind, Question
 
@@ -53,18 +52,6 @@ class SourceRequest:
     path: str = ""  # what stands behind the colon: `routerbench:PATH`
     gpqa: Callable[[], Sequence[Question]] | None = None
     """How GPQA's questions are opened, in memory; None where they cannot be."""
-
-
-@dataclass(frozen=True, slots=True)
-class VerdictSource:
-    """A source of recorded verdicts that `podium route` knows by name."""
-
-    name: str
-    holds: str  # workers, questions, what is known of costs; for `podium route --list`
-    read: Callable[[SourceRequest], Matrix]
-    path: str = ""  # what stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out
-    suite: str = ""  # the suite that asks the same questions; empty where there is none, or several
-    needs: str = ""  # what is not in the package, and how it is had
 
 
 def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
@@ -415,16 +402,15 @@ class _RouterArenaRow(VerdictRow):
 
 
 def read_routerarena(given: SourceRequest) -> Matrix:
-    """Return the matrix of two models; UserError when a file is absent or damaged."""
-    folder = given.data / ROUTERARENA_FOLDER
-    paths = [plain_or_packed(folder / name) for name in ROUTERARENA_FILES]
+    """Return the matrix of two models, or of a directory; UserError for an absent, damaged file."""
+    paths = _routerarena_paths(given)
     pin = pin_files(*paths, fetch="routerarena")
     asked, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
     for path in paths:
         for row in check_rows(_RouterArenaRow, path):
             id, kind = row.global_index, ROUTERARENA_KINDS.get(row.metric, "text")
             one = MatrixQuestion(id, row.question, kind, group=id.rpartition("_")[0])
-            _join(asked, one, path, ROUTERARENA_FILES[0])
+            _join(asked, one, path, paths[0].name)
             below += (row.score or 0) < 0
             figures = (None, None, None)
             if row.success and row.score is not None:  # nobody answers for nothing: unknown
@@ -433,9 +419,23 @@ def read_routerarena(given: SourceRequest) -> Matrix:
     notes = ["Scores are of several metrics, not all of them right or wrong; one draw each."]
     if below:
         notes.append(f"Scores below 0 count as 0: {below} of {len(cells)}.")
-    source = f"RouteWorks/RouterArena at 4714a9ad73e8: {pin}"
+    commit = "" if given.path else " at 4714a9ad73e8"
+    source = f"RouteWorks/RouterArena{commit}: {pin}"
     about = MatrixSource("routerarena", source, notes=tuple(notes))
     return assemble_matrix(about, list(asked.values()), cells)
+
+
+def _routerarena_paths(given: SourceRequest) -> list[Path]:
+    if not given.path:
+        folder = given.data / ROUTERARENA_FOLDER
+        return [plain_or_packed(folder / name) for name in ROUTERARENA_FILES]
+    found = sorted(Path(given.path).glob("*.jsonl*"))
+    if not found:
+        raise UserError(
+            f"{given.path} holds no .jsonl file: name a directory of RouterArena's cached results, "
+            "a file for each model."
+        )
+    return found
 
 
 # LLMRouterBench (ynulihao/LLMRouterBench), by its README: DIR/<dataset>/<split>/<model>/<name>-
@@ -509,76 +509,3 @@ def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
     if not found:
         raise UserError(f"{folder} holds no result file of LLMRouterBench (JSON, no demo).")
     return [found[key][1:] for key in sorted(found)]
-
-
-def _read_logs(given: SourceRequest) -> Matrix:
-    if not given.path:
-        raise UserError("Name the directory that `podium run` wrote: `podium route logs:DIR`.")
-    return matrix_of_logs([Path(given.path)])
-
-
-_EVERY = (
-    VerdictSource(
-        "lcb-leaderboard",
-        "LiveCodeBench v6: 16 models x 1,055 questions (v5: 19 x 880, v1: 45 x 400), pass@1 of up "
-        "to 10 draws, contest dates; no costs",
-        read_leaderboard,
-        path="[v6, v5 or v1]",
-        needs="texts: podium data fetch lcb-qwen",
-        suite="livecodebench",
-    ),
-    VerdictSource(
-        "gpqa-verdicts",
-        "GPQA-Diamond: 17 models x 198 questions, 4 to 10 draws, texts opened in memory only; no "
-        "costs",
-        read_gpqa,
-        needs="all: files of the data folder, which nobody publishes as they are",
-        suite="gpqa-diamond",
-    ),
-    VerdictSource(
-        "aime25",
-        "AIME 2025: 4 small models x 30 questions, 1 draw, output tokens; no dollars",
-        read_aime,
-        needs="texts: podium data fetch aime25",
-        suite="aime25",
-    ),
-    VerdictSource(
-        "routerbench",
-        "RouterBench rows as CSV: 11 models with scores and dollars; the slices arc_challenge "
-        "(1,484 questions) and mbpp (427) with a declared split",
-        read_routerbench,
-        needs="texts: podium data fetch routerbench",
-        path="[SLICE or PATH]",
-    ),
-    VerdictSource(
-        "routerarena",
-        "RouterArena: 2 models x 809 mixed questions, 1 draw, tokens and dollars",
-        read_routerarena,
-        needs="all: podium data fetch routerarena",
-    ),
-    VerdictSource(
-        "llmrouterbench",
-        "LLMRouterBench result files: scores, tokens, dollars as found",
-        read_llmrouterbench,
-        needs="all: the unpacked release",
-        path="DIR",
-    ),
-    VerdictSource(
-        "logs",
-        "our own logs: every worker that ran on a suite alone, with list prices and tokens",
-        _read_logs,
-        path="DIR",
-    ),
-)
-SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY}
-
-
-def read_matrix(named: str, given: SourceRequest) -> Matrix:
-    """Return the matrix of `NAME` or `NAME:PATH`; UserError for all that a reader refuses."""
-    name, colon, path = named.partition(":")
-    if name not in SOURCES:
-        raise no_such("source", name, SOURCES, "there are: ")
-    source = SOURCES[name]
-    if colon and not source.path:
-        raise UserError(f"Source {name} takes no path: `podium route {name}`.")
-    return source.read(replace(given, path=path))

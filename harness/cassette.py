@@ -369,9 +369,7 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     UserError for a log that cannot be read, an output that exists, logs without a reply, two logs
     that answer the same draw differently, and real replies beside those of rehearsal workers.
     """
-    if out.suffix != ".jsonl":
-        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
-    _refuse(out, out.with_suffix(".toml"))
+    refuse_written(out)
     summary = RecordSummary(out)
     rows: dict[Key, RecordedReply] = {}
     facts: list[Mapping[str, Any]] = []
@@ -397,13 +395,30 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
         source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in logs),
         source_label=next(iter(sources)),
     )
-    models = {row.worker: row.model for row in rows.values()}
+    write_recorded(out, header, [*rows.values()], facts)
+    return summary
+
+
+def refuse_written(out: Path) -> None:
+    """Raise UserError where no cassette of this name can be made anew."""
+    if out.suffix != ".jsonl":
+        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
+    _refuse(out, out.with_suffix(".toml"))
+
+
+def write_recorded(
+    out: Path,
+    header: CassetteHeader,
+    rows: Sequence[RecordedReply],
+    facts: Sequence[Mapping[str, Any]],
+) -> None:
+    """Write a cassette and, beside it, its pool and that one's prices where none are shipped."""
+    models = {row.worker: row.model for row in rows}
     files = recorded_pool(out, models, facts, header.source_label)
     _refuse(*files)
-    write_cassette(out, header, rows.values())
+    write_cassette(out, header, rows)
     for file, text in files.items():
         file.write_text(text, encoding="utf-8")
-    return summary
 
 
 def _refuse(*outputs: Path) -> None:

@@ -203,6 +203,7 @@ def as_task(
         scorer=as_scorer(suite, box, max_sandboxes),
         epochs=epochs or usual_epochs(suite),
         name=name or suite.name,
+        description=suite.card.about,
         sandbox=sandbox,
         version=suite.version,
         headline_metric=PODIUM,

@@ -19,11 +19,10 @@ from pydantic import TypeAdapter, ValidationError
 from harness.context import current
 from harness.errors import UserError
 from harness.files import replace_file
-from harness.ledger.logs import Json, naming, open_log
-from harness.ledger.runs import RunFacts
+from harness.ledger.logs import Json, attached, naming, open_log
+from harness.ledger.runs import RunFacts, RunLabel
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemRun
-from harness.pool_config import Label
 from harness.records import EMPTY, Kind, Question
 from harness.suite import TaskRefusal
 
@@ -53,7 +52,7 @@ class Matrix:
 
     name: str
     source: str  # where it is from, with what pins it
-    label: Label
+    label: RunLabel
     workers: tuple[str, ...]
     questions: tuple[MatrixQuestion, ...]
     scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
@@ -174,7 +173,7 @@ class MatrixSource:
 
     name: str
     source: str
-    label: Label = "recorded"
+    label: RunLabel = "recorded"
     notes: tuple[str, ...] = ()
     publishable: bool = True
     drawn: int = 1  # draws behind each cell, where the source kept only their mean
@@ -295,7 +294,7 @@ def _asked(system_run: SystemRun) -> Iterator[MatrixQuestion]:
                 metadata: Json = sample.get("metadata") or {}
                 yield MatrixQuestion(
                     id=_id(facts, str(sample["id"])),
-                    text=_text(sample) if facts.publishable else "",
+                    text=asked_text(sample) if facts.publishable else "",
                     kind=cast(Kind, metadata.get("kind") or "text"),
                     group=str(metadata.get("topic") or ""),
                     split=split,
@@ -306,12 +305,13 @@ def _id(facts: RunFacts, question: str) -> str:
     return f"{facts.suite}/{question}"
 
 
-def _text(sample: Json) -> str:
+def asked_text(sample: Json) -> str:
+    """Return what a sample of a log asks: its input's texts, one below another."""
     asked: object = sample["input"]
     if isinstance(asked, str):
-        return asked
-    messages = cast(list[Json], asked)
-    return "\n".join(one["content"] for one in messages if isinstance(one.get("content"), str))
+        return attached(asked, sample)
+    texts = (one.get("content") for one in cast(list[Json], asked))
+    return "\n".join(attached(one, sample) for one in texts if isinstance(one, str))
 
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -60,8 +60,8 @@ __all__ = [
     "Question", "Reply", "Report", "Reward", "RewardClient", "RewardItem", "RewardOutcome",
     "RewardSettings", "RunFrames", "RunOutcome", "Sampling", "Session", "SpendLimit", "Step",
     "Suite", "SuiteSplit", "System", "SystemCard", "TrlReward", "Usage", "UserError", "WorkerError",
-    "Workflow", "as_solver", "as_task", "choice_metadata", "choice_text", "exactly", "execute",
-    "extract_choice", "extract_integer", "grade", "grade_choice", "load_runs",
+    "Workflow", "as_solver", "as_task", "choice_metadata", "choice_text", "curves", "exactly",
+    "execute", "extract_choice", "extract_integer", "figure", "grade", "grade_choice", "load_runs",
     "load_training_split", "normalised", "open_box", "openrlhf_reward", "planned", "read_pool",
     "registered", "report", "run", "suites", "systems", "trl_rows", "verifiers_reward",
     "verl_reward", "vote",
@@ -92,7 +92,8 @@ if TYPE_CHECKING:
     from harness.suite import Card, Suite
     from harness.system import System, SystemCard, exactly, planned
     from harness.workflow import Sampling, Step, Workflow
-    from reports.report import Report, RunFrames, load_runs
+    from reports.report import Report, RunFrames, figure, load_runs
+    from reports.training_plot import curves
     from sandbox import open_box
     from suites.base import DatasetSuite, choice_metadata, choice_text, grade_choice
 else:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-from harness.ledger.runs import RunFacts, WorkerFacts
+from harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
 from harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
 from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
@@ -139,7 +139,7 @@ def _optional_columns(
 def _order(row: TableRow) -> tuple[object, ...]:
     right = -1.0 if row.accuracy is None else row.accuracy
     suite, split, label, *rest = block_of(row)
-    rank = ("live", "recorded", "rehearsal").index(label)
+    rank = ("live", "recorded", "rehearsal", PLAIN).index(label)
     return (suite, split, rank, *rest, -right, row.system, row.args)
 
 

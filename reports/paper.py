@@ -44,6 +44,7 @@ LABELS = {
     "live": "live: a provider was asked and paid",
     "recorded": "recorded: replies of real models, replayed",
     "rehearsal": "rehearsal: programs of podium's own answered; says nothing of any real model",
+    "inspect": "inspect: a model under plain `inspect eval`, without podium's records",
 }
 FLOATS = 40  # rows of a table that floats; a longer one breaks over pages
 FONT = "7pt"  # eleven columns in a text of 6.5 inches

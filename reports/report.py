@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from matplotlib.figure import Figure
+
 from harness.errors import UserError
 from harness.ledger import system_runs as logs
 from harness.ledger import totals
@@ -22,7 +24,7 @@ from reports.columns import named_columns
 from reports.derived import Comparison, compare
 from reports.learning_cost import learning_data
 from reports.markdown import MARK, markdown
-from reports.plot import SOFTWARE, draw
+from reports.plot import SOFTWARE, draw, figure_of
 from reports.published import published_text
 from reports.row import COLUMNS, TableRow
 from reports.terminal import derived_text, table_text
@@ -204,6 +206,14 @@ class RunFrames:
     """A row per question and epoch: verdict, tokens, dollars; `sample` is Inspect's uuid."""
     calls: "pd.DataFrame"
     """A row per attempt to call a model; its `sample` is that of `samples`."""
+
+
+def figure(*dirs: str | Path) -> Figure:
+    """Return the plot of a report as a figure of matplotlib's; nothing is written.
+
+    UserError where the logs can be no comparison.
+    """
+    return figure_of(compare(logs.load_runs([Path(one) for one in dirs])[0]).rows)
 
 
 def load_runs(*dirs: str | Path) -> RunFrames:

@@ -7,7 +7,7 @@ An unknown figure is None (an empty cell), never 0.
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from harness.pool_config import Label
+from harness.ledger.runs import RunLabel
 from harness.suite import OFFICIAL, Prompt
 
 
@@ -20,7 +20,7 @@ class TableRow:
 
     suite: str
     suite_version: str
-    label: Label
+    label: RunLabel
     system: str
     n_asked: int
     n_graded: int
@@ -162,7 +162,7 @@ class TableRow:
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
 
 
-def block_of(row: TableRow) -> tuple[str, str, Label, Prompt, str, str, int, str, str]:
+def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str]:
     """Return what the rows of one block share; tables and plots show a block at a time."""
     asked = (row.suite, row.split, row.label, row.prompt)
     return (*asked, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)

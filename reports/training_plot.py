@@ -51,6 +51,17 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
 
 def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -> None:
     """Write the curves as a file; the same runs give the same bytes of a PNG."""
+    drawn: Any = curves_of(runs)
+    drawn.savefig(path, format=format, dpi=110, metadata=FORMATS[format])
+
+
+def curves(*folders: str | Path) -> Figure:
+    """Return the curves of trainings as a figure; UserError for a folder that is none."""
+    return curves_of(training_runs([Path(one) for one in folders]))
+
+
+def curves_of(runs: Sequence[TrainingRun]) -> Figure:
+    """Return the curves, a panel for each figure, and below them whom plans ask."""
     panels = panels_of(runs)
     # Of one step there is no area.
     trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
@@ -66,7 +77,7 @@ def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -
         _asked(axes, name, some)
     for axes in below[len(trainings) :]:
         axes.set_axis_off()
-    figure.savefig(path, format=format, dpi=110, metadata=FORMATS[format])
+    return figure
 
 
 def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:

@@ -78,15 +78,34 @@ def build_wheel(folder: Path) -> Path:
 
 def _borrow_dependencies(installed: Installed, folder: Path) -> None:
     """Put the running interpreter's packages, and Inspect's command, into the environment."""
-    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    own = Path(_must([str(installed.python), "-c", asked], cwd=folder).strip())
-    lent = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
-    (own / "borrowed.pth").write_text("\n".join(lent) + "\n")
+    lend(installed.python, folder)
     (command,) = entry_points(group="console_scripts", name="inspect")
     module, _, function = command.value.partition(":")
     script = installed.folder / "bin" / "inspect"
     script.write_text(f"#!{installed.python}\nfrom {module} import {function}\n{function}()\n")
     script.chmod(0o755)
+
+
+def lend(python: Path, folder: Path, *first: Path) -> None:
+    """Let an environment find the running interpreter's packages, and before them these places."""
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    own = Path(_must([str(python), "-c", asked], cwd=folder).strip())
+    lent = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+    (own / "borrowed.pth").write_text("\n".join((*map(str, first), *lent)) + "\n")
+
+
+def foreign(folder: Path, *packages: str) -> Path:
+    """Return the Python of an environment with packages of others beside our dependencies.
+
+    It runs this checkout. What is lent is used as it is: pip takes nothing out of another's folder.
+    """
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = folder / "bin" / "python"
+    lend(python, folder, ROOT)
+    _must(
+        [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", *packages], folder
+    )
+    return python
 
 
 def _must(command: list[str], cwd: Path) -> str:

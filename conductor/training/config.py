@@ -220,6 +220,8 @@ class RunPart(ConfigSection):
     threads: int = Field(default=1, ge=1)  # of torch: more than one has cost a factor of twenty
     device: Literal["cpu", "gpu"] = "gpu"
     tensorboard: bool = True
+    report_to: tuple[Literal["mlflow", "trackio", "wandb"], ...] = ()
+    """Other trackers that hear the same figures, by their own settings; no texts."""
 
 
 class TrainingConfig(ConfigSection):

@@ -109,6 +109,9 @@ def refuse_unready_machine(config: TrainingConfig) -> None:
     for name in needed:
         if util.find_spec(name) is None:
             raise UserError(f"Training needs {name}: pip install '.[train]'.")
+    for name in config.run.report_to:
+        if util.find_spec(name) is None:
+            raise UserError(f"run.report_to names {name}: pip install {name}, or leave it out.")
     _refuse_version("trl", TRL_FROM, TRL_BELOW)
     if config.grpo.get("use_vllm"):
         if util.find_spec("vllm") is None:
@@ -299,6 +302,8 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         "per_device_train_batch_size": 8,
         "ddp_find_unused_parameters": False,  # all are used; looking costs a pass over the graph
         "ddp_timeout": WAITING_S,
+        "run_name": out.name,  # as trackers show it
+        "project": "podium",
         **given,
         "generation_batch_size": sizes["whole"],
         "gradient_accumulation_steps": sizes["accumulate"],
@@ -312,7 +317,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         "save_total_limit": run.keep,
         "shuffle_dataset": False,  # data.py has drawn the order already
         "remove_unused_columns": False,
-        "report_to": ["tensorboard"] if run.tensorboard else [],
+        "report_to": [*["tensorboard"] * run.tensorboard, *run.report_to],
         "use_cpu": run.device == "cpu",
     }
     if run.device == "cpu":

@@ -39,7 +39,15 @@ PINNED = (
 )
 
 FREE = (
-    *("run.save_every", "run.keep", "run.tensorboard", "run.threads", "title", "name"),
+    *(
+        "run.save_every",
+        "run.keep",
+        "run.tensorboard",
+        "run.report_to",
+        "run.threads",
+        "title",
+        "name",
+    ),
     *("reward.max_usd", "reward.concurrency", "reward.rpm", "reward.ahead", "reward.time_scale"),
 )  # of a configuration that is resumed: it changes no step
 SHAPE = ("architectures", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")

@@ -260,8 +260,9 @@ def route(add: Arguments) -> None:
 
 
 def record(add: Arguments) -> None:
-    """Turn logs into a cassette that replays them."""
-    add("logs LOG", ".eval files or directories", Path, nargs="+")
+    """Turn logs, or the results of a batch, into a cassette that replays them."""
+    add("logs LOG", ".eval files or directories; or a batch's results, JSONL", Path, nargs="+")
+    add("--requests FILE", "what the batch asked, JSONL: results are joined by custom_id", Path)
     add("--out", "cassette to write, e.g. runs/tape.jsonl", Path, required=True)
 
 
@@ -451,7 +452,7 @@ def manifest(add: Arguments) -> None:
 
 
 def prices(add: Arguments) -> None:
-    """List, verify, compare or make price books."""
+    """List, verify, compare, make or export price books."""
     action = add.actions()
     listed = action("list", "list the books, or every price of one")
     listed("book", "book name or .toml file", nargs="?")
@@ -470,6 +471,9 @@ def prices(add: Arguments) -> None:
     launched = "launch day of a model of which none is on record; repeat"
     snapshot.repeated("--launched MODEL=DAY", launched, launch)
     snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
+    export = action("export", "write a book as Inspect's --model-cost-config takes it")
+    export("book", "book name or .toml file (the newest list)", nargs="?")
+    export("--inspect FILE", "file to write: new, .json or .yaml", Path, required=True)
 
 
 def reprice(add: Arguments) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 def prices_command(args: argparse.Namespace) -> int:
     """Run an action on price books; return 1 where `verify` or `diff` found something."""
     actions = {"list": _list, "verify": _verify_book, "diff": _diff, "snapshot": _snapshot}
+    actions["export"] = _export
     return actions[args.action](args)
 
 
@@ -122,6 +123,26 @@ def _snapshot(args: argparse.Namespace) -> int:
     for note in notes:
         say(f"- {note}")
     say(f"Wrote {args.out}: {pluralise(len(wanted.models), 'model')}, prices of {wanted.day}.")
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from harness.prices import newest_list, read_book
+    from harness.prices.inspect_costs import inspect_costs, write_inspect_costs
+
+    book = read_book(args.book) if args.book else newest_list()
+    refuse_unwritable(args.inspect.parent, "--inspect")
+    found = inspect_costs(book)
+    write_inspect_costs(found, args.inspect)
+    for note in (
+        *found.notes,
+        *(f"{ref}: left out, {why}." for ref, why in found.left_out.items()),
+    ):
+        say(f"- {note}")
+    models = pluralise(len(found.costs), "model")
+    say(
+        f"Wrote {args.inspect}: {models} of {book.name}; inspect eval --model-cost-config reads it."
+    )
     return 0
 
 

@@ -143,9 +143,16 @@ def _not_run(systems: Sequence[str], known: Any) -> str:
 
 def record_command(args: argparse.Namespace) -> int:
     """Write a cassette; return 0."""
-    from harness.cassette import record
-    from harness.ledger.logs import find_logs
-
     refuse_unwritable(args.out.parent, "--out")
-    say(record(find_logs(args.logs), args.out))
+    if args.requests and len(args.logs) > 1:
+        raise UserError("--requests goes with one file of results: record each batch by itself.")
+    if args.requests:
+        from harness.batch_replies import record_batch
+
+        say(record_batch(args.logs[0], args.requests, args.out))
+    else:
+        from harness.cassette import record
+        from harness.ledger.logs import find_logs
+
+        say(record(find_logs(args.logs), args.out))
     return 0

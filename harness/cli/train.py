@@ -112,7 +112,7 @@ PUBLIC = 400
 def study_for(part: Any) -> Any:
     """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
     from baselines.route_eval import split_matrix
-    from baselines.verdict_data import SOURCES
+    from baselines.verdict_sources import SOURCES
     from conductor.verdict_reward import split_verdicts
     from suites import SUITES
 
@@ -331,7 +331,7 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
 def route_command(args: argparse.Namespace) -> int:
     """Print, and write where asked, how routers compare; return 0."""
     if args.list:
-        from baselines.verdict_data import SOURCES
+        from baselines.verdict_sources import SOURCES
 
         known = SOURCES.values()
         names = [
@@ -378,7 +378,8 @@ def route_command(args: argparse.Namespace) -> int:
 
 def whole_matrix(source: str, data: Path | None) -> Any:
     """Return the rows of a source on which every worker was graded, and say how many were not."""
-    from baselines.verdict_data import SourceRequest, read_matrix
+    from baselines.verdict_data import SourceRequest
+    from baselines.verdict_sources import read_matrix
     from suites.data import data_folder
     from suites.gpqa_diamond import GpqaDiamond
 

@@ -56,6 +56,10 @@ from harness.request import service_tier
 from harness.suite import OFFICIAL, Prompt, publishable, redacted_message
 from harness.workflow import workflow_of
 
+RunLabel = Label | Literal["inspect"]
+PLAIN: RunLabel = "inspect"
+"""Label of logs that plain `inspect eval` wrote (harness/ledger/plain.py)."""
+
 
 class WorkerFacts(BaseModel):
     """A worker as it was when the log was written."""
@@ -103,7 +107,7 @@ class RunFacts(BaseModel):
     args: dict[str, Any]
     pool: str
     pool_sha256: str
-    label: Label
+    label: RunLabel
     prices: dict[str, Any]
     workers: dict[str, WorkerFacts]
     box: str | None = None

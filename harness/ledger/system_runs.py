@@ -35,6 +35,7 @@ from harness.ledger.logs import (
     shape_in,
     verdict,
 )
+from harness.ledger.plain import plain_facts
 from harness.ledger.runs import (
     SECRET,
     LogRecord,
@@ -199,7 +200,7 @@ class _Head:
 def _read_head(path: Path) -> _Head | None:
     with open_log(path) as log, naming(path):
         about: Json = log.header["eval"]
-        facts = facts_in(about.get("metadata"), path)
+        facts = facts_in(about.get("metadata"), path) or plain_facts(log.header)
         if facts is None:
             return None
         epochs = (about.get("config") or NOTHING).get("epochs") or 1
@@ -288,6 +289,7 @@ def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
 def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
     with naming(log.path):
         record = header_record(log)
+        record.facts = record.facts or plain_facts(log.header)
     if record.facts is None:
         raise UserError(
             f"{log.path} was not written by `podium run`: it names no system and no prices."

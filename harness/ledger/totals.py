@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from harness.errors import UserError
 from harness.ledger.call import ZERO, Call, Scope
 from harness.ledger.logs import Phase
-from harness.ledger.runs import RunFacts
+from harness.ledger.runs import PLAIN, RunFacts
 from harness.pool_config import REPLAYING
 from harness.records import CONDUCTOR, Usage
 
@@ -405,7 +405,7 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     """Return what left a purse; by the logs for runs that are older than journals."""
     # A call that failed without saying whether it was billed has no upper bound there. Journals
     # that have less than the logs are not all here, so what was paid has no upper bound either.
-    if run.facts.label != "live":
+    if run.facts.label not in ("live", PLAIN):
         return Paid()
     kinds = ((kind, one) for kind, one in run.spend.items() if kind.phase == phase)
     billed = total(one for kind, one in kinds if kind.billable).paid

@@ -6,8 +6,18 @@ from harness.prices.book import (
     EMBEDDED,
     Book,
     book_from_json,
+    newest_list,
     parse_book,
     read_book,
 )
 
-__all__ = ["BOOKS", "BUILT_IN", "EMBEDDED", "Book", "book_from_json", "parse_book", "read_book"]
+__all__ = [
+    "BOOKS",
+    "BUILT_IN",
+    "EMBEDDED",
+    "Book",
+    "book_from_json",
+    "newest_list",
+    "parse_book",
+    "read_book",
+]

@@ -299,6 +299,11 @@ def read_book(name: str) -> Book:
     return parse_book(read_limited(path, SETTINGS), path)
 
 
+def newest_list() -> Book:
+    """Return the newest shipped book of list prices."""
+    return read_book(max(path.stem for path in BOOKS.glob("list-*.toml")))
+
+
 def parse_book(content: bytes, path: Path) -> Book:
     """Return the book that a file's bytes state; UserError names the file and the entry."""
     try:

@@ -36,6 +36,7 @@ from harness.errors import UserError
 from harness.inspect_adapters import as_task, pick, public_tests_of, system_model, system_of
 from harness.ledger.journal import Head
 from harness.ledger.logs import newest_logs
+from harness.ledger.plain import NO_MODEL
 from harness.ledger.recorder import TaskJournal, sample_name
 from harness.ledger.system_runs import spent_so_far
 from harness.ledger.totals import SpentSoFar
@@ -198,9 +199,6 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
             journal.close()
     finished = all(log.status == "success" for log in logs)
     return RunOutcome(finished, logs, () if finished else failure_reasons(logs))
-
-
-NO_MODEL = "none/none"  # in the header of a log from before its system stood there
 
 
 def _models_in(log_dir: Path) -> dict[str, str]:

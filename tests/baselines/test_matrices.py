@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, packed_path, read_matrix
+from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, packed_path
+from baselines.verdict_sources import read_matrix
 from harness.errors import UserError
 from harness.learning import (
     Matrix,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.verdict_data import SourceRequest, read_matrix
+from baselines.verdict_data import SourceRequest
+from baselines.verdict_sources import read_matrix
 from harness.errors import UserError
 from harness.learning import Matrix
 

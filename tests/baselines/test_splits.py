@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from baselines.route_eval import split_matrix
-from baselines.verdict_data import SourceRequest, read_matrix
+from baselines.verdict_data import SourceRequest
+from baselines.verdict_sources import read_matrix
 from harness.errors import UserError
 from harness.learning import (
     Matrix,

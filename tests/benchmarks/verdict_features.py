@@ -22,7 +22,8 @@ import numpy as np
 from baselines.route_eval import RouterField, evaluate_routers, split_matrix
 from baselines.routers import Embedder, Estimates, Examples, TfIdf, unit_rows
 from baselines.routers.systems import ROUTERS
-from baselines.verdict_data import SourceRequest, read_matrix
+from baselines.verdict_data import SourceRequest
+from baselines.verdict_sources import read_matrix
 from harness.learning import Arrays, Floats, Matrix, mean_known
 from reports.routes import route_rows
 from suites.data import data_folder

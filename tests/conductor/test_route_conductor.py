@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from baselines.route_eval import split_matrix
-from baselines.verdict_data import SourceRequest, read_matrix
+from baselines.verdict_data import SourceRequest
+from baselines.verdict_sources import read_matrix
 from conductor.checkpoint import write_study
 from conductor.verdict_reward import ONE_STEP, split_verdicts, study_info
 from harness.cli import main

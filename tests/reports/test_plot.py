@@ -11,12 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
+import podium
+from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
 from reports.derived import compare
 from reports.plot import COLOURS, NAMED, SHAPES, figure_of, panel_of
 from reports.report import Report
 from reports.row import TableRow
 from tests.harness.runs import BOOK, Exam, sit
+from tests.reports.site.trained import trained
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +115,17 @@ def test_a_name_is_drawn_as_it_is(row: TableRow) -> None:
     (name,) = annotations(figure_of([hostile]))
     assert name.get_text().startswith(r"\$\frac{1}\$\u001b[31m")
     assert len(name.get_text()) < 60
+
+
+def test_a_figure_of_runs_is_had_without_a_file(logs: Path) -> None:
+    before = set(logs.rglob("*"))
+    drawn = podium.figure(logs)
+    assert drawn.axes[0].get_ylabel()
+    assert set(logs.rglob("*")) == before
+
+
+def test_curves_of_trainings_are_a_figure_too(tmp_path: Path) -> None:
+    drawn = podium.curves(trained(tmp_path / "one"), trained(tmp_path / "two", seed=1))
+    assert "step" in {axes.get_xlabel() for axes in drawn.axes}
+    with pytest.raises(UserError):
+        podium.curves(tmp_path)

@@ -102,6 +102,35 @@ def prepared(folder: Path) -> None:
     shutil.copytree(CHECKPOINT, folder / "checkpoint")
     (folder / "config.toml").write_text('base = "practice-cpu"\n[run]\nseed = 1\n')
     (folder / "matrix.csv").write_text(_matrix())
+    _others(folder)
+
+
+def _others(folder: Path) -> None:
+    """Write verdicts and a batch as other tools do."""
+    both = [(n, model) for n in range(4) for model in ("one", "two")]
+    lines = [f"{n},sums,{model},What is {n}?,{n % 2},0.1" for n, model in both]
+    heads = "instance_id,scenario,model,input,score,cost"
+    (folder / "table.csv").write_text("\n".join([heads, *lines]) + "\n")
+    for model in ("one", "two"):
+        (folder / "lm" / model).mkdir(parents=True)
+        rows = [
+            {
+                "doc_id": n,
+                "doc_hash": f"{n}",
+                "arguments": {"gen_args_0": {"arg_0": f"What is {n}?"}},
+            }
+            | {"filter": "none", "metrics": ["acc"], "acc": float(n % 2)}
+            for n in range(4)
+        ]
+        path = folder / "lm" / model / "samples_sums_2026-11-27T05-00-00.000000.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    body = {"model": "m", "messages": [{"role": "user", "content": "What is 1 + 1?"}]}
+    asked = {"custom_id": "a", "url": "/v1/chat/completions", "body": body}
+    (folder / "batch-in.jsonl").write_text(json.dumps(asked) + "\n")
+    said = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "2"}}
+    reply = {"id": "r", "object": "chat.completion", "created": 1, "model": "m", "choices": [said]}
+    told = {"custom_id": "a", "response": {"status_code": 200, "body": reply}, "error": None}
+    (folder / "batch-out.jsonl").write_text(json.dumps(told) + "\n")
 
 
 def _pool(model: str, label: str, prices: str) -> str:
@@ -132,6 +161,7 @@ def _matrix() -> str:
 
 GRADE = "grade --suite aime25 --out {d}/verdicts-{n}.jsonl --problems"
 RUN = "run --dry-run --suite practice-integer --limit 2 --time-scale 0"
+BATCH = "record {d}/batch-out.jsonl --out {d}/tape-{n}.jsonl"
 READING_LOGS = (
     "report {d}/run --out {d}/report-{n}",
     "audit {d}/run",
@@ -191,6 +221,10 @@ TARGETS = (
         (f"{RUN} --system conductor@{{d}}/checkpoint --log-dir {{d}}/new",),
     ),
     Target("verdicts", "matrix.csv", ("route routerbench:{f} --split folds:2",)),
+    Target("table", "table.csv", ("route table:{f} --split folds:2",)),
+    Target("lm-eval", "lm/one/*.jsonl", ("route lm-eval:{d}/lm --split folds:2",)),
+    Target("batch in", "batch-in.jsonl", (f"{BATCH} --requests {{f}}",)),
+    Target("batch out", "batch-out.jsonl", (f"{BATCH} --requests {{d}}/batch-in.jsonl",)),
 )
 
 

@@ -71,7 +71,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     ("typed", "offered"),
     [
         (["pri"], {"prices"}),
-        (["prices", ""], {"list", "verify", "diff", "snapshot"}),
+        (["prices", ""], {"list", "verify", "diff", "snapshot", "export"}),
         (["run", "--max-u"], {"--max-usd", "--max-usd-per-query"}),
         (["run", "--suite", "practice-i"], {"practice-integer"}),
         (["run", "--system", "moa-l"], {"moa-lite"}),

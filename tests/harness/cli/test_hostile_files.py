@@ -35,7 +35,7 @@ from harness.ledger.logs import find_logs, newest_logs, open_log, read_log
 from harness.redact import redact
 from tests.harness.cli.hostile_files import TARGETS, cases, fuzz
 
-SLOW = ("config", "checkpoint", "verdicts", "cassette", "recorded pool")
+SLOW = ("config", "checkpoint", "verdicts", "cassette", "recorded pool", "table", "lm-eval")
 QUICK = tuple(replace(one, commands=one.commands[:1]) for one in TARGETS if one.name not in SLOW)
 """The first command of each file, but for those that import a lot: the benchmark has all."""
 

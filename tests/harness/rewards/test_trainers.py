@@ -77,6 +77,7 @@ def torched(tmp_path_factory: pytest.TempPathFactory, service: str) -> Trainers:
     """TRL and, without what it trains with, verl; torch in its build for CPUs."""
     python = made(tmp_path_factory.mktemp("torched"), "torch==2.13.0+cpu")
     installed(python, "trl==1.16.0", "peft", "tensorboard")
+    installed(python, "trackio==0.43.0", "wandb==0.31.0", "mlflow-skinny==3.17.2")
     installed(python, "--no-deps", "verl==0.9.1")
     needed = "ray omegaconf hydra-core codetiming tensordict pyvers cloudpickle aiohttp orjson"
     installed(python, *needed.split())

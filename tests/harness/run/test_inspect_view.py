@@ -17,11 +17,13 @@ from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, w
 
 from harness.cli import main
 from harness.inspect_adapters import system_model
+from harness.ledger.plain import NO_MODEL
 from harness.ledger.system_runs import load_runs
 from harness.pool_config import POOLS
-from harness.run.evaluate import NO_MODEL, mean_score
+from harness.run.evaluate import mean_score
 from reports.report import load_runs as load_frames
 from tests.harness.toy_run import calls, toy_pool, toy_run
+from tests.suites.toy_card import CARD
 
 
 def logs_in(log_dir: Path) -> Sequence[EvalLog]:
@@ -43,6 +45,7 @@ def test_a_log_names_its_system_where_inspect_names_a_model(run_dir: Path) -> No
     table = table.set_index("task_display_name").sort_index()
     assert [*table.index] == ["single:ada on toy", "single:bob on toy"]
     assert [*table["model"]] == ["podium/single:ada", "podium/single:bob"]
+    assert {*table["task_description"]} == {CARD.about}
     assert {*table["tags"]} == {"eval,live"}
     assert {*table["score_headline_name"]} == {"podium"}
     assert {*table["score_headline_metric"]} == {"mean"}

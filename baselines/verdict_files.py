@@ -1,0 +1,214 @@
+"""Verdicts in the user's own files: lm-eval's samples, Inspect's logs, a table with named columns.
+
+As in verdict_data.py a message names the file, the line and the field, never a value.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import AliasChoices, Field
+
+from baselines.verdict_data import SourceRequest, VerdictRow, check_json, check_row, check_rows
+from harness.errors import UserError
+from harness.files import read_rows
+from harness.learning import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    asked_text,
+    assemble_matrix,
+)
+from harness.ledger.logs import Json, naming, newest_logs, open_log
+from harness.records import PODIUM
+from harness.suite import publishable
+
+PRIVATE = re.compile("gpqa", re.IGNORECASE)
+"""Data sets whose authors ask that no question stands in plain text, by their usual names."""
+
+
+def _named(given: SourceRequest, form: str) -> Path:
+    """Return the file or folder behind the colon; UserError where there is none."""
+    path = Path(given.path)
+    if not given.path or not path.exists():
+        raise UserError(f"There is no {given.path or 'path'}: name it, `podium route {form}`.")
+    return path
+
+
+# lm-eval (EleutherAI/lm-evaluation-harness; read as its 0.4.13 writes them): DIR/<model>/
+# samples_<task>_<time>.jsonl, one row per document and filter, beside results_<time>.json, which
+# names the model. Of several files of a task the newest counts, of several filters the first, and
+# of several metrics the first that lm-eval lists. Prompts may differ by model (templates), so
+# documents are known again by lm-eval's own digest.
+SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
+
+
+class _LmEvalRow(VerdictRow):
+    doc_id: int
+    doc_hash: str
+    arguments: Any
+    filter: str = ""
+    metrics: tuple[str, ...] = Field(min_length=1)
+
+
+class _LmEvalResults(VerdictRow):
+    model_name: str = Field(min_length=1)
+
+
+def read_lm_eval(given: SourceRequest) -> Matrix:
+    """Return the matrix of a folder of lm-eval's samples; UserError where documents differ."""
+    folder = _named(given, "lm-eval:DIR")
+    files = _newest_samples(folder)
+    asked, hashes, cells = dict[str, MatrixQuestion](), dict[str, str](), list[MatrixCell]()
+    ways = set[str]()
+    for (model, task), path in files.items():
+        for row, score in _lm_eval_rows(path):
+            id = f"{task}/{row.doc_id}"
+            if hashes.setdefault(id, row.doc_hash) != row.doc_hash:
+                raise UserError(f"{path}: document {row.doc_id} is another one in an earlier file.")
+            asked.setdefault(id, _lm_eval_question(id, task, row, path))
+            cells.append(MatrixCell(id, model, score))
+            ways.add(f"{task} by {row.metrics[0]} (filter {row.filter})")
+    about = MatrixSource(
+        f"lm-eval:{','.join(sorted({task for _, task in files}))}",
+        f"lm-eval's samples, {len(files)} files",
+        notes=(f"Scores are lm-eval's: {', '.join(sorted(ways))}. It records no costs.",),
+        publishable=not any(PRIVATE.search(task) for _, task in files),
+    )
+    return assemble_matrix(about, [*asked.values()], cells)
+
+
+def _newest_samples(folder: Path) -> dict[tuple[str, str], Path]:
+    """Return the newest file of samples by model and task."""
+    found: dict[tuple[str, str], tuple[str, Path]] = {}
+    for path in sorted(folder.rglob("samples_*.jsonl")):
+        if not (named := SAMPLES.fullmatch(path.name)):
+            continue
+        task, stamp = named.groups()
+        results = path.with_name(f"results_{stamp}.json")
+        model = path.parent.name
+        if results.is_file():
+            model = check_json(_LmEvalResults, results).model_name
+        if stamp >= found.get((model, task), ("",))[0]:
+            found[model, task] = (stamp, path)
+    if not found:
+        raise UserError(f"{folder} holds no samples_*.jsonl: run lm_eval with --log_samples.")
+    return {key: path for key, (_, path) in found.items()}
+
+
+def _lm_eval_rows(path: Path) -> Iterator[tuple[_LmEvalRow, float]]:
+    """Yield the rows of the first filter, each with its score."""
+    first: str | None = None
+    for line, row in read_rows(path):
+        where = f"{path}, line {line}"
+        found = check_row(_LmEvalRow, row, where)
+        first = found.filter if first is None else first
+        if found.filter == first:
+            yield found, _share(row.get(found.metrics[0]), f"{where}: {found.metrics[0]}")
+
+
+def _share(value: object, where: str) -> float:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise UserError(f"{where}: it is no number from 0 to 1, so no verdict.")
+    return float(value)
+
+
+def _lm_eval_question(id: str, task: str, row: _LmEvalRow, path: Path) -> MatrixQuestion:
+    given: Any = row.arguments
+    requests: Any = [*given.values()] if isinstance(given, dict) else given
+    try:  # newer versions name the arguments, older ones list them
+        text: object = requests[0]["arg_0" if isinstance(requests[0], dict) else 0]
+    except (LookupError, TypeError):
+        raise UserError(f"{path}: document {row.doc_id} has no prompt in `arguments`.") from None
+    kind = "choice" if len(requests) > 1 else "text"
+    return MatrixQuestion(id, str(text), kind, group=task)
+
+
+# Inspect's logs, of any task: a model's verdict is its first scorer's, an epoch a draw.
+LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+
+
+def read_inspect_logs(given: SourceRequest) -> Matrix:
+    """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
+    folder = _named(given, "inspect:DIR")
+    asked, cells, tasks, shown = dict[str, MatrixQuestion](), list[MatrixCell](), set[str](), True
+    for path in newest_logs([folder]):
+        with open_log(path) as log, naming(path):
+            about: Json = log.header["eval"]
+            task, model = str(about["task"]), str(about["model"])
+            if model.startswith(f"{PODIUM}/"):
+                raise UserError(f"{path} is of `podium run`: name it as logs:{given.path}.")
+            tasks.add(task)
+            shown = shown and publishable(about.get("metadata")) and not PRIVATE.search(task)
+            for sample in log.samples():
+                id = f"{task}/{sample['id']}"
+                asked.setdefault(id, MatrixQuestion(id, asked_text(sample), group=task))
+                cells.append(_inspect_cell(sample, id, model, path))
+    note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."
+    name = f"inspect:{','.join(sorted(tasks))}"
+    about_it = MatrixSource(name, "logs of inspect eval", notes=(note,), publishable=shown)
+    return assemble_matrix(about_it, [*asked.values()], cells)
+
+
+def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
+    scores = cast(Mapping[str, Json], sample.get("scores") or {})
+    value: object = next(iter(scores.values()))["value"] if scores else None
+    if isinstance(value, str):
+        value = LETTERS.get(value, value)
+    if value is None or value != value or sample.get("error"):  # Inspect writes NaN for unscored
+        score = None
+    else:
+        score = _share(value, f"{path}, sample {sample['id']}: its score")
+    usage = [*cast(Mapping[str, Json], sample.get("model_usage") or {}).values()]
+    usd = [one.get("total_cost") for one in usage]
+    known = [float(one) for one in usd if one is not None]
+    tokens = sum(int(one.get("output_tokens") or 0) for one in usage)
+    return MatrixCell(id, model, score, sum(known) if known and len(known) == len(usd) else None,
+                      tokens or None)  # fmt: skip
+
+
+# A table with a row per question and model, by whatever of these names its columns have; HELM's
+# own stands first in each list.
+class _TableRow(VerdictRow):
+    id: str = Field(
+        min_length=1,
+        coerce_numbers_to_str=True,
+        validation_alias=AliasChoices("instance_id", "question_id", "sample_id", "id"),
+    )
+    model: str = Field(
+        min_length=1, validation_alias=AliasChoices("model", "model_name", "model_id", "worker")
+    )
+    score: float | Literal[""] | None = Field(
+        validation_alias=AliasChoices("score", "exact_match", "quasi_exact_match", "correct")
+    )
+    text: str = Field("", validation_alias=AliasChoices("input", "prompt", "question", "text"))
+    group: str = Field(
+        "", validation_alias=AliasChoices("scenario", "dataset", "task", "subject", "group")
+    )
+    usd: float | Literal[""] | None = Field(
+        None, validation_alias=AliasChoices("usd", "cost", "inference_cost", "total_cost")
+    )
+    tokens: float | Literal[""] | None = Field(
+        None, validation_alias=AliasChoices("num_output_tokens", "output_tokens", "tokens_out")
+    )
+
+
+def read_table(given: SourceRequest) -> Matrix:
+    """Return the matrix of a table; rows of one question and model are draws.
+
+    UserError names the line and the column of what is absent or no such thing.
+    """
+    path = _named(given, "table:FILE")
+    asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
+    for row in check_rows(_TableRow, path):
+        id = f"{row.group}/{row.id}" if row.group else row.id
+        one = asked.setdefault(id, MatrixQuestion(id, row.text, group=row.group))
+        if row.text and one.text != row.text:
+            raise UserError(f"{path}: question {id} has two texts.")
+        score = None if row.score in ("", None) else _share(row.score, f"{path}: score of {id}")
+        cells.append(MatrixCell(id, row.model, score, row.usd or None, row.tokens or None))
+    shown = not any(PRIVATE.search(f"{one.group} {path.name}") for one in asked.values())
+    about = MatrixSource(f"table:{path.stem}", path.name, publishable=shown)
+    return assemble_matrix(about, [*asked.values()], cells)
