@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from harness.audit.records import ENOUGH, SAME
 from harness.errors import UserError
-from harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited
+from harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited, refuse_absent
 from harness.prices.cost import MTOK
 
 SCHEMA = "podium-predictions-1"
@@ -183,6 +183,7 @@ def _broken(found: PredictionAudit) -> dict[str, bool]:
 
 
 def _read(path: Path) -> object:
+    refuse_absent(path)
     try:
         return json_with_nan(read_limited(path, DOCUMENT))
     except ValueError as error:  # NaN is read: it is a finding of a row
