@@ -265,7 +265,7 @@ def _usage(file: _File) -> None:
     asked = [one for one in file.rows if one.answer.get("success")]
     untold = [one for one in asked if one.tokens is None]
     other = (one for one in untold if "prompt_tokens" in one.usage)
-    said = "its tokens stand under prompt_tokens and completion_tokens, which nobody bills: USD 0"
+    said = "its tokens stand under prompt_tokens, which their evaluator reads as none"
     file.fault("usage", other, said)
     bad = (one for one in untold if "prompt_tokens" not in one.usage)
     file.fault("usage", bad, "input or output tokens are missing, or no whole number from 0 on")

@@ -137,7 +137,7 @@ BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
         lambda rows: usage(rows[6], prompt_tokens=40, completion_tokens=2),
         "usage",
         (7,),
-        "which nobody bills",
+        "their evaluator reads as none",
     ),
     "an answer for nothing": (
         lambda rows: usage(rows[6], input_tokens=40, output_tokens=0),
