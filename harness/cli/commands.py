@@ -34,6 +34,7 @@ from harness.cli.arguments import (
     tokens,
     up_to,
 )
+from harness.cli.export import declare_kinds
 from harness.errors import PodiumError
 from harness.records import SEED
 from harness.text import say
@@ -395,7 +396,7 @@ def ablate(add: Arguments) -> None:
 def audit(add: Arguments) -> None:
     """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
-    add("dir DIR", "log directory, or one .eval file", Path)
+    add("dir DIR", "log directory, or one .eval file", Path, nargs="?")
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)
     add("--query ID", "show this question with every text instead: an id, or SUITE/ID")
@@ -413,6 +414,9 @@ def audit(add: Arguments) -> None:
     add.repeated("--model OURS=THEIRS", other, renamed)
     add("--tolerance N", "tokens that may differ (0)", tokens, default=0)
     add("--tolerance-usd", "dollars that may differ (0)", dollars, default=Decimal(0))
+    others = "audit this prediction file of RouterArena instead, anybody's; repeat"
+    add.repeated("--routerarena FILE", others, Path)
+    add("--costs FILE", "with --routerarena: their model_cost.json (that of its checkout)", Path)
 
 
 def _regrading(add: Arguments) -> None:
@@ -432,6 +436,11 @@ def ledger(add: Arguments) -> None:
     sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
     sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')
     sql("--format table|csv|json", "(table)")
+
+
+def export(add: Arguments) -> None:
+    """Write runs in forms that others read, for their boards, archives and tools."""
+    declare_kinds(add)
 
 
 def manifest(add: Arguments) -> None:
@@ -559,6 +568,7 @@ COMMANDS = {
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),
         ("train", (train, ablate)),
+        ("export", (export,)),
         ("money", (audit, ledger, manifest, prices, reprice)),
         ("catalogue", (suites, data, systems, workers, doctor, sandbox, completion)),
     )
