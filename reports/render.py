@@ -257,6 +257,13 @@ def _has(content: bytes, mark: bytes) -> bool:
     return mark in content[:ENDS] or mark in content[-ENDS:]
 
 
+def refuse_existing(out: Path) -> None:
+    """Raise UserError for an `out` that exists already, or that cannot be made."""
+    if out.exists() or out.is_symlink():
+        raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
+    refuse_unwritable(out, "--out")
+
+
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
     """Raise UserError for an `out` that cannot be written, or a file there without podium's mark.
 

@@ -96,9 +96,9 @@ class Arguments:
         """Add what every command that lists something takes."""
         self.flag("--json", "print the same facts as JSON")
 
-    def actions(self) -> "Callable[[str, str], Arguments]":
+    def actions(self, called: str = "ACTION") -> "Callable[[str, str], Arguments]":
         """Return what makes the arguments of an action from its name and its help."""
-        made = self.parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        made = self.parser.add_subparsers(dest="action", metavar=called, required=True)
         return lambda name, text: Arguments(made.add_parser(name, help=text))
 
 

@@ -34,6 +34,7 @@ from harness.cli.arguments import (
     tokens,
     up_to,
 )
+from harness.cli.export import declare_kinds
 from harness.errors import PodiumError
 from harness.records import SEED
 from harness.text import say
@@ -433,6 +434,11 @@ def ledger(add: Arguments) -> None:
     sql("--format table|csv|json", "(table)")
 
 
+def export(add: Arguments) -> None:
+    """Write runs in forms that others read, for their boards, archives and tools."""
+    declare_kinds(add)
+
+
 def manifest(add: Arguments) -> None:
     """Write, verify, sign or time-stamp what a run's directory held, or make a key to sign with."""
     action = add.actions()
@@ -561,6 +567,7 @@ COMMANDS = {
         ("run", (record,)),
         ("grade", (grade, redact, regrade, reward)),
         ("train", (train, ablate)),
+        ("export", (export,)),
         ("money", (audit, ledger, manifest, prices, reprice)),
         ("catalogue", (suites, data, systems, workers, doctor, sandbox, completion)),
     )

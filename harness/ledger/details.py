@@ -18,7 +18,16 @@ from harness.ledger.critical_path import step_number
 from harness.ledger.hooks import calls_in, message_parts
 from harness.ledger.join import Merged, merged
 from harness.ledger.kept_texts import CallText, kept_texts
-from harness.ledger.logs import NOTHING, Json, RawLog, attached, naming, open_log, score_in
+from harness.ledger.logs import (
+    NOTHING,
+    Json,
+    RawLog,
+    answer_in,
+    attached,
+    naming,
+    open_log,
+    score_in,
+)
 from harness.ledger.queries import OF_QUERIES, QueryRow, answers_of, parted, query_row
 from harness.ledger.runs import (
     AnswerRecord,
@@ -99,6 +108,8 @@ class QueryTexts:
     input: str | None = None
     """As its epoch put the question."""
     choices: tuple[str, ...] | None = None
+    reply: str | None = None
+    """The answer as it was graded, in full."""
     rule: str | None = None
     """What decided the verdict, where its suite says so, e.g. `exact` or `symbolic`."""
     tests: tuple[int, int] | None = None
@@ -215,7 +226,7 @@ def _facts(sample: Json, *, shown: bool) -> dict[str, Any]:
     if not shown:
         return {"tests": tests}
     rule = next((str(found[name]) for name in RULES if found.get(name)), None)
-    return {"tests": tests, "rule": rule, **_asked(sample)}
+    return {"tests": tests, "rule": rule, "reply": answer_in(sample), **_asked(sample)}
 
 
 def _asked(sample: Json) -> dict[str, Any]:

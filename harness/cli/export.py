@@ -1,0 +1,58 @@
+"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS.
+
+commands.py reads this file for help, so what a kind needs is imported when it is carried out.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from harness.cli.arguments import Arguments
+from harness.text import pluralise, say
+
+Declare = Callable[[Arguments], None]
+Carry = Callable[[argparse.Namespace], int]
+
+def declare_kinds(add: Arguments) -> None:
+    """Add every kind with what it takes."""
+    action = add.actions("KIND")
+    for name, (declare, _) in KINDS.items():
+        declare(action(name, declare.__doc__ or name))
+
+
+def export_command(args: argparse.Namespace) -> int:
+    """Write one kind of files; return its exit code."""
+    return KINDS[args.action][1](args)
+
+
+def of_runs(add: Arguments) -> None:
+    """Add what kinds take that are made of runs."""
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    into_folder(add)
+
+
+def into_folder(add: Arguments) -> None:
+    """Add the folder to write."""
+    add("--out DIR", "folder to write, which is not there yet", Path, required=True)
+
+
+def eee(add: Arguments) -> None:
+    """Every Eval Ever 0.3: a record per system and suite, samples where they may be published."""
+    of_runs(add)
+
+
+def write_eee(args: argparse.Namespace) -> int:
+    """Write records for that archive; return 0."""
+    from reports import eee
+
+    made = eee.write_eee(args.dirs, args.out)
+    records = sum(path.suffix == ".json" for path in made)
+    say(f"Wrote {pluralise(records, 'record')}, {len(made) - records} with samples, below")
+    say(f"{args.out}/data; check: every_eval_ever validate '{args.out}/data/**/*.json*'")
+    return 0
+
+
+KINDS: Mapping[str, tuple[Declare, Carry]] = {
+    "eee": (eee, write_eee),
+}
+"""Name -> what declares its arguments, its docstring being its help; and what carries it out."""

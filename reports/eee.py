@@ -1,0 +1,273 @@
+"""Every Eval Ever 0.3: a run's results as records of that archive, a file per system and suite.
+
+The system is what was evaluated; the worker models that it called stand in its details, and dollars
+beside its accuracy as a result of their own. Samples go with suites that may be published.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from harness.errors import UserError
+from harness.ledger.details import QueryDetail, in_full, run_queries
+from harness.ledger.logs import open_log
+from harness.ledger.totals import SystemRun
+from reports import render
+from reports.blocks import SINGLE
+from reports.report import report_of
+from reports.row import TableRow
+from reports.site.texts import RowTexts, row_texts
+
+SCHEMA = "0.3.0"
+OURS = "podium"
+HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
+"""How a suite names the dataset on the hub that its questions are from."""
+UNSAFE = re.compile(r"[^\w.-]+")
+UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
+ABOUT = (
+    *("suite_version", "split", "prompt", "label", "epochs", "n_asked", "n_graded", "n_unparsed"),
+    *("uses_targets", "box_image", "official_accuracy", "notes"),
+)
+MONEY = (
+    *("usd_per_query", "usd_paid_per_query", "usd_low", "usd_high", "n_unpriced", "price_book"),
+    *("price_book_date", "price_book_sha256", "auditable"),
+)
+WORK = (
+    *("calls", "steps", "depth", "tokens_in", "tokens_out", "tokens_reasoning", "latency_s"),
+    "conductor_tokens",
+)
+SYSTEM = (
+    *("system", "args", "source", "deviations", "prompt_sha256", "calls_expected", "pool"),
+    *("pool_sha256", "config", "seed", "knowledge_cutoff"),
+)
+PER_QUERY = ("usd_list", "calls", "steps", "depth", "stopped", "verdict", "epoch", "plan_sha256")
+
+
+def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
+    """Write the system runs below directories into a new folder, as the archive lays files out.
+
+    UserError for an `out` that exists, for what no report can be made of, and for a run that has
+    questions left to ask. The same logs give the same bytes.
+    """
+    render.refuse_existing(out)
+    report = report_of(dirs)
+    pairs = [pair for block in report.shown.pairs for pair in block]
+    for pair in pairs:
+        refuse_unfinished(*pair)
+    made: list[Path] = []
+    for texts in row_texts(dirs, report, {}):  # one run at a time: its texts are held whole
+        made += render.write_files(out, _files(*pairs[texts.row], texts))
+    return tuple(made)
+
+
+def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
+    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
+    if left := system_run.asked - len(system_run.attempts):
+        raise UserError(
+            f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "
+            "the same `podium run` finishes them."
+        )
+    if row.accuracy is None:
+        raise UserError(f"Nothing of {row.suite} by {row.system} was graded: see podium regrade.")
+
+
+def _files(row: TableRow, system_run: SystemRun, texts: RowTexts) -> dict[str, render.Content]:
+    identity = _model(row, system_run)
+    record = _record(row, system_run, identity)
+    place = "/".join(("data", _safe(row.suite), *map(_safe, identity["id"].split("/", 1))))
+    uuid = _uuid(record)
+    if not texts.shown or system_run.facts.redacted:
+        return {f"{place}/{uuid}.json": render.as_json(record)}
+    name = f"{place}/{uuid}_samples.jsonl"
+    lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in _samples(record, texts))
+    record["detailed_evaluation_results"] = {
+        "format": "jsonl",
+        "file_path": name,
+        "hash_algorithm": "sha256",
+        "checksum": hashlib.sha256(lines.encode()).hexdigest(),
+        "total_rows": lines.count("\n"),
+    }
+    return {f"{place}/{uuid}.json": render.as_json(record), name: partial(_put, lines)}
+
+
+def _put(lines: str, path: Path) -> None:
+    path.write_text(lines, encoding="utf-8", newline="\n")
+
+
+def _safe(name: str) -> str:
+    return UNSAFE.sub("_", name).strip(". ") or "_"
+
+
+def _uuid(record: Mapping[str, Any]) -> UUID:
+    """Return a name in the archive's form that the same record has again."""
+    digest = hashlib.sha256(render.as_json(record).encode()).digest()
+    return UUID(bytes=digest[:16], version=4)
+
+
+def _model(row: TableRow, system_run: SystemRun) -> dict[str, Any]:
+    """Return what was evaluated: a single worker is its model, anything else a system of ours."""
+    facts = system_run.facts
+    worker = facts.workers.get(row.system.removeprefix(SINGLE))
+    named: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{_safe(row.system)}"}
+    if row.label != "live":
+        named["id"] = f"{OURS}-{row.label}/{_safe(row.system)}"
+    elif row.system.startswith(SINGLE) and worker:
+        platform, *rest = worker.model.split("/")
+        model = rest if len(rest) > 1 else [platform, *rest]
+        named |= {"id": "/".join(map(_safe, model)), "inference_platform": platform}
+    return {**named, "additional_details": {**UNKNOWN, **_details(row, SYSTEM)}}
+
+
+def _details(row: object, names: Sequence[str]) -> dict[str, str]:
+    values = ((name, getattr(row, name)) for name in names)
+    return {name: _words(value) for name, value in values if value not in (None, "")}
+
+
+def _words(value: object) -> str:
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _record(row: TableRow, system_run: SystemRun, model: Mapping[str, Any]) -> dict[str, Any]:
+    with open_log(system_run.paths[0]) as log:
+        about = log.header["eval"]
+    when = str(datetime.fromisoformat(about["created"]).timestamp())
+    packages = {name: str(one) for name, one in (about.get("packages") or {}).items()}
+    same = "/".join((row.suite, model["id"], when))
+    digest = hashlib.sha256("/".join(map(str, system_run.logs)).encode()).hexdigest()[:8]
+    return {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"{same}-{digest}",  # one system may stand twice, with other arguments
+        "evaluation_timestamp": when,
+        "retrieved_timestamp": when,
+        "source_metadata": {
+            "source_name": f"podium run ({row.label} workers)",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {
+            "name": OURS,
+            "version": version(OURS),
+            "additional_details": packages,
+        },
+        "model_info": dict(model),
+        "evaluation_results": [*_results(row, f"{same}-{digest}")],
+    }
+
+
+def _results(row: TableRow, evaluation: str) -> Iterator[dict[str, Any]]:
+    shared = {"evaluation_name": row.suite, "source_data": _source(row)}
+    error = row.se if row.se_clustered is None else row.se_clustered
+    interval = {"lower": row.ci_low, "upper": row.ci_high, "confidence_level": 0.95}
+    yield {
+        **shared,
+        "evaluation_result_id": f"{evaluation}#accuracy",
+        "metric_config": _metric("accuracy", "Accuracy", "proportion", 1.0)
+        | {"lower_is_better": False},
+        "score_details": {
+            "score": row.accuracy,
+            "details": _details(row, (*ABOUT, *WORK, *MONEY)),
+            "uncertainty": {
+                "confidence_interval": {**interval, "method": "wilson"},
+                "num_samples": row.n_graded,
+                **({} if error is None else {"standard_error": {"value": error}}),
+            },
+        },
+    }
+    if row.usd_per_query is not None:
+        yield {
+            **shared,
+            "evaluation_result_id": f"{evaluation}#usd_per_question",
+            "metric_config": _metric("cost", "US dollars per question", "usd", "Infinity")
+            | {"lower_is_better": True, "metric_id": f"{OURS}.usd_per_question"},
+            "score_details": {
+                "score": float(row.usd_per_query),
+                "details": _details(row, MONEY),
+            },
+        }
+
+
+def _metric(kind: str, name: str, unit: str, most: float | str) -> dict[str, Any]:
+    return {
+        "metric_id": kind,
+        "metric_name": name,
+        "metric_kind": kind,
+        "metric_unit": unit,
+        "score_type": "continuous",
+        "min_score": 0.0,
+        "max_score": most,
+    }
+
+
+def _source(row: TableRow) -> dict[str, Any]:
+    found = HUB.fullmatch(row.data_revision)
+    details = {"data_revision": row.data_revision, "dates": row.dates}
+    kind = {"source_type": "hf_dataset", "hf_repo": found[1]} if found else {"source_type": "other"}
+    return {"dataset_name": row.suite, **kind, "additional_details": details}
+
+
+def _samples(record: Mapping[str, Any], texts: RowTexts) -> Iterator[dict[str, Any]]:
+    """Yield a record of each question that was graded, once for each time it was asked."""
+    result = record["evaluation_results"][0]
+    shared = {
+        "schema_version": SCHEMA,
+        "evaluation_id": record["evaluation_id"],
+        "model_id": record["model_info"]["id"],
+        "evaluation_name": result["evaluation_name"],
+        "evaluation_result_id": result["evaluation_result_id"],
+        "interaction_type": "single_turn",
+    }
+    for detail in in_full(run_queries(texts.files)):
+        if detail.row.score is not None:
+            yield {**shared, **_sample(detail)}
+
+
+def _sample(detail: QueryDetail) -> dict[str, Any]:
+    row, texts = detail.row, detail.texts
+    asked, reference = texts.input or "", [row.target] if row.target else []
+    seconds = {} if row.latency_s is None else {"latency_ms": 1000 * row.latency_s}
+    return {
+        "sample_id": row.question,
+        "sample_hash": hashlib.sha256("".join((asked, *reference)).encode()).hexdigest(),
+        "input": {
+            "raw": asked,
+            "reference": reference,
+            **({"choices": list(texts.choices)} if texts.choices else {}),
+        },
+        "output": {"raw": [texts.reply or ""]},
+        "answer_attribution": [] if row.answer is None else [_attribution(row.answer)],
+        "evaluation": {"score": row.score, "is_correct": row.verdict == "right"},
+        "performance": seconds or None,
+        "token_usage": _tokens(detail),
+        "metadata": _details(row, PER_QUERY),
+    }
+
+
+def _attribution(answer: str) -> dict[str, Any]:
+    return {
+        "turn_idx": 0,
+        "source": "output.raw",
+        "extracted_value": answer,
+        "extraction_method": "custom",
+        "is_terminal": True,
+    }
+
+
+def _tokens(detail: QueryDetail) -> dict[str, int] | None:
+    """Return the tokens of all calls together; None where one of them is unknown."""
+    row = detail.row
+    counts = (row.conductor_in, row.worker_in, row.conductor_out, row.worker_out)
+    conductor_in, worker_in, conductor_out, worker_out = counts
+    if conductor_in is None or worker_in is None or conductor_out is None or worker_out is None:
+        return None
+    sent, came = conductor_in + worker_in, conductor_out + worker_out
+    more = {"reasoning_tokens": row.reasoning} if row.reasoning is not None else {}
+    return {"input_tokens": sent, "output_tokens": came, "total_tokens": sent + came, **more}
