@@ -6,6 +6,7 @@ podium in the borrowed folder is not either: `.pth` files count in its own folde
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -93,3 +94,34 @@ def _must(command: list[str], cwd: Path) -> str:
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+NEWER = ("python3.14", "python3.13", "python3.12")
+KEPT = Path.home() / ".pyenv" / "versions"
+"""Where pyenv keeps interpreters, which its names on the path may refuse to start."""
+
+
+def newer_python() -> Path | None:
+    """Return an interpreter of Python 3.12 or newer that makes environments; None without one."""
+    kept = (path / "bin" / "python" for path in sorted(KEPT.glob("3.1[2-9].*"), reverse=True))
+    here = (sys.executable,) if sys.version_info >= (3, 12) else ()
+    for one in (*here, *filter(None, map(shutil.which, NEWER)), *kept):
+        asked = [one, "-c", "import ensurepip, venv"]
+        if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+            return Path(one)
+    return None
+
+
+def foreign(folder: Path, python: Path, *packages: str, without_needs: str = "") -> Path:
+    """Make an environment with packages of others; return its Python.
+
+    Of `without_needs` pip installs the package alone: what its part under test needs is among the
+    others, and the rest of what it asks for would be hundreds of megabytes.
+    """
+    _must([str(python), "-m", "venv", str(folder)], cwd=folder.parent)
+    made = folder / "bin" / "python"
+    pip = [str(made), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if without_needs:
+        _must([*pip, "--no-deps", without_needs], cwd=folder)
+    _must([*pip, *packages], cwd=folder)
+    return made

@@ -212,7 +212,10 @@ def report(add: Arguments) -> None:
     shown = "columns of table.csv that the tables show, in this order; `list` names them all"
     add("--columns NAME,NAME", shown, names, default=())
     add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
-    add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
+    add.flag(
+        "--latex",
+        "also table.tex (booktabs), references.bib, table.parquet and paper.tex, for a paper",
+    )
 
 
 def view(add: Arguments) -> None:

@@ -7,11 +7,12 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from harness.cli.arguments import Arguments
+from harness.cli.arguments import Arguments, names
 from harness.text import pluralise, say
 
 Declare = Callable[[Arguments], None]
 Carry = Callable[[argparse.Namespace], int]
+
 
 def declare_kinds(add: Arguments) -> None:
     """Add every kind with what it takes."""
@@ -52,7 +53,26 @@ def write_eee(args: argparse.Namespace) -> int:
     return 0
 
 
+def latex(add: Arguments) -> None:
+    """Booktabs tables (LaTeX), BibTeX of all that they name, and a document to look at them."""
+    of_runs(add)
+    add("--vs SYSTEM", "hold all others against this one (best-single, else the first worker)")
+    add("--columns NAME,NAME", "columns of table.csv to show, in this order", names, default=())
+
+
+def write_latex(args: argparse.Namespace) -> int:
+    """Write what a paper takes; return 0."""
+    from harness.cli.commands import taken
+    from reports.blocks import ReportOptions
+    from reports.paper import export_paper
+
+    made = export_paper(args.dirs, args.out, taken(ReportOptions, args))
+    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}")
+    return 0
+
+
 KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "eee": (eee, write_eee),
+    "latex": (latex, write_latex),
 }
 """Name -> what declares its arguments, its docstring being its help; and what carries it out."""
