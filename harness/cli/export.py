@@ -71,8 +71,35 @@ def write_latex(args: argparse.Namespace) -> int:
     return 0
 
 
+def hub(add: Arguments) -> None:
+    """Hugging Face: a conductor's checkpoint with its card and .eval_results, to upload."""
+    add("checkpoint CHECKPOINT", "a released one's name, or a folder that podium train wrote")
+    add("dirs DIR", "log directories of runs in which it conducted", Path, nargs="+")
+    into_folder(add)
+
+
+def write_hub(args: argparse.Namespace) -> int:
+    """Write a model repository; return 0."""
+    from conductor.checkpoint import checkpoint_digest, checkpoint_folder
+    from conductor.training.hub_model import RESULTS, write_model
+    from reports.hub_results import eval_results, results_text, rows_of_checkpoint
+    from reports.report import report_of
+
+    folder = checkpoint_folder(args.checkpoint)
+    rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
+    files = dict(eval_results(rows))
+    write_model(folder, args.out, results_text(rows), files)
+    say(
+        f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: a result is there if"
+    )
+    say("its questions are a data set of the Hub and its workers no rehearsal. To publish it:")
+    say(f"  hf upload OWNER/NAME {args.out}")
+    return 0
+
+
 KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "eee": (eee, write_eee),
     "latex": (latex, write_latex),
+    "hub": (hub, write_hub),
 }
 """Name -> what declares its arguments, its docstring being its help; and what carries it out."""
