@@ -18,7 +18,7 @@ from uuid import UUID
 
 from harness.errors import UserError
 from harness.ledger.details import QueryDetail, in_full, run_queries
-from harness.ledger.logs import open_log
+from harness.ledger.logs import Json, open_log
 from harness.ledger.totals import SystemRun
 from reports import render
 from reports.blocks import SINGLE
@@ -82,7 +82,7 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
 def _files(row: TableRow, system_run: SystemRun, texts: RowTexts) -> dict[str, render.Content]:
     identity = _model(row, system_run)
     record = _record(row, system_run, identity)
-    place = "/".join(("data", _safe(row.suite), *map(_safe, identity["id"].split("/", 1))))
+    place = "/".join(("data", safe_name(row.suite), *map(safe_name, identity["id"].split("/", 1))))
     uuid = _uuid(record)
     if not texts.shown or system_run.facts.redacted:
         return {f"{place}/{uuid}.json": render.as_json(record)}
@@ -102,7 +102,8 @@ def _put(lines: str, path: Path) -> None:
     path.write_text(lines, encoding="utf-8", newline="\n")
 
 
-def _safe(name: str) -> str:
+def safe_name(name: str) -> str:
+    """Return a name that may stand in any path: `single:sage` is `single_sage`."""
     return UNSAFE.sub("_", name).strip(". ") or "_"
 
 
@@ -116,13 +117,13 @@ def _model(row: TableRow, system_run: SystemRun) -> dict[str, Any]:
     """Return what was evaluated: a single worker is its model, anything else a system of ours."""
     facts = system_run.facts
     worker = facts.workers.get(row.system.removeprefix(SINGLE))
-    named: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{_safe(row.system)}"}
+    named: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{safe_name(row.system)}"}
     if row.label != "live":
-        named["id"] = f"{OURS}-{row.label}/{_safe(row.system)}"
+        named["id"] = f"{OURS}-{row.label}/{safe_name(row.system)}"
     elif row.system.startswith(SINGLE) and worker:
         platform, *rest = worker.model.split("/")
         model = rest if len(rest) > 1 else [platform, *rest]
-        named |= {"id": "/".join(map(_safe, model)), "inference_platform": platform}
+        named |= {"id": "/".join(map(safe_name, model)), "inference_platform": platform}
     return {**named, "additional_details": {**UNKNOWN, **_details(row, SYSTEM)}}
 
 
@@ -137,9 +138,9 @@ def _words(value: object) -> str:
 
 def _record(row: TableRow, system_run: SystemRun, model: Mapping[str, Any]) -> dict[str, Any]:
     with open_log(system_run.paths[0]) as log:
-        about = log.header["eval"]
+        about: Json = log.header["eval"]
     when = str(datetime.fromisoformat(about["created"]).timestamp())
-    packages = {name: str(one) for name, one in (about.get("packages") or {}).items()}
+    packages: Json = about.get("packages") or {}
     same = "/".join((row.suite, model["id"], when))
     digest = hashlib.sha256("/".join(map(str, system_run.logs)).encode()).hexdigest()[:8]
     return {
@@ -156,7 +157,7 @@ def _record(row: TableRow, system_run: SystemRun, model: Mapping[str, Any]) -> d
         "eval_library": {
             "name": OURS,
             "version": version(OURS),
-            "additional_details": packages,
+            "additional_details": {name: str(one) for name, one in packages.items()},
         },
         "model_info": dict(model),
         "evaluation_results": [*_results(row, f"{same}-{digest}")],

@@ -32,6 +32,7 @@ from harness.audit.evidence import (
     told,
 )
 from harness.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
+from harness.audit.routerarena import SCHEMA as PREDICTIONS
 from harness.audit.sharded import leases_kept, planned_once
 from harness.files import read_json
 from harness.ledger.call import Call, canonical, plain
@@ -459,7 +460,7 @@ def as_json(audit: Audit) -> bytes:
     return canonical(data) + b"\n"
 
 
-SCHEMAS = (SCHEMA, QUERY)
+SCHEMAS = (SCHEMA, QUERY, PREDICTIONS)
 
 
 def is_audit(path: Path) -> bool:

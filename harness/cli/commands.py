@@ -398,7 +398,7 @@ def ablate(add: Arguments) -> None:
 def audit(add: Arguments) -> None:
     """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
     add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
-    add("dir DIR", "log directory, or one .eval file", Path)
+    add("dir DIR", "log directory, or one .eval file", Path, nargs="?")
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)
     add("--query ID", "show this question with every text instead: an id, or SUITE/ID")
@@ -416,6 +416,9 @@ def audit(add: Arguments) -> None:
     add.repeated("--model OURS=THEIRS", other, renamed)
     add("--tolerance N", "tokens that may differ (0)", tokens, default=0)
     add("--tolerance-usd", "dollars that may differ (0)", dollars, default=Decimal(0))
+    others = "audit this prediction file of RouterArena instead, anybody's; repeat"
+    add.repeated("--routerarena FILE", others, Path)
+    add("--costs FILE", "with --routerarena: their model_cost.json (that of its checkout)", Path)
 
 
 def _regrading(add: Arguments) -> None:

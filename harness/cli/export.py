@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from harness.cli.arguments import Arguments, names
+from harness.cli.arguments import Arguments, names, renamed
 from harness.text import pluralise, say
 
 Declare = Callable[[Arguments], None]
@@ -97,9 +97,28 @@ def write_hub(args: argparse.Namespace) -> int:
     return 0
 
 
+def routerarena(add: Arguments) -> None:
+    """RouterArena: prediction files, configs and prices, every call of a question charged."""
+    of_runs(add)
+    other = "a model that goes by another name there; repeat (ours, without the provider)"
+    add.repeated("--model OURS=THEIRS", other, renamed)
+
+
+def write_routerarena(args: argparse.Namespace) -> int:
+    """Write files for that board; return 0."""
+    from reports import routerarena
+
+    for one in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
+        say(one)
+    say(f"Copy {args.out} over a checkout; add what is new in model_cost to theirs by hand, and")
+    say("the models to universal_model_names.py. Check: podium audit --routerarena FILE")
+    return 0
+
+
 KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "eee": (eee, write_eee),
     "latex": (latex, write_latex),
     "hub": (hub, write_hub),
+    "routerarena": (routerarena, write_routerarena),
 }
 """Name -> what declares its arguments, its docstring being its help; and what carries it out."""

@@ -151,6 +151,8 @@ def audit_command(args: argparse.Namespace) -> int:
     from harness.audit.reconcile import reconciliation_text
     from harness.cli.grade import regraded
 
+    if args.routerarena or args.dir is None:
+        return _predictions(args)
     if args.query is not None or args.system or args.epoch is not None:
         say(_query(args))
         return 0
@@ -173,6 +175,23 @@ def audit_command(args: argparse.Namespace) -> int:
     return 0 if found.ok else 1
 
 
+def _predictions(args: argparse.Namespace) -> int:
+    """Audit prediction files of RouterArena; return 1 when a rule is broken."""
+    from harness.audit.routerarena import audit_predictions, predictions_json, predictions_text
+
+    if not args.routerarena:
+        raise UserError("There is nothing to audit: name a run's directory, or --routerarena FILE.")
+    others = (args.dir, args.query, args.strict, args.invoice, args.regrade, args.site)
+    if any(others):
+        raise UserError("--routerarena takes --costs and --json and nothing else: leave the rest.")
+    _refuse_json(args.json)
+    found = [audit_predictions(path, args.costs) for path in args.routerarena]
+    say("\n\n".join(map(predictions_text, found)))
+    if args.json:
+        args.json.write_bytes(predictions_json(found))
+    return 0 if all(one.ok for one in found) else 1
+
+
 def _refuse(args: argparse.Namespace) -> None:
     """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
     from harness.cli.grade import refuse_box
@@ -180,6 +199,8 @@ def _refuse(args: argparse.Namespace) -> None:
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
         raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
+    if args.costs:
+        raise UserError("--costs goes with --routerarena: name a prediction FILE, too.")
     if args.brief:
         raise UserError("--brief goes with --query: name a question's id.")
     refuse_box(args)

@@ -1,0 +1,224 @@
+"""RouterArena: runs as its prediction files, with config and prices, as a pull request has them.
+
+Their evaluator knows one model a question, and multiplies the tokens of a row by its price. A row
+here has the tokens of every call that was made for the question, those of a conductor included,
+and names the cheapest of the called models at whose price they cost no less than they did.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError
+from harness.ledger.call import Call
+from harness.ledger.details import QueryDetail, in_full, run_queries
+from harness.ledger.totals import SystemRun, last_attempts
+from harness.prices import book_from_json
+from harness.prices.cost import MTOK, Price
+from reports import render
+from reports.eee import refuse_unfinished, safe_name
+from reports.report import report_of
+from reports.row import TableRow
+from reports.site.texts import RowTexts, row_texts
+
+INFERENCE = "router_inference"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What one system is on their board."""
+
+    router: str
+    rows: int
+    usd: Decimal
+    """What its calls cost at list price."""
+    charged: Decimal
+    """What their evaluator will reckon."""
+    understated: int
+    """Rows of which it reckons less than they cost: a price with tiers has one rate there."""
+
+    def __str__(self) -> str:
+        """Say what was written."""
+        said = f"{self.router}: {self.rows:,} rows, USD {self.usd:.6f}; there {self.charged:.6f}"
+        less = f" ({self.understated:,} rows cost more than that)" if self.understated else ""
+        return f"{said}{less}"
+
+
+def write_routerarena(
+    dirs: Sequence[Path], out: Path, theirs: Mapping[str, str]
+) -> tuple[Submission, ...]:
+    """Write every system run below directories as a router of theirs, into a new folder.
+
+    `theirs` are their names of models where ours, without the provider, is another. UserError,
+    before anything is written, for runs of several suites or of private questions, for questions
+    asked more than once or not yet, and for calls without a price or token counts.
+    """
+    render.refuse_existing(out)
+    report = report_of(dirs)
+    pairs = [pair for block in report.shown.pairs for pair in block]
+    _refuse(pairs)
+    made: list[Submission] = []
+    contents: dict[str, render.Content] = {}
+    prices: dict[str, Any] = {}
+    for texts in row_texts(dirs, report, {}):
+        done, files = _submission(pairs[texts.row], texts, theirs, prices)
+        if any(done.router == one.router for one in made):
+            raise UserError(
+                f"{done.router} stands there twice, with other arguments: name one run."
+            )
+        made.append(done)
+        contents |= files
+    contents["model_cost/model_cost.json"] = render.as_json(dict(sorted(prices.items())))
+    render.write_files(out, contents)
+    return tuple(made)
+
+
+def _refuse(pairs: Sequence[tuple[TableRow, SystemRun]]) -> None:
+    suites = sorted({row.suite for row, _ in pairs})
+    if len(suites) > 1:
+        raise UserError(
+            f"There are runs of {', '.join(suites)}; a file of theirs has one set of questions: "
+            "name the directory of one suite."
+        )
+    for row, system_run in pairs:
+        refuse_unfinished(row, system_run)
+        if not system_run.facts.publishable or system_run.facts.redacted:
+            raise UserError(f"{row.suite} is private, and a row there holds question and answer.")
+        if row.epochs > 1:
+            raise UserError(
+                f"{row.system} was asked each question {row.epochs} times, and a row there is one "
+                "answer: run it with --epochs 1."
+            )
+        if row.n_unpriced:
+            raise UserError(
+                f"{row.n_unpriced} calls of {row.system} have no price, and would cost 0 there: "
+                "run it over a pool whose price book has them."
+            )
+
+
+Files = dict[str, render.Content]
+
+
+def _submission(
+    pair: tuple[TableRow, SystemRun],
+    texts: RowTexts,
+    theirs: Mapping[str, str],
+    prices: dict[str, Any],
+) -> tuple[Submission, Files]:
+    """Return what a system is there and its files, and put the prices of its models to others."""
+    row, system_run = pair
+    router, book = safe_name(row.system), book_from_json(system_run.facts.prices)
+    rows: list[dict[str, Any]] = []
+    usd, charged, understated = Decimal(0), Decimal(0), 0
+    for detail in in_full(run_queries(texts.files)):
+        calls = _calls(detail)
+        rates = {_named(one, theirs): _price(book.price(one.price_ref), one) for one in calls}
+        _put_prices(prices, rates)
+        model, there = _charged(detail, calls, rates)
+        rows.append(_row(detail, calls, model, theirs))
+        cost = detail.row.usd_list or Decimal(0)
+        usd, charged, understated = usd + cost, charged + there, understated + (there < cost)
+    models = sorted({call["model"] for one in rows for call in one["calls"]})
+    config = {"pipeline_params": {"router_name": router, "models": models}}
+    files: Files = {
+        f"{INFERENCE}/config/{router}.json": render.as_json(config),
+        f"{INFERENCE}/predictions/{router}.json": _array(rows),
+    }
+    return Submission(router, len(rows), usd, charged, understated), files
+
+
+def _array(rows: Sequence[Mapping[str, Any]]) -> str:
+    return "[\n" + ",\n".join(render.as_json(one).rstrip() for one in rows) + "\n]\n"
+
+
+def _calls(detail: QueryDetail) -> list[Call]:
+    """Return the calls that made the answer, each once."""
+    stepped = [row for step in (*detail.conductor, *detail.steps) for row in step.rows]
+    calls = last_attempts(stepped)
+    if not calls or any(one.input_total is None or one.output is None for one in calls):
+        raise UserError(
+            f"Question {detail.row.question} by {detail.row.system} has no call, or one whose "
+            "tokens nobody counted: `podium audit` names it."
+        )
+    return calls
+
+
+def _named(call: Call, theirs: Mapping[str, str]) -> str:
+    """Return a model's name there: `openai/gpt-4.1` is `gpt-4.1`."""
+    ours = call.model
+    return theirs.get(ours) or (ours.partition("/")[2] or ours)
+
+
+def _price(price: Price | None, call: Call) -> Price:
+    if price is None:
+        raise UserError(f"{call.price_ref} has no price in the run's book: see `podium audit`.")
+    return price
+
+
+def _put_prices(prices: dict[str, Any], rates: Mapping[str, Price]) -> None:
+    for name, price in rates.items():
+        own = {
+            "input_token_price_per_million": float(price.input),
+            "output_token_price_per_million": float(price.output),
+        }
+        if prices.setdefault(name, own) != own:
+            raise UserError(
+                f"Two of the models that would be {name} there have other prices: tell them apart "
+                "with --model OURS=THEIRS."
+            )
+
+
+def _charged(
+    detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
+) -> tuple[str, Decimal]:
+    """Return the model to name and what their evaluator reckons, never less where that can be."""
+    sent, came = _tokens(calls)
+    there = {name: (sent * one.input + came * one.output) / MTOK for name, one in rates.items()}
+    cost = detail.row.usd_list or Decimal(0)
+    enough = {name: usd for name, usd in there.items() if usd >= cost}
+    if enough:
+        return min(enough.items(), key=lambda one: (one[1], one[0]))
+    return max(there.items(), key=lambda one: (one[1], one[0]))
+
+
+def _tokens(calls: Sequence[Call]) -> tuple[int, int]:
+    return sum(one.input_total or 0 for one in calls), sum(one.output or 0 for one in calls)
+
+
+def _row(
+    detail: QueryDetail, calls: Sequence[Call], model: str, theirs: Mapping[str, str]
+) -> dict[str, Any]:
+    sent, came = _tokens(calls)
+    reply = detail.texts.reply or ""
+    answering = [one for one in calls if _named(one, theirs) == model][-1]
+    return {
+        "global index": detail.row.question,
+        "prompt": detail.texts.input or "",
+        "prediction": model,
+        "generated_result": {
+            "generated_answer": reply,
+            "success": bool(reply.strip()),
+            "token_usage": {
+                "input_tokens": sent,
+                "output_tokens": came,
+                "total_tokens": sent + came,
+            },
+            "provider": answering.model.partition("/")[0],
+            "model_used": answering.served_model or model,
+            "error": None if reply.strip() else detail.row.reason or "no answer",
+        },
+        "cost": None,
+        "accuracy": None,
+        "for_optimality": False,
+        "calls": [
+            {
+                "role": one.role,
+                "model": _named(one, theirs),
+                "input_tokens": one.input_total,
+                "output_tokens": one.output,
+            }
+            for one in calls
+        ],
+    }
