@@ -115,8 +115,27 @@ def write_routerarena(args: argparse.Namespace) -> int:
     return 0
 
 
+def verifiers(add: Arguments) -> None:
+    """Verifiers 0.4: podium-practice, a taskset to install, rewarded by podium reward serve."""
+    usual = "practice suite; repeat (practice-integer and practice-choice)"
+    add("--suite", usual, action="append")
+    into_folder(add)
+
+
+def write_verifiers(args: argparse.Namespace) -> int:
+    """Write a package; return 0."""
+    from harness.cli.catalogue import suite_versions
+    from harness.rewards.taskset import USUAL, write_taskset
+
+    made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
+    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}: README.md says how to")
+    say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
+    return 0
+
+
 KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "eee": (eee, write_eee),
+    "verifiers": (verifiers, write_verifiers),
     "latex": (latex, write_latex),
     "hub": (hub, write_hub),
     "routerarena": (routerarena, write_routerarena),
