@@ -139,6 +139,10 @@ conformance: $(INSTALLED_DEV) ## Ask a real server by clients and suites of othe
 frameworks: $(INSTALLED_DEV) ## Run the agent frameworks on the ledger (downloads 1.3 GB)
 	PODIUM_FRAMEWORKS=1 $(BIN)/python -m pytest tests/baselines/test_frameworks.py $(ARGS)
 
+.PHONY: exports
+exports: $(INSTALLED_DEV) ## Read exports by the tools of others (downloads 10 MB; Python 3.12 or newer beside this one)
+	PODIUM_EXPORTS=1 $(BIN)/python -m pytest tests/reports/test_eee.py tests/reports/test_paper_read.py $(ARGS)
+
 .PHONY: bench-frameworks
 bench-frameworks: $(INSTALLED_DEV) ## Measure what frameworks add to the native pipeline's requests
 	$(BIN)/python -m pip install -qq --disable-pip-version-check '.[all-frameworks]'

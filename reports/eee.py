@@ -58,18 +58,32 @@ def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
     questions left to ask. The same logs give the same bytes.
     """
     render.refuse_existing(out)
-    report = report_of(dirs)
-    pairs = [pair for block in report.shown.pairs for pair in block]
-    for pair in pairs:
-        refuse_unfinished(*pair)
     made: list[Path] = []
-    for texts in row_texts(dirs, report, {}):  # one run at a time: its texts are held whole
-        made += render.write_files(out, _files(*pairs[texts.row], texts))
+    for one in finished_runs(dirs):  # one run at a time: its texts are held whole
+        made += render.write_files(out, _files(*one))
     return tuple(made)
 
 
-def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
-    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
+Finished = tuple[TableRow, SystemRun, RowTexts]
+"""A system run with its row of a report, and what its texts are read from."""
+
+
+def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
+    """Return the system runs of directories, each a report of its own.
+
+    UserError for one that has questions left to ask, or of which nothing was graded.
+    """
+    found: list[Finished] = []
+    for one in dirs:
+        report = report_of([one])
+        pairs = [pair for block in report.shown.pairs for pair in block]
+        found += ((*pairs[texts.row], texts) for texts in row_texts([one], report, {}))
+    for row, system_run, _ in found:
+        _refuse_unfinished(row, system_run)
+    return found
+
+
+def _refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
     if left := system_run.asked - len(system_run.attempts):
         raise UserError(
             f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "

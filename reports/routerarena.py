@@ -11,17 +11,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from harness.audit.routerarena import RATES
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.details import QueryDetail, in_full, run_queries
-from harness.ledger.totals import SystemRun, last_attempts
+from harness.ledger.totals import last_attempts
 from harness.prices import book_from_json
 from harness.prices.cost import MTOK, Price
 from reports import render
-from reports.eee import refuse_unfinished, safe_name
-from reports.report import report_of
-from reports.row import TableRow
-from reports.site.texts import RowTexts, row_texts
+from reports.eee import Finished, finished_runs, safe_name
 
 INFERENCE = "router_inference"
 
@@ -56,15 +54,14 @@ def write_routerarena(
     asked more than once or not yet, and for calls without a price or token counts.
     """
     render.refuse_existing(out)
-    report = report_of(dirs)
-    pairs = [pair for block in report.shown.pairs for pair in block]
-    _refuse(pairs)
+    found = finished_runs(dirs)
+    _refuse(found)
     made: list[Submission] = []
     contents: dict[str, render.Content] = {}
     prices: dict[str, Any] = {}
-    for texts in row_texts(dirs, report, {}):
-        done, files = _submission(pairs[texts.row], texts, theirs, prices)
-        if any(done.router == one.router for one in made):
+    for one in found:
+        done, files = _submission(one, theirs, prices)
+        if any(done.router == other.router for other in made):
             raise UserError(
                 f"{done.router} stands there twice, with other arguments: name one run."
             )
@@ -75,15 +72,14 @@ def write_routerarena(
     return tuple(made)
 
 
-def _refuse(pairs: Sequence[tuple[TableRow, SystemRun]]) -> None:
-    suites = sorted({row.suite for row, _ in pairs})
+def _refuse(found: Sequence[Finished]) -> None:
+    suites = sorted({row.suite for row, _, _ in found})
     if len(suites) > 1:
         raise UserError(
             f"There are runs of {', '.join(suites)}; a file of theirs has one set of questions: "
             "name the directory of one suite."
         )
-    for row, system_run in pairs:
-        refuse_unfinished(row, system_run)
+    for row, system_run, _ in found:
         if not system_run.facts.publishable or system_run.facts.redacted:
             raise UserError(f"{row.suite} is private, and a row there holds question and answer.")
         if row.epochs > 1:
@@ -102,20 +98,19 @@ Files = dict[str, render.Content]
 
 
 def _submission(
-    pair: tuple[TableRow, SystemRun],
-    texts: RowTexts,
-    theirs: Mapping[str, str],
-    prices: dict[str, Any],
+    finished: Finished, theirs: Mapping[str, str], prices: dict[str, Any]
 ) -> tuple[Submission, Files]:
     """Return what a system is there and its files, and put the prices of its models to others."""
-    row, system_run = pair
+    row, system_run, texts = finished
     router, book = safe_name(row.system), book_from_json(system_run.facts.prices)
     rows: list[dict[str, Any]] = []
     usd, charged, understated = Decimal(0), Decimal(0), 0
     for detail in in_full(run_queries(texts.files)):
         calls = _calls(detail)
-        rates = {_named(one, theirs): _price(book.price(one.price_ref), one) for one in calls}
-        _put_prices(prices, rates)
+        rates: dict[str, Price] = {}
+        for one in calls:
+            rates[_named(one, theirs)] = price = _price(book.price(one.price_ref), one)
+            _put_price(prices, _named(one, theirs), price)
         model, there = _charged(detail, calls, rates)
         rows.append(_row(detail, calls, model, theirs))
         cost = detail.row.usd_list or Decimal(0)
@@ -157,17 +152,13 @@ def _price(price: Price | None, call: Call) -> Price:
     return price
 
 
-def _put_prices(prices: dict[str, Any], rates: Mapping[str, Price]) -> None:
-    for name, price in rates.items():
-        own = {
-            "input_token_price_per_million": float(price.input),
-            "output_token_price_per_million": float(price.output),
-        }
-        if prices.setdefault(name, own) != own:
-            raise UserError(
-                f"Two of the models that would be {name} there have other prices: tell them apart "
-                "with --model OURS=THEIRS."
-            )
+def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
+    own = {rate: float(one) for rate, one in zip(RATES, (price.input, price.output), strict=True)}
+    if prices.setdefault(name, own) != own:
+        raise UserError(
+            f"Two models that would be {name} there have different prices: tell them apart with "
+            "--model OURS=THEIRS."
+        )
 
 
 def _charged(

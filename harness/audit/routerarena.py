@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from harness.audit.records import ENOUGH, SAME
 from harness.errors import UserError
-from harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited
+from harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited, refuse_absent
 from harness.prices.cost import MTOK
 
 SCHEMA = "podium-predictions-1"
@@ -183,6 +183,7 @@ def _broken(found: PredictionAudit) -> dict[str, bool]:
 
 
 def _read(path: Path) -> object:
+    refuse_absent(path)
     try:
         return json_with_nan(read_limited(path, DOCUMENT))
     except ValueError as error:  # NaN is read: it is a finding of a row
@@ -264,7 +265,7 @@ def _usage(file: _File) -> None:
     asked = [one for one in file.rows if one.answer.get("success")]
     untold = [one for one in asked if one.tokens is None]
     other = (one for one in untold if "prompt_tokens" in one.usage)
-    said = "its tokens stand under prompt_tokens and completion_tokens, which nobody bills: USD 0"
+    said = "its tokens stand under prompt_tokens, which their evaluator reads as none"
     file.fault("usage", other, said)
     bad = (one for one in untold if "prompt_tokens" not in one.usage)
     file.fault("usage", bad, "input or output tokens are missing, or no whole number from 0 on")
