@@ -141,7 +141,7 @@ frameworks: $(INSTALLED_DEV) ## Run the agent frameworks on the ledger (download
 
 .PHONY: exports
 exports: $(INSTALLED_DEV) ## Read exports by the tools of others (downloads 10 MB; Python 3.12 or newer beside this one)
-	PODIUM_EXPORTS=1 $(BIN)/python -m pytest tests/reports/test_eee.py $(ARGS)
+	PODIUM_EXPORTS=1 $(BIN)/python -m pytest tests/reports/test_eee.py tests/reports/test_paper_read.py $(ARGS)
 
 .PHONY: bench-frameworks
 bench-frameworks: $(INSTALLED_DEV) ## Measure what frameworks add to the native pipeline's requests

@@ -20,7 +20,7 @@ from inspect_ai.scorer import Score
 
 from harness.errors import PodiumError, UserError
 from harness.ledger.logs import find_logs, refuse_oversized
-from harness.ledger.manifest import FILE, SIGNATURE, read_entry
+from harness.ledger.manifest import FILE, SIGNATURE, STAMP, read_entry
 from harness.ledger.system_runs import fault_of
 from harness.records import ORDER, PODIUM, SECONDS, STATED, WAVES
 from harness.suite import failure_kind, publishable
@@ -78,7 +78,7 @@ def _manifests(roots: Sequence[Path], out: Path) -> dict[Path, Path]:
     """Return what vouches for the originals, and where it goes; nothing for several runs."""
     if len(roots) != 1:
         return {}
-    found = (roots[0] / name for name in (FILE, SIGNATURE))
+    found = (roots[0] / name for name in (FILE, SIGNATURE, STAMP))
     return {path: out / path.name for path in found if path.is_file()}
 
 

@@ -79,11 +79,12 @@ def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
         pairs = [pair for block in report.shown.pairs for pair in block]
         found += ((*pairs[texts.row], texts) for texts in row_texts([one], report, {}))
     for row, system_run, _ in found:
-        _refuse_unfinished(row, system_run)
+        refuse_unfinished(row, system_run)
     return found
 
 
-def _refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
+def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
+    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
     if left := system_run.asked - len(system_run.attempts):
         raise UserError(
             f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "

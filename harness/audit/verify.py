@@ -36,7 +36,7 @@ FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "t
 HEX = re.compile(r"[0-9a-fA-F]{64}")
 LIMITS = (
     "whoever can write this directory can write all of it anew, manifest included: only a root\n  "
-    "that was published earlier, or a signature by a key you know, shows that",
+    "that was published earlier, a signature by a key you know or a time stamp shows that",
     "that a provider's numbers are true (podium audit --invoice compares them with a bill)",
     "that no call was made outside podium",
     "that grades are right (--regrade gives them anew, podium regrade writes them)",

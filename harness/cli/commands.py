@@ -212,7 +212,10 @@ def report(add: Arguments) -> None:
     shown = "columns of table.csv that the tables show, in this order; `list` names them all"
     add("--columns NAME,NAME", shown, names, default=())
     add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
-    add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
+    add.flag(
+        "--latex",
+        "also table.tex (booktabs), references.bib, table.parquet and paper.tex, for a paper",
+    )
 
 
 def view(add: Arguments) -> None:
@@ -444,18 +447,26 @@ def export(add: Arguments) -> None:
 
 
 def manifest(add: Arguments) -> None:
-    """Write, verify or sign what a run's directory held, or make a key to sign with."""
+    """Write, verify, sign or time-stamp what a run's directory held, or make a key to sign with."""
     action = add.actions()
     write = action("write", "write down what is here now; keeps earlier roots")
     verify = action("verify", "find what was changed since; 1 if anything was")
     sign = action("sign", "sign the manifest (extra: signing)")
-    for one in (write, verify, sign):
+    anchor = action("anchor", "let an authority say by when the root was there (RFC 3161)")
+    for one in (write, verify, sign, anchor):
         one("dir DIR", "log directory", Path)
     verify("--root HEX", "the root that was published")
     verify("--public-key FILE", "who must have signed", Path)
+    trusted = "certificates (PEM) of the authority whose time stamp is to be trusted"
+    verify("--ca FILE", f"{trusted}: it must hold", Path)
     verify.flag("--shared", "only a part of the run is here, or redacted copies")
     _regrading(verify)
     sign("--key FILE", "private key (PEM)", Path, required=True)
+    how = Arguments(anchor.parser.add_mutually_exclusive_group(required=True))
+    how.flag("--request", "write MANIFEST.tsq, the query, and ask nobody")
+    how("--reply FILE", "keep what an authority answered to it as MANIFEST.tsr", Path)
+    how("--authority URL", "ask this authority now: it gets a digest, and nothing else is sent")
+    anchor("--ca FILE", f"with --reply and --authority: {trusted}", Path)
     key = action("key", "make an Ed25519 key (extra: signing)")
     key("--out FILE", "private key; FILE.pub is public", Path, required=True)
 

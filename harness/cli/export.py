@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from harness.cli.arguments import Arguments, renamed
+from harness.cli.arguments import Arguments, names, renamed
 from harness.text import pluralise, say
 
 Declare = Callable[[Arguments], None]
@@ -53,6 +53,50 @@ def write_eee(args: argparse.Namespace) -> int:
     return 0
 
 
+def latex(add: Arguments) -> None:
+    """Booktabs tables (LaTeX), BibTeX of all that they name, and a document to look at them."""
+    of_runs(add)
+    add("--vs SYSTEM", "hold all others against this one (best-single, else the first worker)")
+    add("--columns NAME,NAME", "columns of table.csv to show, in this order", names, default=())
+
+
+def write_latex(args: argparse.Namespace) -> int:
+    """Write what a paper takes; return 0."""
+    from harness.cli.commands import taken
+    from reports.blocks import ReportOptions
+    from reports.paper import export_paper
+
+    made = export_paper(args.dirs, args.out, taken(ReportOptions, args))
+    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}")
+    return 0
+
+
+def hub(add: Arguments) -> None:
+    """Hugging Face: a conductor's checkpoint with its card and .eval_results, to upload."""
+    add("checkpoint CHECKPOINT", "a released one's name, or a folder that podium train wrote")
+    add("dirs DIR", "log directories of runs in which it conducted", Path, nargs="+")
+    into_folder(add)
+
+
+def write_hub(args: argparse.Namespace) -> int:
+    """Write a model repository; return 0."""
+    from conductor.checkpoint import checkpoint_digest, checkpoint_folder
+    from conductor.training.hub_model import RESULTS, write_model
+    from reports.hub_results import eval_results, results_text, rows_of_checkpoint
+    from reports.report import report_of
+
+    folder = checkpoint_folder(args.checkpoint)
+    rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
+    files = dict(eval_results(rows))
+    write_model(folder, args.out, results_text(rows), files)
+    say(
+        f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: a result is there if"
+    )
+    say("its questions are a data set of the Hub and its workers no rehearsal. To publish it:")
+    say(f"  hf upload OWNER/NAME {args.out}")
+    return 0
+
+
 def routerarena(add: Arguments) -> None:
     """RouterArena: prediction files, configs and prices, every call of a question charged."""
     of_runs(add)
@@ -71,8 +115,29 @@ def write_routerarena(args: argparse.Namespace) -> int:
     return 0
 
 
+def verifiers(add: Arguments) -> None:
+    """Verifiers 0.4: podium-practice, a taskset to install, rewarded by podium reward serve."""
+    usual = "practice suite; repeat (practice-integer and practice-choice)"
+    add("--suite", usual, action="append")
+    into_folder(add)
+
+
+def write_verifiers(args: argparse.Namespace) -> int:
+    """Write a package; return 0."""
+    from harness.cli.catalogue import suite_versions
+    from harness.rewards.taskset import USUAL, write_taskset
+
+    made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
+    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}: README.md says how to")
+    say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
+    return 0
+
+
 KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "eee": (eee, write_eee),
+    "verifiers": (verifiers, write_verifiers),
+    "latex": (latex, write_latex),
+    "hub": (hub, write_hub),
     "routerarena": (routerarena, write_routerarena),
 }
 """Name -> what declares its arguments, its docstring being its help; and what carries it out."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.commands import taken
 from harness.errors import UserError, shipped_file
-from harness.files import refuse_unwritable
+from harness.files import MIB, read_limited, refuse_absent, refuse_unwritable
 from harness.text import pluralise, say, say_listing
 
 if TYPE_CHECKING:
@@ -306,6 +306,7 @@ ABSENT = (
 def manifest_command(args: argparse.Namespace) -> int:
     """Run an action on a manifest; return 1 where `verify` found a change."""
     actions = {"write": _write, "verify": _verify_manifest, "sign": _sign, "key": _key}
+    actions["anchor"] = _anchor
     if args.action == "key":
         refuse_unwritable(args.out.parent, "--out")
     elif not args.dir.is_dir():
@@ -347,6 +348,8 @@ def _verify_manifest(args: argparse.Namespace) -> int:
     from harness.ledger.manifest import read_manifest, uncovered
 
     refuse_box(args)
+    if args.ca is not None:
+        refuse_absent(args.ca)
     found = verify(args.dir, args.root or "", shared=args.shared)
     if any(one.kind == "absent" for one in found):
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
@@ -363,6 +366,8 @@ def _verify_manifest(args: argparse.Namespace) -> int:
     say(root)
     said, vouched = _authenticity(args)
     say(f"Authenticity: {said}.")
+    timely, stamped = _time(args)
+    say(f"Time: {timely}.")
     if args.shared:
         say("Of a redacted log only the digests of its originals are checked, not its numbers.")
     grades, same = _grades(args)
@@ -373,7 +378,7 @@ def _verify_manifest(args: argparse.Namespace) -> int:
         more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
         are = "file here is" if len(outside) == 1 else "files here are"
         say(f"  {len(outside):,} {are} not covered: {names}{more}.")
-    return 0 if vouched and not found and same else 1
+    return 0 if vouched and stamped and not found and same else 1
 
 
 def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
@@ -410,14 +415,59 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
     return f"{says[signed.verdict]}; {published}", signed.verdict not in bad
 
 
-def _sign(args: argparse.Namespace) -> int:
-    from harness.audit.verify import check, sign, verify
+def _time(args: argparse.Namespace) -> tuple[str, bool]:
+    from harness.audit.anchor import stamp_of
 
-    found = verify(args.dir)
+    found = stamp_of(args.dir, args.ca)
+    says = {
+        "none": "not stamped",
+        "unchecked": "stamped, and not checked: --ca FILE names whom to trust for it",
+        "stamped": f"stamped: the root was there by {found.said}, says whom --ca trusts",
+        "other-root": f"the stamp is not of this manifest's root, but of {found.said}",
+        "invalid": found.said.rstrip("."),
+    }
+    good = found.verdict in ("stamped", "unchecked") or (found.verdict == "none" and not args.ca)
+    return says[found.verdict], good
+
+
+def _anchor(args: argparse.Namespace) -> int:
+    from harness.audit.anchor import ask, request, store
+    from harness.ledger.manifest import STAMP
+
+    _refuse_changed(args.dir, "stamped")
+    if args.request:
+        query = request(args.dir)
+        kind = "-H 'content-type: application/timestamp-query'"
+        say(f"{query}: send it to a time stamping authority, and nothing else; for example:")
+        say(f"  curl --data-binary @{query} {kind} URL -o FILE")
+        say(f"  podium manifest anchor {args.dir} --reply FILE --ca CERTIFICATES")
+        return 0
+    if args.ca is None:
+        raise UserError("Name with --ca the certificates of the authority: no other stamp is kept.")
+    refuse_absent(args.ca)
+    if args.reply:
+        reply = read_limited(args.reply, MIB)
+    else:
+        reply = ask(args.authority, request(args.dir).read_bytes())
+    when = store(args.dir, reply, args.ca)
+    say(f"{args.dir / STAMP}: the root was there by {when.isoformat()}")
+    return 0
+
+
+def _refuse_changed(log_dir: Path, done: str) -> None:
+    from harness.audit.verify import verify
+
+    found = verify(log_dir)
     if found and found[0].kind == "absent":
-        raise UserError(f"There is no manifest in {args.dir}; `podium manifest write` makes one.")
+        raise UserError(f"There is no manifest in {log_dir}; `podium manifest write` makes one.")
     if found:
-        raise UserError(f"{found[0]}: what does not hold is not signed; write the manifest first.")
+        raise UserError(f"{found[0]}: what does not hold is not {done}; write the manifest first.")
+
+
+def _sign(args: argparse.Namespace) -> int:
+    from harness.audit.verify import check, sign
+
+    _refuse_changed(args.dir, "signed")
     say(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
     return 0
 

@@ -30,6 +30,7 @@ import duckdb
 from harness.errors import UserError, no_such
 from harness.files import refuse_unwritable
 from harness.ledger.call import Call, shortest
+from harness.ledger.dictionary import PAGE, SOURCE, described, dictionary_of
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
 from harness.ledger.manifest import file_digest
@@ -250,8 +251,7 @@ def each_of(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Run
 
 
 LISTED = "export.json"
-PAGE = "schema.md"
-SOURCE = Path(__file__).with_name(PAGE)
+DICTIONARY = "dictionary.json"
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> str:
@@ -261,10 +261,10 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
     """
     system_runs = system_runs_below(folder)
     names = _names(format)
-    _refuse(folder, out, [*names.values(), PAGE, LISTED])
+    _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])
     with _beside(out) as fresh:
         writers = {
-            table: writer_for(format, fresh / name, schema_of(TABLES[table]))
+            table: writer_for(format, fresh / name, described(schema_of(TABLES[table]), table))
             for table, name in names.items()
         }
         counts, books = dict.fromkeys(TABLES, 0), set[str]()
@@ -278,8 +278,11 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
         finally:
             about = {"podium.schema": SCHEMA, "podium.version": version("podium")}
             about["podium.price_books"] = "; ".join(sorted(books))
-            for writer in writers.values():
-                writer.close(about)
+            for table, writer in writers.items():
+                told = json.dumps(dictionary_of(table), ensure_ascii=False)
+                writer.close({**about, "podium.dictionary": told})
+        whole = [one for table in TABLES for one in dictionary_of(table)]
+        (fresh / DICTIONARY).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
         shutil.copyfile(SOURCE, fresh / PAGE)
         new = {path.name: file_digest(path) for path in sorted(fresh.iterdir())}
         listed = {"schema": SCHEMA, "files": dict(sorted({**_listed(out), **new}.items()))}
@@ -287,7 +290,8 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
         size = sum((fresh / name).replace(out / name).stat().st_size for name in (*new, LISTED))
     return (
         f"{counts['calls']} attempts in {counts['queries']} queries, {size} bytes: "
-        f"{', '.join((*new, LISTED))} in {out}; {PAGE} says what each column means."
+        f"{', '.join((*new, LISTED))} in {out}; {PAGE} says what each column means, "
+        f"{DICTIONARY} the same to programs."
     )
 
 

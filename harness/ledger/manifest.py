@@ -60,7 +60,7 @@ FileKind = Literal["log", "journal", "record"]
 RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.npz")
 """What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
 
-OWN = ("MANIFEST.json", "MANIFEST.sig", "verify.py")
+OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.py")
 """What stands for the manifest itself, and the program that makes a table again without podium."""
 
 OF_SHARDS = (PLAN, "leases.jsonl")
@@ -132,8 +132,8 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 def uncovered(log_dir: Path) -> list[str]:
     """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
-    # The manifest and its signature are left out: `OWN` names them, and `podium` checks them
-    # itself. So is the store of replies that no log has yet: a run that finishes leaves none.
+    # The manifest, its signature and its stamp are left out: `OWN` names them, and `podium` checks
+    # them itself. So is the store of replies that no log has yet: a run that finishes leaves none.
     shards = shard_dirs(log_dir)
     files = (path for path in log_dir.rglob("*") if path.is_file())
     names = (one.relative_to(log_dir).as_posix() for one in outside_shards(log_dir, files))
@@ -262,7 +262,7 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], found) if isinstance(found, Mapping) else EMPTY
 
 
-FILE, SIGNATURE, WITNESS = OWN
+FILE, SIGNATURE, STAMP, QUERY, WITNESS = OWN
 WITNESS_SOURCE = Path(__file__).parents[1] / "audit" / "witness.py"
 SCHEMA = "podium-manifest-1"
 ORDER = "head, then files by path, each log followed by its samples in file order"

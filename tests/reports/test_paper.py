@@ -15,7 +15,7 @@ import pytest
 from harness.errors import UserError
 from podium.__main__ import main
 from reports.blocks import ReportOptions
-from reports.paper import PODIUM, latex_tables, paper_contents, references, write_paper
+from reports.paper import PAPER_MARKS, PODIUM, latex_tables, paper_contents, references, write_paper
 from reports.render import write_files
 from reports.report import Report, report_of, write_report
 from reports.row import COLUMNS, TableRow
@@ -184,6 +184,31 @@ def test_references_are_what_systems_suites_and_published_rows_name(tmp_path: Pa
     assert found["github-some-repo"]["url"] == "https://github.com/some/repo"
     assert "arxiv-2512.04388" in found, "the published rows' paper"
     assert found["arxiv-2401.00001"]["title"] == "{The Exam of 2024}"
+    assert found["podium"]["keywords"] == "single:sage"
+
+
+def test_a_page_is_cited_where_a_source_names_neither_paper_nor_repository(made: Report) -> None:
+    source = (
+        "An Examination (Its Board, https://exam.test/2025); as models sit it, arXiv 2401.00001"
+    )
+    rows: Sequence[TableRow] = [replace(row, source=source) for row in made.rows]
+    found = entries(references(replace(made, shown=replace(made.shown, rows=tuple(rows)))))
+    page = found["web-exam-test"]
+    assert (page["title"], page["url"]) == ("{An Examination}", "https://exam.test/2025")
+    assert "arxiv-2401.00001" in found
+
+
+def test_the_export_writes_its_files_alone_and_into_no_folder_that_is_there(
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "paper"
+    command = ["export", "latex", str(logs), "--out", str(out), "--columns", "accuracy,calls"]
+    assert main(command) == 0
+    assert {path.name for path in out.iterdir()} == PAPER_MARKS.keys()
+    assert r"system & accuracy \% & calls" in (out / "table.tex").read_text()
+    capsys.readouterr()
+    assert main(command) == 2
+    assert "nothing is overwritten" in capsys.readouterr().err
 
 
 def test_no_source_steers_bibtex(made: Report) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs] - it has no types
 import pytest
 
 from harness.cli import main
@@ -148,6 +149,32 @@ def test_the_footer_names_schema_version_and_price_books(logs: Path, tmp_path: P
     assert found["podium.price_books"] == f"test-book sha256:{'0' * 64}"
 
 
+def test_others_read_what_a_column_means_beside_its_values(logs: Path, tmp_path: Path) -> None:
+    export(logs, tmp_path)
+    for table, record in TABLES.items():
+        schema = parquet.read_schema(tmp_path / f"{table}.parquet")
+        assert all(field.metadata[b"description"] for field in schema)
+        assert schema.field("usd_list").metadata[b"unit"] == b"USD"
+        nullable = [field.metadata[b"null"] != b"never" for field in schema]
+        assert nullable == [field.nullable for field in schema_of(record)]
+        asked = (
+            f"SELECT decode(value) FROM parquet_kv_metadata('{tmp_path}/{table}.parquet') "
+            "WHERE decode(key) = 'podium.dictionary'"
+        )
+        (footer,) = duckdb.execute(asked).fetchall()
+        beside = duckdb.execute(
+            f"""SELECT * FROM read_json('{tmp_path}/dictionary.json') WHERE "table" = '{table}'"""
+        )
+        names = [column[0] for column in beside.description or ()]
+        rows = [dict(zip(names, one, strict=True)) for one in beside.fetchall()]
+        assert json.loads(footer[0]) == rows
+        described = [(one["column"], one["type"], one["meaning"]) for one in rows]
+        fields = [
+            (one.name, str(one.type), one.metadata[b"description"].decode()) for one in schema
+        ]
+        assert described == fields
+
+
 def test_csv_and_json_lines_say_the_same_dollars(logs: Path, tmp_path: Path) -> None:
     export(logs, tmp_path, "csv")
     export(logs, tmp_path, "jsonl")
@@ -165,11 +192,14 @@ def test_an_export_replaces_its_own_files_and_keeps_its_other_formats(
         export(logs, tmp_path, format)
     listed = json.loads((tmp_path / "export.json").read_text())["files"]
     names = {"calls.parquet", "calls.csv", "queries.parquet", "queries.csv", "schema.md"}
+    names.add("dictionary.json")
     assert set(listed) == names
     assert listed == {name: sha for name, sha in digests(tmp_path).items() if name in names}
 
 
-@pytest.mark.parametrize("name", ["calls.parquet", "queries.parquet", "schema.md", "export.json"])
+@pytest.mark.parametrize(
+    "name", ["calls.parquet", "queries.parquet", "dictionary.json", "export.json"]
+)
 def test_a_foreign_file_is_not_overwritten(logs: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("mine")
     with pytest.raises(UserError, match=r"was not written by an export.*--out"):

@@ -19,8 +19,13 @@ import pytest
 from harness.records import Grade, Question
 from harness.rewards.outcome import Status
 from harness.rewards.reward import Reward, RewardSettings
+from harness.rewards.splits import load_training_split
+from harness.rewards.taskset import write_taskset
+from suites import SUITES
 from tests import ROOT
-from tests.harness.rewards.small_suites import Graded, exams, same, served
+from tests.harness.rewards.small_suites import Graded, exams, items, same, score, served
+from tests.providers.script import ok
+from tests.providers.server import serve
 
 pytestmark = [
     pytest.mark.slow,
@@ -140,6 +145,63 @@ def test_verifiers_records_an_error_on_the_trace_of_what_has_no_value(light: Tra
     assert [trace["reward"] for trace in traces] == WANTED
     assert [trace["ok"] for trace in traces] == [True, True, False, True]
     assert traces[2]["errors"] == ["TaskError"]
+
+
+def test_verifiers_evaluates_the_package_and_gives_the_rewards_that_we_give(
+    light: Trainers, tmp_path: Path
+) -> None:
+    package, suite = tmp_path / "podium-practice", SUITES["practice-integer"]
+    write_taskset(package, ["practice-integer"], ["practice-integer"])
+    installed(light.python, "uv", "hatchling")  # its harness begins programs with uv
+    installed(light.python, "--no-deps", "--no-build-isolation", str(package))
+    split = load_training_split(suite, "train", limit=3)
+    texts = [rf"It is \boxed{{{one.target}}}." for one in split.questions.values()]
+    texts[1:] = [r"It is \boxed{1000}.", "I do not know."]
+    said = {
+        f"local: {one.text}": [ok(text)]
+        for one, text in zip(split.questions.values(), texts, strict=True)
+    }
+    reward = Reward({suite.name: split})
+    with served(reward, {suite.name: split}) as url, serve(said) as model:
+        traces = evaluated(light, tmp_path, url, model.openai)
+    ours = score(reward, items(*zip(split.questions, texts, strict=True), suite=suite.name))
+    wanted = {
+        f"{suite.name}/{id}": one.value for id, one in zip(split.questions, ours, strict=True)
+    }
+    assert sorted(wanted.values(), key=str) == [0.0, 0.0, 1.0]
+    assert {one["task"]["data"]["id"]: rewards_of(one) for one in traces} == wanted
+
+
+def evaluated(light: Trainers, folder: Path, url: str, model: str) -> list[Any]:
+    """Run verifiers' own command on the package; return its traces."""
+    command = [light.python.with_name("vf-eval"), "podium-practice", "-m", "local"]
+    command += ["--env.taskset.task.url", url, "--client.base-url", model]
+    command += ["--client.api-key-var", "LOCAL_KEY", "--env.agent.harness.id", "null"]
+    command += ["--env.agent.runtime.type", "subprocess", "--no-push", "--no-rich"]
+    path = f"{light.python.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [*command, "-o", folder / "out"],
+        env={
+            **os.environ,
+            "HOME": str(folder),
+            "LOCAL_KEY": "x",
+            "PATH": path,
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    (found,) = (folder / "out").glob("*/traces.jsonl")
+    rows = map(json.loads, found.read_text().splitlines())
+    return [trace for row in rows for trace in row.get("traces", [row])]
+
+
+def rewards_of(trace: Any) -> float:
+    assert trace["ok"], trace["errors"]
+    return trace["rewards"]["podium"]["score"]
 
 
 def test_openrlhf_finds_the_reply_in_its_query_and_is_told_as_it_asked(light: Trainers) -> None:

@@ -1,0 +1,36 @@
+"""The package `podium-practice`: a taskset that verifiers 0.4 installs, over a reward service."""
+
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from harness.errors import UserError, no_such
+from harness.files import refuse_unwritable
+
+TEMPLATES = Path(__file__).parent / "verifiers_package"
+PRACTICE = "practice-"
+USUAL = ("practice-integer", "practice-choice")
+
+
+def write_taskset(out: Path, suites: Sequence[str], known: Sequence[str]) -> tuple[Path, ...]:
+    """Write the package into a new folder; UserError for one that exists, and for other suites."""
+    ours = [name for name in known if name.startswith(PRACTICE)]
+    for name in suites:
+        if name not in ours:
+            raise no_such("practice suite", name, ours, "there are: ")
+    if out.exists() or out.is_symlink():
+        raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
+    refuse_unwritable(out, "--out")
+    said: Mapping[str, str] = {
+        "version": version("podium"),
+        "suites": json.dumps(list(dict.fromkeys(suites))),
+        "asked": " ".join(f"--suite {name}" for name in dict.fromkeys(suites)),
+    }
+    out.mkdir(parents=True)
+    made: list[Path] = []
+    for template in sorted(TEMPLATES.glob("*.in")):
+        path = out / template.stem
+        path.write_text(template.read_text(encoding="utf-8").format_map(said), encoding="utf-8")
+        made.append(path)
+    return tuple(made)

@@ -1,0 +1,90 @@
+"""What a conductor reached, for the Hugging Face Hub: `.eval_results/*.yaml`, and a card's table.
+
+The Hub's form is that of huggingface/hub-docs, docs/hub/eval-results.md, as `huggingface_hub` has
+it. A result there is a model's; a conductor's is a system's, so each names its workers and cost.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from harness.errors import UserError
+from reports.eee import refuse_unfinished
+from reports.render import Columns, interval, markdown_table, percent, points, tabulate, usd
+from reports.report import Report
+from reports.row import TableRow
+
+DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")
+TASKS = {"gpqa-diamond": "gpqa_diamond"}
+"""Ids of tasks in a data set's `eval.yaml`, as the Hub's own page has them; else `default`."""
+SHOWN: Columns[TableRow] = (
+    ("suite", lambda row: f"{row.suite} {row.suite_version} ({row.split})"),
+    ("pool", lambda row: row.pool),
+    ("label", lambda row: row.label),
+    ("questions", lambda row: f"{row.n_asked // row.epochs}, avg@{row.epochs}"),
+    ("accuracy %", lambda row: percent(row.accuracy)),
+    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
+    ("USD/query", lambda row: usd(row.usd_per_query)),
+    ("against", lambda row: row.reference),
+    ("points", lambda row: points(row.paired_diff)),
+    ("verdict", lambda row: row.verdict),
+)
+BELOW = """
+`rehearsal`: programs of podium's own answered, which says nothing of any real model. `recorded`:
+replies of real models, replayed. `live`: providers were asked. Dollars are at list price."""
+
+
+def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
+    """Return a report's rows in which the checkpoint with this digest conducted; refuse without."""
+    pairs = (pair for block in report.shown.pairs for pair in block)
+    found = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
+    if not found:
+        raise UserError(
+            f"In these runs no system is the checkpoint with the digest {sha256[:16]}: name runs "
+            "in which it conducted, or the checkpoint that conducted in them."
+        )
+    for pair in found:
+        refuse_unfinished(*pair)
+    return [row for row, _ in found]
+
+
+def results_text(rows: Sequence[TableRow]) -> str:
+    """Return the table of a model card, in Markdown."""
+    return f"{markdown_table(tabulate(SHOWN, rows), left=3)}\n{BELOW}\n"
+
+
+def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
+    """Yield name and YAML of each result that belongs on a benchmark's board of the Hub.
+
+    Rehearsals are on none, and a suite has one only where its questions are a data set there.
+    """
+    hub: Any = import_module("huggingface_hub")  # both take a moment, so only when asked
+    yaml: Any = import_module("yaml")
+    for row in rows:
+        found = DATASET.match(row.data_revision)
+        if not found or row.label == "rehearsal" or row.accuracy is None:
+            continue
+        entry = hub.EvalResultEntry(
+            dataset_id=found[1],
+            task_id=TASKS.get(row.suite, "default"),
+            value=round(100 * row.accuracy, 2),
+            dataset_revision=found[2],
+            notes=_notes(row),
+        )
+        told = hub.eval_result_entries_to_yaml([entry])
+        name = re.sub(r"[^\w-]+", "-", f"{row.suite}-{row.pool}")
+        yield f"{name}.yaml", yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _notes(row: TableRow) -> str:
+    """Return what a bare number would hide."""
+    workers = sorted(json.loads(row.config or "{}").keys() - {"conductor"})
+    return (
+        f"accuracy in percent, 95 % CI {interval(row.ci_low, row.ci_high)}, "
+        f"{row.n_asked // row.epochs} questions, avg@{row.epochs}, {row.label}; a conductor with "
+        f"workers {', '.join(workers)} (pool {row.pool}), {usd(row.usd_per_query)} USD a question; "
+        f"podium {version('podium')}, suite version {row.suite_version}"
+    )
