@@ -131,8 +131,8 @@ def newer_python() -> Path | None:
     return None
 
 
-def foreign(folder: Path, python: Path, *packages: str, without_needs: str = "") -> Path:
-    """Make an environment with packages of others; return its Python.
+def apart(folder: Path, python: Path, *packages: str, without_needs: str = "") -> Path:
+    """Make an environment with packages of others and nothing of ours; return its Python.
 
     Of `without_needs` pip installs the package alone: what its part under test needs is among the
     others, and the rest of what it asks for would be hundreds of megabytes.

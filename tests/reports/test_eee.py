@@ -18,7 +18,7 @@ from harness.errors import UserError
 from podium.__main__ import main
 from reports.eee import write_eee
 from tests.harness.runs import BOOK, Crew, Exam, failing_on, sit, steps, wrong
-from tests.installed import foreign, newer_python
+from tests.installed import apart, newer_python
 
 SECRET = "Say"
 """Begins every question of the exam; nothing of a private one may hold it."""
@@ -169,7 +169,7 @@ def test_their_validator_passes_every_file(exported: Exported, tmp_path: Path) -
     if python is None:
         pytest.skip("every-eval-ever needs Python 3.12 or newer, and none was found here")
     needs = ("pydantic", "rich<15", "requests", "pyyaml")
-    made = foreign(tmp_path / "env", python, *needs, without_needs="every-eval-ever==0.3.0")
+    made = apart(tmp_path / "env", python, *needs, without_needs="every-eval-ever==0.3.0")
     command = [made.with_name("every_eval_ever"), "validate", "--format", "json"]
     done = subprocess.run(
         [*command, f"{exported.out}/data/**/*.json*"], capture_output=True, text=True, check=False

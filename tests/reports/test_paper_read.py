@@ -15,7 +15,7 @@ import pytest
 from reports.paper import latex_tables, paper_contents, references
 from reports.render import write_files
 from reports.report import Report
-from tests.installed import foreign
+from tests.installed import apart
 from tests.reports.test_paper import HOSTILE, renamed
 
 READERS = ("pylatexenc==2.11", "pybtex==0.26.1", "bibtexparser==2.1.0")
@@ -62,7 +62,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with readers of others."""
     if not os.environ.get("PODIUM_EXPORTS"):
         pytest.skip("downloads the readers of exports; make exports, or PODIUM_EXPORTS=1, runs it")
-    return foreign(tmp_path_factory.mktemp("readers") / "env", Path(sys.executable), *READERS)
+    return apart(tmp_path_factory.mktemp("readers") / "env", Path(sys.executable), *READERS)
 
 
 def read(python: Path, script: str, path: Path) -> Any:
