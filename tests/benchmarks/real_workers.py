@@ -9,6 +9,8 @@ splits (what a rehearsal program without slips writes for them is what is learnt
 `conduct` trains a conductor on it; `exams` asks everyone, and makes the table. No reply is scripted
 once the workers are tuned. Needs torch, transformers, accelerate, peft, trl and the smollm extra.
 """
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
 
 import argparse
 import os
