@@ -172,7 +172,7 @@ def test_an_old_training_is_drawn(
 
 
 @pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
-def test_an_old_training_goes_on_from_its_checkpoint(
+def test_an_old_training_whose_suites_have_grown_says_so_and_stays_as_it_is(
     training: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for needed in ("torch", "trl"):
@@ -181,10 +181,9 @@ def test_an_old_training_goes_on_from_its_checkpoint(
     shutil.copytree(training, out)
     before = (out / "metrics.jsonl").read_text()
     os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
-    printed = said(capsys, "train", training.parent / "tiny.toml", "--out", out, "--resume")
-    assert "Step 4: all steps are made." in printed
-    after = (out / "metrics.jsonl").read_text()
-    assert after.startswith(before)
-    assert [json.loads(line)["step"] for line in after.splitlines()] == [0, 1, 2, 3, 4]
-    said(capsys, "train", "--release", out, "--to", tmp_path / "released")
-    assert (tmp_path / "released" / "model.safetensors").is_file()
+    resume = ["train", training.parent / "tiny.toml", "--out", out, "--resume"]
+    assert main([str(word) for word in resume]) == 2
+    refused = capsys.readouterr().err
+    assert "practice-integer 3-A (now 4-A)" in refused
+    assert "or begin anew with --out" in refused
+    assert (out / "metrics.jsonl").read_text() == before

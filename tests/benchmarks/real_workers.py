@@ -148,6 +148,7 @@ def pool_text(given: argparse.Namespace) -> str:
             f'name = "{one.name}"',
             f'model = "hf/{one.name}"',
             f'card = "{one.card}"',
+            'not_auditable = "it runs here, and nobody sells it by the token"',
             f"config = {{ temperature = 1.0, max_tokens = {given.tokens}, max_connections = 32 }}",
             f'args = {{ model_path = "{given.out / one.name}", device = "{given.device}" }}',
         ]
@@ -156,7 +157,7 @@ def pool_text(given: argparse.Namespace) -> str:
 
 def podium(*words: str) -> None:
     """Run one command of podium; CalledProcessError where it fails."""
-    env = {**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    env = {"OMP_NUM_THREADS": "1", **os.environ, "HF_HUB_OFFLINE": "1"}  # workers are folders
     subprocess.run([sys.executable, "-m", "podium", *words], check=True, env=env)
 
 
