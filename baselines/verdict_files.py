@@ -147,6 +147,7 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
                 asked.setdefault(id, MatrixQuestion(id, asked_text(sample), group=task))
                 cells.append(_inspect_cell(sample, id, model, path))
     note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."
+    cells.sort(key=lambda cell: cell.worker)  # logs of one second are in any order
     name = f"inspect:{','.join(sorted(tasks))}"
     about_it = MatrixSource(name, "logs of inspect eval", notes=(note,), publishable=shown)
     return assemble_matrix(about_it, [*asked.values()], cells)

@@ -9,12 +9,12 @@ from inspect_ai.model import ModelCost, ModelUsage, compute_model_cost
 
 from harness.cli import main
 from harness.errors import UserError
-from harness.prices import Book, newest_list
+from harness.prices import Book, read_book
 from harness.prices.cost import Price, Tier, list_cost
 from harness.prices.inspect_costs import InspectCosts, inspect_costs, write_inspect_costs
 from harness.records import Usage
 
-SONNET = "anthropic/claude-sonnet-4-20250514"
+SONNET, GEMINI = "anthropic/claude-sonnet-4-20250514", "google/gemini-2.5-pro"
 RATES = (Decimal(1), Decimal(2))
 
 
@@ -25,7 +25,8 @@ def book_of(**changes: Price) -> Book:
 
 
 def test_what_inspect_makes_of_a_price_is_what_the_book_makes_of_it() -> None:
-    cost, price = inspect_costs(newest_list()).costs[SONNET], newest_list().prices[SONNET]
+    book = read_book("list-2026-11-21")
+    cost, price = inspect_costs(book).costs[SONNET], book.prices[SONNET]
     usage = ModelUsage(
         input_tokens=1000,
         output_tokens=500,
@@ -72,7 +73,7 @@ def test_the_command_writes_what_it_says_and_nothing_twice(
     assert main(["prices", "export", "--inspect", str(out)]) == 0
     assert "models of list-" in capsys.readouterr().out
     before = out.read_text()
-    assert SONNET in json.loads(before)
+    assert GEMINI in json.loads(before)
     assert main(["prices", "export", "--inspect", str(out)]) == 2
     assert "costs.yaml is there already" in capsys.readouterr().err
     assert out.read_text() == before
