@@ -44,6 +44,12 @@ def _filled(template: str, **parts: str) -> str:
     return re.sub(rf"\{{({names})\}}", lambda found: parts[found.group(1)], template)
 
 
+def _numbered(label: str, replies: Sequence[Reply]) -> str:
+    """Return replies one below the other, each with its number and its worker's name."""
+    listed = (f"{label} {at} ({one.worker}):\n{one.text}" for at, one in enumerate(replies, 1))
+    return "\n\n".join(listed)
+
+
 # --- fusion -----------------------------------------------------------------------------------
 
 ANALYSIS = """\
@@ -173,8 +179,7 @@ def comparison(text: str) -> dict[str, list[str]] | None:
 
 
 def _responses(replies: Sequence[Reply]) -> str:
-    listed = (f"Response {at} ({one.worker}):\n{one.text}" for at, one in enumerate(replies, 1))
-    return "\n\n".join(listed).strip()
+    return _numbered("Response", replies).strip()
 
 
 def _with_model(pool: Pool, model: str) -> str:
@@ -193,8 +198,7 @@ def fusion_system(
     aggregator: str | None = None,
 ) -> System:
     """Return Fusion over `panel`, a `preset`'s models or all workers; `aggregator` ends it."""
-    if preset and preset not in PRESETS:
-        _preset(preset)
+    _preset(preset or "")  # which refuses one that is none
 
     async def answer(question: Question, pool: Pool) -> Answer:
         asked = [known(pool, one) for one in as_names(panel)]
@@ -300,8 +304,7 @@ def _in_turn(workers: Sequence[str], count: int) -> list[str]:
 def _synthesis(worker: str, replies: Sequence[Reply], read: tuple[int, ...]) -> Step:
     if not replies:
         return Step(worker, sampling=HOT)
-    listed = (f"Reference {at} ({one.worker}):\n{one.text}" for at, one in enumerate(replies, 1))
-    said = _filled(SYNTHESIS, responses="\n\n".join(listed))
+    said = _filled(SYNTHESIS, responses=_numbered("Reference", replies))
     return Step(worker, said, reads=read, system=REFERENCES, sampling=HOT)
 
 

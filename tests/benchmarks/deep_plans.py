@@ -17,12 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from harness.ledger.logs import find_logs, open_log
-from harness.ledger.runs import facts_in
-from harness.ledger.system_runs import entries
-from harness.records import PODIUM
-from harness.workflow import workflow_of
+from harness.ledger.logs import find_logs
 from tests.benchmarks.deep_calibration import SUITE, Sequenced, chain, mined, right, row
+from tests.benchmarks.plan_shapes import seen_in
 
 LEAST = 8  # questions that a sequence must be written for to count
 DRAWS = range(1, 3)
@@ -31,17 +28,10 @@ DRAWS = range(1, 3)
 def written(paths: Sequence[Path]) -> dict[str, dict[str, Sequenced]]:
     """Return the workers that each system named for each question, first epoch."""
     found: defaultdict[str, dict[str, Sequenced]] = defaultdict(dict)
-    for path in find_logs(paths):
-        with open_log(path) as log:
-            facts = facts_in(log.header["eval"].get("metadata"), path)
-        if facts is None or facts.purpose != "eval" or facts.suite != SUITE.name:
-            continue
-        for entry in entries([path]):
-            held = (entry.sample.get("metadata") or {}).get(PODIUM) or {}
-            plan = workflow_of(held.get("plan"))
-            if entry.current and plan is not None:
-                workers = tuple(step.worker for step in plan.steps)
-                found[facts.system].setdefault(str(entry.sample["id"]), workers)
+    for one in (one for path in find_logs(paths) for one in seen_in(path, "")):
+        if one.suite == SUITE.name and one.plan is not None:
+            workers = tuple(step.worker for step in one.plan.steps)
+            found[one.system].setdefault(one.question, workers)
     return dict(found)
 
 

@@ -37,6 +37,7 @@ class Seen:
 
     system: str
     suite: str
+    question: str
     plan: Workflow | None
     """None where it could not be read."""
     right: float | None
@@ -81,7 +82,8 @@ def seen_in(path: Path, wanted: str) -> Iterator[Seen]:
             metadata: dict[str, Any] = entry.sample.get("metadata") or {}
             held: dict[str, Any] = metadata.get(PODIUM) or {}
             plan = workflow_of(held.get("plan"))
-            yield Seen(facts.system, facts.suite, plan, verdict(entry.sample))
+            question = str(entry.sample["id"])
+            yield Seen(facts.system, facts.suite, question, plan, verdict(entry.sample))
 
 
 def line(name: tuple[str, str], found: Sequence[Seen]) -> tuple[str, ...]:

@@ -24,16 +24,6 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return make_authority(tmp_path_factory.mktemp("authority") / "known")
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Return a run's directory with one journal and its manifest."""
-    home = tmp_path / "run"
-    journal(home, "single:sage", calls=1)
-    (home / "experiment.json").write_text("{}\n")
-    write_manifest(home)
-    return home
-
-
 def stamped(home: Path, authority: Authority) -> datetime:
     return store(home, authority.stamp(request(home).read_bytes()), authority.roots)
 

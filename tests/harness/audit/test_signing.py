@@ -17,16 +17,6 @@ from tests.harness.audit.tampered_run import journal
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Return a run's directory with one journal and its manifest."""
-    home = tmp_path / "run"
-    journal(home, "single:sage", calls=1)
-    (home / "experiment.json").write_text("{}\n")
-    write_manifest(home)
-    return home
-
-
-@pytest.fixture
 def key(tmp_path: Path) -> Path:
     path = tmp_path / "keys" / "mine.pem"
     make_key(path)
