@@ -6,7 +6,7 @@ As in verdict_data.py a message names the file, the line and the field, never a 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AliasChoices, Field
 
@@ -165,13 +165,17 @@ def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
     usage = [*cast(Mapping[str, Json], sample.get("model_usage") or {}).values()]
     usd = [one.get("total_cost") for one in usage]
     known = [float(one) for one in usd if one is not None]
-    tokens = sum(int(one.get("output_tokens") or 0) for one in usage)
-    return MatrixCell(id, model, score, sum(known) if known and len(known) == len(usd) else None,
-                      tokens or None)  # fmt: skip
+    dollars = sum(known) if known and len(known) == len(usd) else None
+    tokens = sum(int(one.get("output_tokens") or 0) for one in usage) if usage else None
+    return MatrixCell(id, model, score, dollars, tokens)
 
 
 # A table with a row per question and model, by whatever of these names its columns have; HELM's
 # own stands first in each list.
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal[""] | None
+"""Dollars or tokens; a cell left empty says that nobody knows, and 0 that there were none."""
+
+
 class _TableRow(VerdictRow):
     id: str = Field(
         min_length=1,
@@ -188,10 +192,10 @@ class _TableRow(VerdictRow):
     group: str = Field(
         "", validation_alias=AliasChoices("scenario", "dataset", "task", "subject", "group")
     )
-    usd: float | Literal[""] | None = Field(
+    usd: Amount = Field(
         None, validation_alias=AliasChoices("usd", "cost", "inference_cost", "total_cost")
     )
-    tokens: float | Literal[""] | None = Field(
+    tokens: Amount = Field(
         None, validation_alias=AliasChoices("num_output_tokens", "output_tokens", "tokens_out")
     )
 
@@ -208,8 +212,9 @@ def read_table(given: SourceRequest) -> Matrix:
         one = asked.setdefault(id, MatrixQuestion(id, row.text, group=row.group))
         if row.text and one.text != row.text:
             raise UserError(f"{path}: question {id} has two texts.")
-        score = None if row.score in ("", None) else _share(row.score, f"{path}: score of {id}")
-        cells.append(MatrixCell(id, row.model, score, row.usd or None, row.tokens or None))
+        score, *paid = (None if one == "" else one for one in (row.score, row.usd, row.tokens))
+        score = None if score is None else _share(score, f"{path}: score of {id}")
+        cells.append(MatrixCell(id, row.model, score, *paid))
     shown = not any(PRIVATE.search(f"{one.group} {path.name}") for one in asked.values())
     about = MatrixSource(f"table:{path.stem}", path.name, publishable=shown)
     return assemble_matrix(about, [*asked.values()], cells)

@@ -16,21 +16,19 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from harness.errors import UserError
 from harness.ledger.details import QueryDetail, in_full, run_queries
 from harness.ledger.logs import Json, open_log
 from harness.ledger.totals import SystemRun
 from reports import render
 from reports.blocks import SINGLE
-from reports.report import report_of
+from reports.finished import finished_runs, safe_name
 from reports.row import TableRow
-from reports.site.texts import RowTexts, row_texts
+from reports.site.texts import RowTexts
 
 SCHEMA = "0.3.0"
 OURS = "podium"
 HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
 """How a suite names the dataset on the hub that its questions are from."""
-UNSAFE = re.compile(r"[^\w.-]+")
 UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 ABOUT = (
     *("suite_version", "split", "prompt", "label", "epochs", "n_asked", "n_graded", "n_unparsed"),
@@ -64,36 +62,6 @@ def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
     return tuple(made)
 
 
-Finished = tuple[TableRow, SystemRun, RowTexts]
-"""A system run with its row of a report, and what its texts are read from."""
-
-
-def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
-    """Return the system runs of directories, each a report of its own.
-
-    UserError for one that has questions left to ask, or of which nothing was graded.
-    """
-    found: list[Finished] = []
-    for one in dirs:
-        report = report_of([one])
-        pairs = [pair for block in report.shown.pairs for pair in block]
-        found += ((*pairs[texts.row], texts) for texts in row_texts([one], report, {}))
-    for row, system_run, _ in found:
-        refuse_unfinished(row, system_run)
-    return found
-
-
-def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
-    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
-    if left := system_run.asked - len(system_run.attempts):
-        raise UserError(
-            f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "
-            "the same `podium run` finishes them."
-        )
-    if row.accuracy is None:
-        raise UserError(f"Nothing of {row.suite} by {row.system} was graded: see podium regrade.")
-
-
 def _files(row: TableRow, system_run: SystemRun, texts: RowTexts) -> dict[str, render.Content]:
     identity = _model(row, system_run)
     record = _record(row, system_run, identity)
@@ -115,11 +83,6 @@ def _files(row: TableRow, system_run: SystemRun, texts: RowTexts) -> dict[str, r
 
 def _put(lines: str, path: Path) -> None:
     path.write_text(lines, encoding="utf-8", newline="\n")
-
-
-def safe_name(name: str) -> str:
-    """Return a name that may stand in any path: `single:sage` is `single_sage`."""
-    return UNSAFE.sub("_", name).strip(". ") or "_"
 
 
 def _uuid(record: Mapping[str, Any]) -> UUID:

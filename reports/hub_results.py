@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from harness.errors import UserError
-from reports.eee import refuse_unfinished
+from reports.finished import refuse_unfinished
 from reports.render import Columns, interval, markdown_table, percent, points, tabulate, usd
 from reports.report import Report
 from reports.row import TableRow

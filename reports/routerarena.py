@@ -19,7 +19,7 @@ from harness.ledger.totals import last_attempts
 from harness.prices import book_from_json
 from harness.prices.cost import MTOK, Price
 from reports import render
-from reports.eee import Finished, finished_runs, safe_name
+from reports.finished import Finished, finished_runs, safe_name
 
 INFERENCE = "router_inference"
 

@@ -169,7 +169,7 @@ def predictions_text(found: PredictionAudit) -> str:
     if found.usd is not None and found.answered:
         each = 1000 * found.usd / found.answered
         lines.append(f"Tokens times price: USD {found.usd:.4f}, {each:.4f} per 1,000 answers.")
-    if found.stated:
+    if found.stated is not None:
         lines.append(f"The rows' own costs: USD {found.stated:.4f}.")
     lines += [f"  {'FAILS' if one else 'ok   '} {rule}" for rule, one in _broken(found).items()]
     lines += [f"- {one}" for one in found.faults]

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 
 def prices_command(args: argparse.Namespace) -> int:
     """Run an action on price books; return 1 where `verify` or `diff` found something."""
-    actions = {"list": _list, "verify": _verify_book, "diff": _diff, "snapshot": _snapshot}
-    actions["export"] = _export
+    actions = {
+        "list": _list,
+        "verify": _verify_book,
+        "diff": _diff,
+        "snapshot": _snapshot,
+        "export": _export,
+    }
     return actions[args.action](args)
 
 
@@ -202,8 +207,9 @@ def _predictions(args: argparse.Namespace) -> int:
 
     if not args.routerarena:
         raise UserError("There is nothing to audit: name a run's directory, or --routerarena FILE.")
-    others = (args.dir, args.query, args.strict, args.invoice, args.regrade, args.site)
-    if any(others):
+    asked = (args.query, args.system, args.epoch, args.strict, args.regrade, args.site, args.brief)
+    bill = (args.invoice, args.project, args.key, args.whole_account, args.model, args.tolerance)
+    if args.dir or any((*asked, *bill, args.tolerance_usd)):
         raise UserError("--routerarena takes --costs and --json and nothing else: leave the rest.")
     _refuse_json(args.json)
     found = [audit_predictions(path, args.costs) for path in args.routerarena]
@@ -305,8 +311,13 @@ ABSENT = (
 
 def manifest_command(args: argparse.Namespace) -> int:
     """Run an action on a manifest; return 1 where `verify` found a change."""
-    actions = {"write": _write, "verify": _verify_manifest, "sign": _sign, "key": _key}
-    actions["anchor"] = _anchor
+    actions = {
+        "write": _write,
+        "verify": _verify_manifest,
+        "sign": _sign,
+        "anchor": _anchor,
+        "key": _key,
+    }
     if args.action == "key":
         refuse_unwritable(args.out.parent, "--out")
     elif not args.dir.is_dir():

@@ -138,7 +138,7 @@ def test_runs_of_podiums_own_are_told_apart(tmp_path: Path) -> None:
 
 TABLE = """instance_id,scenario,model,input,exact_match,cost,num_output_tokens
 id1,mmlu,acme/one,What is 1 + 1?,1.0,0.001,3
-id1,mmlu,acme/two,What is 1 + 1?,0.0,,4
+id1,mmlu,acme/two,What is 1 + 1?,0.0,0,4
 id2,mmlu,acme/one,What is 2 + 3?,0.5,0.002,5
 id2,mmlu,acme/two,What is 2 + 3?,,,
 """
@@ -150,7 +150,7 @@ def test_a_table_as_helms_is_a_matrix_and_what_is_empty_is_unknown(tmp_path: Pat
     assert found.workers == ("acme/one", "acme/two")
     assert [one.id for one in found.questions] == ["mmlu/id1", "mmlu/id2"]
     assert np.array_equal(found.scores, [[1, 0], [0.5, np.nan]], equal_nan=True)
-    assert np.array_equal(found.usd, [[0.001, np.nan], [0.002, np.nan]], equal_nan=True)
+    assert np.array_equal(found.usd, [[0.001, 0], [0.002, np.nan]], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,7 @@ def test_a_table_as_helms_is_a_matrix_and_what_is_empty_is_unknown(tmp_path: Pat
             "id1,mmlu,acme/two,What is 1 + 1?", "id1,mmlu,acme/two,?", "two texts", id="text"
         ),
         pytest.param("0.5,0.002", "5,0.002", "score of mmlu/id2: it is no number", id="large"),
+        pytest.param("0.5,0.002", "0.5,-0.002", "line 4: cost", id="dollars below 0"),
         pytest.param("acme/two,What is 2 + 3?", ",What is 2 + 3?", "line 5: model", id="nobody"),
     ],
 )
