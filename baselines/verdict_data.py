@@ -78,7 +78,8 @@ def check_json(model: type[RowT], path: Path) -> RowT:
     except FileNotFoundError:
         raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).") from None
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise UserError(f"{path} cannot be read as JSON: {type(error).__name__}.") from None
+        said = error if isinstance(error, ValueError) else type(error).__name__
+        raise UserError(f"{path} cannot be read as JSON: {said}.") from None
 
 
 def pin_files(*paths: Path, fetch: str = "") -> str:

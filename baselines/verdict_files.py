@@ -6,9 +6,9 @@ As in verdict_data.py a message names the file, the line and the field, never a 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, cast
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from baselines.verdict_data import SourceRequest, VerdictRow, check_json, check_row, check_rows
 from harness.errors import UserError
@@ -110,6 +110,8 @@ def _lm_eval_rows(path: Path) -> Iterator[tuple[_LmEvalRow, float]]:
 
 
 def _share(value: object, where: str) -> float:
+    if value is None:
+        raise UserError(f"{where}: it is absent.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise UserError(f"{where}: it is no number from 0 to 1, so no verdict.")
     return float(value)
@@ -134,6 +136,8 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
     """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
     folder = _named(given, "inspect:DIR")
     asked, cells, tasks, shown = dict[str, MatrixQuestion](), list[MatrixCell](), set[str](), True
+    if not any(folder.rglob("*.eval")) and not folder.suffix == ".eval":
+        raise UserError(f"{folder} holds no .eval log: name what `inspect eval` wrote.")
     for path in newest_logs([folder]):
         with open_log(path) as log, naming(path):
             about: Json = log.header["eval"]
@@ -144,7 +148,9 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
             shown = shown and publishable(about.get("metadata")) and not PRIVATE.search(task)
             for sample in log.samples():
                 id = f"{task}/{sample['id']}"
-                asked.setdefault(id, MatrixQuestion(id, asked_text(sample), group=task))
+                one = MatrixQuestion(id, asked_text(sample), group=task)
+                if asked.setdefault(id, one) != one:
+                    raise UserError(f"{path}: sample {sample['id']} is another one in another log.")
                 cells.append(_inspect_cell(sample, id, model, path))
     note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."
     cells.sort(key=lambda cell: cell.worker)  # logs of one second are in any order
@@ -172,7 +178,11 @@ def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
 
 # A table with a row per question and model, by whatever of these names its columns have; HELM's
 # own stands first in each list.
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal[""] | None
+def _empty(value: object) -> object:
+    return None if value == "" else value
+
+
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
 """Dollars or tokens; a cell left empty says that nobody knows, and 0 that there were none."""
 
 
@@ -185,19 +195,32 @@ class _TableRow(VerdictRow):
     model: str = Field(
         min_length=1, validation_alias=AliasChoices("model", "model_name", "model_id", "worker")
     )
-    score: float | Literal[""] | None = Field(
+    score: Annotated[float | None, BeforeValidator(_empty)] = Field(
         validation_alias=AliasChoices("score", "exact_match", "quasi_exact_match", "correct")
     )
     text: str = Field("", validation_alias=AliasChoices("input", "prompt", "question", "text"))
     group: str = Field(
         "", validation_alias=AliasChoices("scenario", "dataset", "task", "subject", "group")
     )
-    usd: Amount = Field(
+    usd: Annotated[Amount, BeforeValidator(_empty)] = Field(
         None, validation_alias=AliasChoices("usd", "cost", "inference_cost", "total_cost")
     )
-    tokens: Amount = Field(
+    tokens: Annotated[Amount, BeforeValidator(_empty)] = Field(
         None, validation_alias=AliasChoices("num_output_tokens", "output_tokens", "tokens_out")
     )
+
+
+def _refuse_nameless(path: Path) -> None:
+    """Raise UserError where the first row lacks a column that every table has."""
+    _, row = next(read_rows(path), (0, dict[str, Any]()))
+    for field in _TableRow.model_fields.values():
+        names = cast(AliasChoices, field.validation_alias).choices
+        if field.is_required() and not any(name in row for name in names):
+            named = ", ".join(map(str, names))
+            raise UserError(
+                f"{path} has no column by one of the names {named}: give it one (a .csv file is "
+                "read with commas between cells, all others as a JSON object a line)."
+            )
 
 
 def read_table(given: SourceRequest) -> Matrix:
@@ -206,15 +229,17 @@ def read_table(given: SourceRequest) -> Matrix:
     UserError names the line and the column of what is absent or no such thing.
     """
     path = _named(given, "table:FILE")
+    _refuse_nameless(path)
     asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for row in check_rows(_TableRow, path):
         id = f"{row.group}/{row.id}" if row.group else row.id
-        one = asked.setdefault(id, MatrixQuestion(id, row.text, group=row.group))
-        if row.text and one.text != row.text:
+        known = asked.get(id)
+        if known is None or not known.text:  # an empty cell says nothing of the text
+            asked[id] = MatrixQuestion(id, row.text, group=row.group)
+        elif row.text and known.text != row.text:
             raise UserError(f"{path}: question {id} has two texts.")
-        score, *paid = (None if one == "" else one for one in (row.score, row.usd, row.tokens))
-        score = None if score is None else _share(score, f"{path}: score of {id}")
-        cells.append(MatrixCell(id, row.model, score, *paid))
+        score = None if row.score is None else _share(row.score, f"{path}: score of {id}")
+        cells.append(MatrixCell(id, row.model, score, row.usd, row.tokens))
     shown = not any(PRIVATE.search(f"{one.group} {path.name}") for one in asked.values())
     about = MatrixSource(f"table:{path.stem}", path.name, publishable=shown)
     return assemble_matrix(about, [*asked.values()], cells)

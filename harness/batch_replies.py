@@ -5,6 +5,7 @@ The files are those of OpenAI's Batch API, which other servers read and write to
 """
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -87,7 +88,7 @@ def record_batch(results: Path, requests: Path, out: Path) -> RecordSummary:
         if result.custom_id not in asked or result.custom_id in answered:
             raise UserError(f"{where}: {requests.name} has no such custom_id, or none more.")
         answered.add(result.custom_id)
-        found = [*_replies(asked[result.custom_id], result, draws, (results.name, where))]
+        found = [*_replies(*asked[result.custom_id], result, draws, (results.name, where))]
         summary.errors += not found
         rows += found
     summary.unfinished_samples = len(asked.keys() - answered)
@@ -104,21 +105,30 @@ def record_batch(results: Path, requests: Path, out: Path) -> RecordSummary:
     return summary
 
 
-def _requests(path: Path) -> dict[str, BatchRequest]:
-    found: dict[str, BatchRequest] = {}
+def _requests(path: Path) -> dict[str, tuple[BatchRequest, str]]:
+    """Return the requests of a batch by their ids, each with its place."""
+    found: dict[str, tuple[BatchRequest, str]] = {}
     for line, row in read_rows(path):
         where = f"{path}, line {line}"
         one = _checked(BatchRequest, row, where)
         if one.url not in (CHAT, RESPONSES):
             raise UserError(f"{where}: podium replays {CHAT} and {RESPONSES}, and no other url.")
-        if found.setdefault(one.custom_id, one) is not one:
+        if one.custom_id in found:
             raise UserError(f"{where}: its custom_id stands in an earlier line, too.")
+        found[one.custom_id] = (one, where)
+    if not found:
+        raise UserError(f"{path} has no request: name the file that was sent as the batch.")
     return found
 
 
 def _checked(model: type[RowT], row: object, where: str) -> RowT:
     try:
+        json.dumps(row, ensure_ascii=False).encode()
         return model.model_validate(row)
+    except UnicodeEncodeError:
+        raise UserError(
+            f"{where}: half of a surrogate pair stands there, which is no text."
+        ) from None
     except ValidationError as error:
         field, said = first_fault(error)
         raise UserError(f"{where}: {field or 'it'}: {said}.") from None
@@ -126,6 +136,7 @@ def _checked(model: type[RowT], row: object, where: str) -> RowT:
 
 def _replies(
     asked: BatchRequest,
+    asked_at: str,
     result: BatchResult,
     draws: Counter[tuple[str, str]],
     place: tuple[str, str],
@@ -139,7 +150,7 @@ def _replies(
     output: ModelOutput = _awaited(convert, response.body, f"{where}: its response's body")
     named = str(asked.body.get("model") or output.model)
     worker = re.sub(r"[^A-Za-z0-9._-]+", "-", named.rpartition("/")[2]).lstrip("._-") or "model"
-    digest = request_digest(_conversation(asked, where))
+    digest = request_digest(_conversation(asked, asked_at))
     usage = usage_of_reply(output, response.body) if len(output.choices) == 1 else None
     counts = {name: getattr(usage, name, None) for name in RecordedTokens.model_fields}
     for choice in output.choices:
@@ -162,7 +173,7 @@ def _replies(
 
 def _conversation(asked: BatchRequest, where: str) -> list[ChatMessage]:
     """Return what a request sent; UserError for what a cassette cannot know again."""
-    body, place = asked.body, f"{where}: the request of its custom_id"
+    body, place = asked.body, f"{where}: its body"
     if asked.url == CHAT:
         messages: list[ChatMessage] = _awaited(messages_from_openai, body.get("messages"), place)
     else:
@@ -182,4 +193,4 @@ def _awaited(convert: Callable[..., Awaitable[Read]], given: object, what: str) 
     try:
         return anyio.run(convert, given)
     except Exception as error:  # they raise whatever their client's objects do
-        raise UserError(f"{what} cannot be read ({type(error).__name__}).") from None
+        raise UserError(f"{what} is not what this url takes or answers.") from error

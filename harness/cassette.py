@@ -322,7 +322,8 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
         **({"config": fact["config"]} if fact.get("config") else {}),
     }
     head = "[conductor]" if worker == CONDUCTOR else "[[workers]]"
-    return [f"# recorded from {model}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
+    told = model if model.isprintable() else toml(model)  # a line break would end the comment
+    return [f"# recorded from {told}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
 
 
 def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, dict[Path, str]]:
@@ -402,7 +403,8 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
 def refuse_written(out: Path) -> None:
     """Raise UserError where no cassette of this name can be made anew."""
     if out.suffix != ".jsonl":
-        raise UserError(f"A cassette is a .jsonl file: name it {out.with_suffix('.jsonl').name}.")
+        name = out.stem.strip(".") or "tape"  # `.` and `/` have none
+        raise UserError(f"A cassette is a .jsonl file: name it {name}.jsonl.")
     _refuse(out, out.with_suffix(".toml"))
 
 

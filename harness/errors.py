@@ -101,7 +101,12 @@ def shipped_file(noun: str, name: str, folder: Path) -> Path:
     raise no_such(noun, name, known, more=" (or give a .toml path)")
 
 
+NO_OBJECT = "Input should be an object"
+"""In place of pydantic's words, which name a class of ours."""
+
+
 def first_fault(error: "ValidationError") -> tuple[str, str]:
     """Return the first mistake that pydantic found: the path of the field, and what is wrong."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return ".".join(map(str, first["loc"])), first["msg"]
+    said = NO_OBJECT if first["type"] == "model_type" else first["msg"]
+    return ".".join(map(str, first["loc"])), said

@@ -270,10 +270,7 @@ def _plainly(read: Callable[..., Any], text: str, **options: Callable[[str], Any
 
 def json_with_nan(content: bytes) -> Any:
     """Return what `parse_json` does of a text in which NaN may stand, as in Inspect's logs."""
-    try:
-        return json.loads(content)
-    except RecursionError:
-        raise ValueError(DEEP) from None
+    return _plainly(json.loads, _text(content))
 
 
 def read_json(path: Path) -> Any:
@@ -296,6 +293,8 @@ def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a CSV text by column, None where one ends early, with their last lines."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
+    if twice := next((name for at, name in enumerate(names) if name and name in names[:at]), None):
+        raise ValueError(f"its column {twice} stands twice")
     for number, row in rows:
         if row:
             yield number, dict(zip_longest(names, row[: len(names)]))

@@ -31,7 +31,8 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
         if name not in COLUMNS:
             near = did_you_mean(name, COLUMNS)
             raise UserError(
-                f"--columns: there is no column {name!r}; --columns list names all.{near}"
+                f"--columns: there is no column {name!r}; `podium report DIR --columns list` names "
+                f"all.{near}"
             )
     return [_column(name) for name in dict.fromkeys(names) if name != "system"]
 

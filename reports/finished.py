@@ -4,9 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.errors import UserError
 from harness.ledger.totals import SystemRun
-from reports.report import report_of
+from reports.report import refuse_unfinished, report_of
 from reports.row import TableRow
 from reports.site.texts import RowTexts, row_texts
 
@@ -21,24 +20,13 @@ def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
     UserError for one that has questions left to ask, or of which nothing was graded.
     """
     found: list[Finished] = []
-    for one in dirs:
+    for one in dict.fromkeys(path.resolve() for path in dirs):
         report = report_of([one])
         pairs = [pair for block in report.shown.pairs for pair in block]
         found += ((*pairs[texts.row], texts) for texts in row_texts([one], report, {}))
     for row, system_run, _ in found:
         refuse_unfinished(row, system_run)
     return found
-
-
-def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
-    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
-    if left := system_run.asked - len(system_run.attempts):
-        raise UserError(
-            f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "
-            "the same `podium run` finishes them."
-        )
-    if row.accuracy is None:
-        raise UserError(f"Nothing of {row.suite} by {row.system} was graded: see podium regrade.")
 
 
 def safe_name(name: str) -> str:

@@ -12,9 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 from harness.errors import UserError
-from reports.finished import refuse_unfinished
 from reports.render import Columns, interval, markdown_table, percent, points, tabulate, usd
-from reports.report import Report
+from reports.report import Report, refuse_unfinished
 from reports.row import TableRow
 
 DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from harness.text import escape_controls
 from reports import blocks, published, render
 from reports.blocks import ReportOptions
 from reports.render import UNKNOWN, Columns, Content, count, interval, percent, points, usd
-from reports.report import MARKS, Report, report_of
+from reports.report import MARKS, Report, refuse_unfinished, report_of
 from reports.row import COLUMNS, TableRow
 
 PARQUET = "podium-table-1"
@@ -81,7 +82,10 @@ def write_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> Repor
 def export_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> tuple[Path, ...]:
     """Write what a paper takes, and nothing else, into a folder that is not there yet."""
     render.refuse_existing(out)
-    return render.write_files(out, paper_contents(report_of(dirs, wanted)))
+    report = report_of(dirs, wanted)
+    for pair in chain.from_iterable(report.shown.pairs):
+        refuse_unfinished(*pair)
+    return render.write_files(out, paper_contents(report))
 
 
 def paper_contents(report: Report) -> Mapping[str, Content]:

@@ -208,6 +208,19 @@ class RunFrames:
     """A row per attempt to call a model; its `sample` is that of `samples`."""
 
 
+def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
+    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
+    if left := system_run.asked - len(system_run.attempts):
+        raise UserError(
+            f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "
+            "the same `podium run` finishes them."
+        )
+    if row.accuracy is None:
+        raise UserError(
+            f"Nothing of {row.suite} by {row.system} was graded: `podium report` says why."
+        )
+
+
 def figure(*dirs: str | Path) -> Figure:
     """Return the plot of a report as a figure of matplotlib's; nothing is written.
 

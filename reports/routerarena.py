@@ -56,6 +56,7 @@ def write_routerarena(
     render.refuse_existing(out)
     found = finished_runs(dirs)
     _refuse(found)
+    _refuse_strange(found, theirs)
     made: list[Submission] = []
     contents: dict[str, render.Content] = {}
     prices: dict[str, Any] = {}
@@ -92,6 +93,16 @@ def _refuse(found: Sequence[Finished]) -> None:
                 f"{row.n_unpriced} calls of {row.system} have no price, and would cost 0 there: "
                 "run it over a pool whose price book has them."
             )
+
+
+def _refuse_strange(found: Sequence[Finished], theirs: Mapping[str, str]) -> None:
+    models = {one.model for _, system_run, _ in found for one in system_run.facts.workers.values()}
+    known = {*models, *map(_bare, models)}
+    if strange := sorted(theirs.keys() - known):
+        listed = ", ".join(sorted(map(_bare, models)))
+        raise UserError(
+            f"--model names {strange[0]}, which is none of these runs' models: {listed}."
+        )
 
 
 Files = dict[str, render.Content]
@@ -141,9 +152,13 @@ def _calls(detail: QueryDetail) -> list[Call]:
 
 
 def _named(call: Call, theirs: Mapping[str, str]) -> str:
-    """Return a model's name there: `openai/gpt-4.1` is `gpt-4.1`."""
-    ours = call.model
-    return theirs.get(ours) or (ours.partition("/")[2] or ours)
+    """Return a model's name there: `openai/gpt-4.1` is `gpt-4.1`, or what `theirs` has for it."""
+    bare = _bare(call.model)
+    return theirs.get(call.model) or theirs.get(bare) or bare
+
+
+def _bare(model: str) -> str:
+    return model.partition("/")[2] or model
 
 
 def _price(price: Price | None, call: Call) -> Price:
@@ -184,6 +199,8 @@ def _row(
     sent, came = _tokens(calls)
     reply = detail.texts.reply or ""
     answering = [one for one in calls if _named(one, theirs) == model][-1]
+    own = (None, "", answering.model, _bare(answering.model))
+    served = model if answering.served_model in own else str(answering.served_model)
     return {
         "global index": detail.row.question,
         "prompt": detail.texts.input or "",
@@ -197,7 +214,7 @@ def _row(
                 "total_tokens": sent + came,
             },
             "provider": answering.model.partition("/")[0],
-            "model_used": answering.served_model or model,
+            "model_used": theirs.get(served, served),
             "error": None if reply.strip() else detail.row.reason or "no answer",
         },
         "cost": None,

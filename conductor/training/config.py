@@ -156,6 +156,7 @@ class PlanRecipe(ConfigSection):
     but the kind, or, a step for each of its sentences, words that the sentence's kind shares."""
     kinds: int = Field(default=12, ge=1)  # kinds of question that are told apart
     trust: float = Field(default=0.6, ge=0, le=1)  # that a step's worker is drawn by the prior
+    sharpness: float = Field(default=1.0, ge=1, le=64)  # power of the weights it is drawn by
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
     what a model can learn to look up where the order of workers changes."""
@@ -318,6 +319,7 @@ def _first_error(error: ValidationError) -> str:
     if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{unknown_key(path[-1], _keys(path[:-1]), '.'.join(path[:-1]))}"
     said = first["msg"].removeprefix("Value error, ").rstrip(".")
+    said = said.replace("a valid tuple", 'a list, as ["a", "b"]')
     return f"{'.'.join(path)}: {said[0].lower()}{said[1:]}"
 
 

@@ -373,7 +373,7 @@ class PlanCorpus:
         weights = _shares(np.maximum(asked, 0.0))
         if subtask in ROLES:
             weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), shown.known))
-        return [float(one) for one in weights]
+        return [float(one) for one in weights**self._recipe.sharpness]
 
     def given(self, shown: ShownRow, workers: Sequence[str]) -> str:
         """Return the plan in which these workers do a step each, as a completion."""

@@ -20,9 +20,12 @@ from harness.ledger.manifest import FILE, QUERY, STAMP, read_manifest
 
 Time = Literal["none", "unchecked", "stamped", "other-root", "invalid"]
 LIMIT_S = 60.0
+NO_STAMP = "What the authority answered is no time stamp"
 NO_OPENSSL = "Time stamps need the program openssl on PATH (Debian: apt-get install openssl)."
 DATED = re.compile(r"^Time stamp: (\w{3} +\d+ [\d:]{8})(?:\.\d+)? (\d{4}) GMT$", re.MULTILINE)
+ADDRESS = re.compile(r"https?://[^/\s]")
 REFUSED = re.compile(r"^Status: (?!Granted)(.+)$", re.MULTILINE)
+NOTICE = "Using configuration from"  # which is no reason
 WHY = (re.compile(r"Verify error:(.+)"), re.compile(r":error:\w+:[^:]*:[^:]*:([^:]+):"))
 
 
@@ -69,6 +72,8 @@ def ask(url: str, query: bytes) -> bytes:
     """Return what an authority answers to a query, sent to its address and nowhere else."""
     import httpx  # it takes a moment to load
 
+    if not ADDRESS.match(url):
+        raise UserError(f"{url!r} is no authority's address: name one that begins with https://.")
     kind = {"content-type": "application/timestamp-query"}
     try:
         with httpx.stream("POST", url, content=query, headers=kind, timeout=LIMIT_S) as answer:
@@ -127,11 +132,11 @@ def _verified(file: Path, asked: tuple[str, str], authority: Path) -> datetime:
 
     Certificates must hold at the time of the stamp and may have ended since (RFC 3161, appendix B).
     """
-    told = _ask_openssl("-reply", "-in", str(file), "-text", said="It is no time stamp")
+    told = _ask_openssl("-reply", "-in", str(file), "-text", said=NO_STAMP)
     if refused := REFUSED.search(told):
         raise UserError(f"The authority refused ({refused[1]}): ask another.")
     if not (dated := DATED.search(told)):
-        raise UserError("It is no time stamp: it names no time.")
+        raise UserError(f"{NO_STAMP}: it names no time.")
     when = datetime.strptime(" ".join(dated.groups()), "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
     trusted = ("-CAfile", str(authority), "-attime", str(int(when.timestamp())))
     said = f"The stamp does not hold against {authority}"
@@ -152,6 +157,7 @@ def _ask_openssl(*words: str, said: str = "openssl could not") -> str:
     )
     if done.returncode:
         found = [one for pattern in WHY for one in pattern.findall(done.stderr)]
-        why = found[0] if found else first_line(ValueError(done.stderr))
-        raise UserError(f"{said} ({why}); name what the authority publishes, or ask it again.")
+        lines = [line for line in done.stderr.splitlines() if not line.startswith(NOTICE)]
+        why = f" ({one})" if (one := next(iter([*found, *lines]), "")) else ""
+        raise UserError(f"{said}{why}; name what the authority publishes, or ask it again.")
     return done.stdout

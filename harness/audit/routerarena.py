@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,9 +34,10 @@ DATED = re.compile(r"([-@][\d-]*)?")
 """What a provider may say behind a name of its own that stands for a dated one."""
 OFF = Decimal("0.005")
 """Share by which a cost may differ from tokens times price: rounding, no more."""
+MOST = 10**12  # tokens of a row: more is no count
 NAMED = 8  # rows of a fault that are named
 RULES = {
-    "rows": "every row names its question, prompt and model, and no question stands twice",
+    "rows": "every row names its question, prompt and model, none stands twice, a split is whole",
     "usage": "every answer states its tokens, whole and in the keys that are billed",
     "constant": "token counts differ as prompts do",
     "estimated": "input tokens were counted, not made of the prompt's length",
@@ -227,7 +229,9 @@ def _text(value: object) -> str:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MOST else None
 
 
 def _amount(value: object) -> Decimal | None:
@@ -330,7 +334,7 @@ def _price_of(file: _File, model: str) -> tuple[Decimal, Decimal, Decimal] | Non
     if told is None:
         return None
     sent, came = (_amount(told.get(rate)) for rate in RATES)
-    if sent is None or came is None or (sent, came) == (0, 0):
+    if sent is None or came is None or min(sent, came) < 0 or (sent, came) == (0, 0):
         return None
     thought = _amount(told.get(REASONING))
     return sent, came, came if thought is None else thought
@@ -347,7 +351,7 @@ def _price(file: _File) -> None:
         near = next((name for name in file.costs if name in model or model in name), None)
         said = f"{model} has no price: USD 0"
         if model in file.costs:
-            said = f"{model} has a price of 0, or none that is a number"
+            said = f"{model} has a price of 0 or less, or none that is a number"
         elif near:
             said = f"{model} has no price, and {near}'s is taken, whose name is like it"
         file.fault("price", own, said)
@@ -376,6 +380,8 @@ def _uncharged(file: _File) -> None:
         if one.tokens and sum(one.tokens) < sum(map(sum, _named(one.row, one.usage)))
     ]
     file.fault("uncharged", rows, "the calls that it names have more tokens than it is charged for")
+    untold = (one for one in file.answered if any(_miscounted(one.row, one.usage)))
+    file.fault("uncharged", untold, "a call that it names has tokens that are no whole number")
 
 
 def _named(value: object, own: Json) -> Iterator[tuple[int, int]]:
@@ -395,6 +401,18 @@ def _named(value: object, own: Json) -> Iterator[tuple[int, int]]:
         yield from _named(one, own)
 
 
+def _miscounted(value: object, own: Json) -> Iterator[bool]:
+    """Say of every call that a row names whether a count of its tokens is none."""
+    if isinstance(value, list):
+        for one in cast(list[object], value):
+            yield from _miscounted(one, own)
+    if isinstance(value, dict) and value is not own:
+        told = cast(Json, value)
+        yield any(name in told and _whole(told[name]) is None for name in chain(*SPENT))
+        for one in told.values():
+            yield from _miscounted(one, own)
+
+
 def _by_tokens(file: _File, one: _Row) -> Decimal | None:
     """Return tokens times price, of the model that answered where it has one, as theirs does."""
     price = _price_of(file, one.served) or _price_of(file, one.model)
@@ -404,6 +422,12 @@ def _by_tokens(file: _File, one: _Row) -> Decimal | None:
 
 
 def _cost(file: _File) -> None:
+    untold = (
+        one
+        for one in file.answered
+        if one.row.get("cost") is not None and _amount(one.row["cost"]) is None
+    )
+    file.fault("cost", untold, "its cost is no number")
     wrong: list[tuple[_Row, Decimal, Decimal]] = []
     for one in file.answered:
         stated, reckoned = _amount(one.row.get("cost")), _by_tokens(file, one)
@@ -453,4 +477,7 @@ def predictions_json(found: Sequence[PredictionAudit]) -> bytes:
         for one in found
     ]
     whole = {"schema": SCHEMA, "files": rows}
-    return (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode()
+    # Half of a surrogate pair is no text, and stays the escape that it was.
+    return (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(
+        errors="backslashreplace"
+    )

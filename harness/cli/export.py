@@ -80,12 +80,13 @@ def hub(add: Arguments) -> None:
 
 def write_hub(args: argparse.Namespace) -> int:
     """Write a model repository; return 0."""
-    from conductor.checkpoint import checkpoint_digest, checkpoint_folder
+    from conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
     from conductor.training.hub_model import RESULTS, write_model
     from reports.hub_results import eval_results, results_text, rows_of_checkpoint
     from reports.report import report_of
 
     folder = checkpoint_folder(args.checkpoint)
+    read_info(folder)  # which refuses a folder that is none
     rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
     files = dict(eval_results(rows))
     write_model(folder, args.out, results_text(rows), files)
@@ -111,7 +112,10 @@ def write_routerarena(args: argparse.Namespace) -> int:
     for one in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
         say(one)
     say(f"Copy {args.out} over a checkout; add what is new in model_cost to theirs by hand, and")
-    say("the models to universal_model_names.py. Check: podium audit --routerarena FILE")
+    say(
+        "the models to universal_model_names.py. Check: podium audit --routerarena FILE, which also"
+    )
+    say("says where the questions are no whole split of theirs (809, 8,400 or 420).")
     return 0
 
 

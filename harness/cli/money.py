@@ -136,6 +136,8 @@ def _export(args: argparse.Namespace) -> int:
     from harness.prices.inspect_costs import inspect_costs, write_inspect_costs
 
     book = read_book(args.book) if args.book else newest_list()
+    if not args.inspect.parent.is_dir():
+        raise UserError(f"There is no folder {args.inspect.parent}: make it, or name another.")
     refuse_unwritable(args.inspect.parent, "--inspect")
     found = inspect_costs(book)
     write_inspect_costs(found, args.inspect)
@@ -446,6 +448,8 @@ def _anchor(args: argparse.Namespace) -> int:
     from harness.ledger.manifest import STAMP
 
     _refuse_changed(args.dir, "stamped")
+    if args.request and args.ca:
+        raise UserError("--ca goes with --reply and --authority: a query needs no certificates.")
     if args.request:
         query = request(args.dir)
         kind = "-H 'content-type: application/timestamp-query'"
@@ -457,6 +461,7 @@ def _anchor(args: argparse.Namespace) -> int:
         raise UserError("Name with --ca the certificates of the authority: no other stamp is kept.")
     refuse_absent(args.ca)
     if args.reply:
+        refuse_absent(args.reply)
         reply = read_limited(args.reply, MIB)
     else:
         reply = ask(args.authority, request(args.dir).read_bytes())

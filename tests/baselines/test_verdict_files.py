@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,7 @@ def test_texts_of_a_private_data_set_are_marked_as_such(tmp_path: Path) -> None:
     ("changes", "said"),
     [
         pytest.param({"exact_match": "lol"}, "line 1: exact_match: it is no number", id="word"),
+        pytest.param({"exact_match": None}, "exact_match: it is absent", id="absent"),
         pytest.param({"exact_match": 7}, "no number from 0 to 1", id="large"),
         pytest.param({"metrics": []}, "line 1: metrics", id="no metric"),
         pytest.param({"arguments": []}, "document 0 has no prompt", id="no prompt"),
@@ -101,6 +102,20 @@ def test_what_lm_eval_would_not_write_is_named(
         matrix_of(f"lm-eval:{tmp_path}")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("[]", r"\.json: it: Input should be an object\.", id="a list"),
+        pytest.param('{"model_name": ', "line 1 column", id="cut off"),
+    ],
+)
+def test_results_that_name_no_model_are_named(tmp_path: Path, text: str, said: str) -> None:
+    lm_eval_file(tmp_path / "one", [lm_eval_row(0, 1.0)])
+    (tmp_path / "one" / f"results_{STAMP}.json").write_text(text)
+    with pytest.raises(UserError, match=said):
+        matrix_of(f"lm-eval:{tmp_path}")
+
+
 def test_another_document_under_the_same_number_is_refused(tmp_path: Path) -> None:
     lm_eval_file(tmp_path / "one", [lm_eval_row(0, 1.0)])
     lm_eval_file(tmp_path / "two", [lm_eval_row(0, 1.0, doc_hash="another")])
@@ -108,8 +123,14 @@ def test_another_document_under_the_same_number_is_refused(tmp_path: Path) -> No
         matrix_of(f"lm-eval:{tmp_path}")
 
 
-def sat(log_dir: Path, name: str, reply: Callable[[Heard], str], epochs: int = 1) -> None:
-    samples = [Sample(id=n, input=text, target=right) for n, (text, right) in enumerate(SUMS, 1)]
+def sat(
+    log_dir: Path,
+    name: str,
+    reply: Callable[[Heard], str],
+    epochs: int = 1,
+    asked: Sequence[tuple[str, str]] = SUMS,
+) -> None:
+    samples = [Sample(id=n, input=text, target=right) for n, (text, right) in enumerate(asked, 1)]
     eval(
         Task(dataset=MemoryDataset(samples, name="sums"), scorer=match(), epochs=epochs),
         model=get_model(script(name, reply), memoize=False),
@@ -127,6 +148,18 @@ def test_inspects_logs_are_a_matrix_of_their_models(tmp_path: Path) -> None:
     assert [one.text for one in found.questions] == [text for text, _ in SUMS]
     assert (found.tokens_out > 0).all()
     assert np.isnan(found.usd).all()
+
+
+def test_another_question_under_the_same_id_is_refused(tmp_path: Path) -> None:
+    sat(tmp_path, "one", lambda heard: "2")
+    sat(tmp_path, "two", lambda heard: "2", asked=[(f"Now {text}", right) for text, right in SUMS])
+    with pytest.raises(UserError, match="sample 1 is another one in another log"):
+        matrix_of(f"inspect:{tmp_path}")
+
+
+def test_a_folder_without_logs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"holds no \.eval log: name what `inspect eval` wrote"):
+        matrix_of(f"inspect:{tmp_path}")
 
 
 def test_runs_of_podiums_own_are_told_apart(tmp_path: Path) -> None:
@@ -156,7 +189,14 @@ def test_a_table_as_helms_is_a_matrix_and_what_is_empty_is_unknown(tmp_path: Pat
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        pytest.param("exact_match", "verdict", "line 2: score", id="no score"),
+        pytest.param(
+            "exact_match", "verdict", "no column by one of the names score", id="no score"
+        ),
+        pytest.param("cost", "exact_match", "column exact_match stands twice", id="twice"),
+        pytest.param(
+            "0.001", "$0.001", "line 2: cost: Input should be a valid number", id="dollar"
+        ),
+        pytest.param("0.001", "1e400", "line 2: cost: Input should be a finite", id="endless"),
         pytest.param(
             "id1,mmlu,acme/two,What is 1 + 1?", "id1,mmlu,acme/two,?", "two texts", id="text"
         ),
@@ -169,6 +209,13 @@ def test_what_is_wrong_in_a_table_is_named(tmp_path: Path, old: str, new: str, s
     (tmp_path / "helm.csv").write_text(TABLE.replace(old, new))
     with pytest.raises(UserError, match=said):
         matrix_of(f"table:{tmp_path / 'helm.csv'}")
+
+
+def test_a_text_may_stand_in_a_later_row_alone(tmp_path: Path) -> None:
+    text = TABLE.replace("acme/one,What is 1 + 1?", "acme/one,")
+    (tmp_path / "helm.csv").write_text(text)
+    found = matrix_of(f"table:{tmp_path / 'helm.csv'}")
+    assert [one.text for one in found.questions] == ["What is 1 + 1?", "What is 2 + 3?"]
 
 
 @pytest.mark.parametrize("source", ["lm-eval", "inspect", "table"])

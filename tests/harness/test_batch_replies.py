@@ -92,6 +92,21 @@ def test_the_model_of_a_path_is_a_worker_by_its_last_name(tmp_path: Path) -> Non
     assert open_cassette(str(tmp_path / "tape.jsonl")).workers == ("Llama-3.1-8B",)
 
 
+def test_a_name_of_a_model_cannot_add_a_line_to_the_pool(tmp_path: Path) -> None:
+    results, requests = answered(tmp_path, batch(model='quo\nlabel = "live'))
+    record_batch(results, requests, tmp_path / "tape.jsonl")
+    assert read_pool(str(tmp_path / "tape.toml")).label == "recorded"
+
+
+@pytest.mark.parametrize("out", [".", "", "/"])
+def test_a_cassette_without_a_name_is_refused_with_one(
+    out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, requests = answered(tmp_path, batch())
+    assert main(["record", str(results), "--requests", str(requests), "--out", out]) == 2
+    assert "name it tape.jsonl" in capsys.readouterr().err
+
+
 def other_id(results: list[Json], requests: list[Json]) -> None:
     results[0]["custom_id"] = "another"
 
@@ -121,6 +136,18 @@ def no_body(results: list[Json], requests: list[Json]) -> None:
     results[0]["response"]["body"] = {"choices": []}
 
 
+def half_a_pair(results: list[Json], requests: list[Json]) -> None:
+    results[0]["response"]["body"]["choices"][0]["message"]["content"] = "\ud800"
+
+
+def half_a_pair_asked(results: list[Json], requests: list[Json]) -> None:
+    requests[0]["body"]["model"] = "\ud800"
+
+
+def nothing_asked(results: list[Json], requests: list[Json]) -> None:
+    requests.clear()
+
+
 def all_failed(results: list[Json], requests: list[Json]) -> None:
     for one in results:
         one["error"] = {"code": "batch_expired"}
@@ -134,8 +161,11 @@ def all_failed(results: list[Json], requests: list[Json]) -> None:
         pytest.param(two_requests, "stands in an earlier line", id="two requests"),
         pytest.param(embeddings, "no other url", id="embeddings"),
         pytest.param(an_image, "can replay texts only", id="image"),
-        pytest.param(no_messages, "the request of its custom_id cannot be read", id="no messages"),
-        pytest.param(no_body, "its response's body cannot be read", id="no completion"),
+        pytest.param(no_messages, "in.jsonl, line 1: its body is not what", id="no messages"),
+        pytest.param(no_body, "out.jsonl, line 1: its response's body is not", id="no completion"),
+        pytest.param(half_a_pair, "half of a surrogate pair", id="half a pair answered"),
+        pytest.param(half_a_pair_asked, "in.jsonl, line 1: half of", id="half a pair asked"),
+        pytest.param(nothing_asked, "in.jsonl has no request", id="nothing asked"),
         pytest.param(all_failed, "has no reply", id="all failed"),
     ],
 )

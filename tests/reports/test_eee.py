@@ -178,3 +178,9 @@ def test_their_validator_passes_every_file(exported: Exported, tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     assert [one["valid"] for one in found] == [True] * 5
     assert not any(one["errors"] or one["warnings"] for one in found)
+
+
+def test_a_folder_that_is_named_twice_is_written_once(exported: Exported, tmp_path: Path) -> None:
+    once = write_eee([exported.runs], tmp_path / "once")
+    twice = write_eee([exported.runs, exported.runs], tmp_path / "twice")
+    assert len(once) == len(twice)

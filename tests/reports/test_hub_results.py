@@ -118,3 +118,14 @@ def test_a_released_conductor_goes_with_the_runs_in_which_it_conducted(
     capsys.readouterr()
     assert main(["export", "hub", "adaptive", str(logs), "--out", str(tmp_path / "no")]) == 2
     assert "no system is the checkpoint" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_checkpoint_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    words = ["export", "hub", str(tmp_path / "empty"), str(tmp_path), "--out", str(tmp_path / "o")]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert str(tmp_path / "empty") in said
+    assert "digest" not in said

@@ -135,3 +135,19 @@ def test_two_prices_under_one_name_are_refused(tmp_path: Path) -> None:
     names = {"scripted/clerk": "one", "scripted/sage": "one"}
     with pytest.raises(UserError, match="tell them apart with --model"):
         write_routerarena([tmp_path / "runs"], tmp_path / "out", names)
+
+
+def test_a_model_goes_by_another_name_throughout_and_an_unknown_one_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sit(tmp_path / "runs", "solo", steps("sage"))
+    words = ["export", "routerarena", str(tmp_path / "runs"), "--out"]
+    assert main([*words, str(tmp_path / "out"), "--model", "sage=acme/wise"]) == 0
+    path = tmp_path / "out" / PREDICTIONS / "solo.json"
+    for row in json.loads(path.read_text()):
+        told = (row["prediction"], row["generated_result"]["model_used"], row["calls"][0]["model"])
+        assert told == ("acme/wise",) * 3
+    assert {one.rule for one in audit_predictions(path).faults} == {"rows"}
+    assert main([*words, str(tmp_path / "other"), "--model", "nobody=x"]) == 2
+    assert "none of these runs' models: " in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

@@ -71,7 +71,7 @@ def test_an_authority_that_gives_no_stamp_is_named_and_nothing_kept(
     assert "answers 503" in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         gone = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    for url in (gone, "ftp://stamps.test", "no address", "http://[", ""):
+    for url in (gone, "http://["):
         assert main([*command, url]) == 2
         assert "gave no answer" in capsys.readouterr().err
     with pytest.raises(UserError, match="no time stamp"):
@@ -203,3 +203,26 @@ def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
         pytest.raises(UserError, match="more than any time stamp"),
     ):
         ask(url, b"query")
+
+
+@pytest.mark.parametrize("url", ["", "localhost", "no address", "ftp://x", "file:///etc/passwd", "https://"])
+def test_what_is_no_address_is_asked_of_nobody(url: str) -> None:
+    with pytest.raises(UserError, match="is no authority's address"):
+        ask(url, b"query")
+
+
+def test_an_empty_reply_is_refused_without_a_notice_for_a_reason(
+    home: Path, authority: Authority
+) -> None:
+    with pytest.raises(UserError, match="answered is no time stamp") as told:
+        store(home, b"", authority.roots)
+    assert "configuration" not in str(told.value)
+
+
+def test_a_query_takes_no_certificates(
+    home: Path, authority: Authority, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["manifest", "anchor", str(home), "--request", "--ca", str(authority.roots)]
+    assert main(command) == 2
+    assert "--ca goes with --reply and --authority" in capsys.readouterr().err
+    assert not (home / QUERY).exists()

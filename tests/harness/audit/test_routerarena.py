@@ -105,6 +105,30 @@ def cheap(rows: list[Row]) -> None:
 
 Break = Callable[[list[Row]], Any]
 BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
+    "a word for a cost": (
+        lambda rows: rows[1].update(cost="a"),
+        "cost",
+        (2,),
+        "its cost is no number",
+    ),
+    "a list for a cost": (
+        lambda rows: rows[1].update(cost=[1]),
+        "cost",
+        (2,),
+        "its cost is no number",
+    ),
+    "a call that is counted in words": (
+        lambda rows: rows[3].update(calls=[{"input_tokens": "x", "output_tokens": 1}]),
+        "uncharged",
+        (4,),
+        "no whole number",
+    ),
+    "tokens beyond any count": (
+        lambda rows: usage(rows[2], input_tokens=10**400, output_tokens=1),
+        "usage",
+        (3,),
+        "no whole number",
+    ),
     "no prompt": (lambda rows: rows[2].pop("prompt"), "rows", (3,), "no prompt"),
     "no index": (lambda rows: rows[2].pop("global index"), "rows", (3,), "no global index"),
     "a number for a row": (lambda rows: rows.__setitem__(4, 7), "rows", (5,), "no object"),  # pyright: ignore[reportArgumentType, reportCallIssue] - on purpose
@@ -268,3 +292,27 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:
     assert main(["audit", *words]) == 2
     assert "--routerarena" in capsys.readouterr().err
+
+
+def test_a_price_below_0_is_no_price(checkout: Checkout, tmp_path: Path) -> None:
+    costs = tmp_path / "costs.json"
+    below = {"input_token_price_per_million": -3.0, "output_token_price_per_million": 2.0}
+    costs.write_text(json.dumps({**COSTS, SMALL: below}))
+    found = audit_predictions(checkout.put([honest(one) for one in range(809)]), costs)
+    assert "small has a price of 0 or less" in next(
+        one.said for one in found.faults if one.rule == "price"
+    )
+    assert found.usd is not None
+    assert found.usd > 0
+
+
+def test_half_of_a_surrogate_pair_is_told_in_json_as_it_was(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    rows = [honest(one) for one in range(809)]
+    rows[0]["prediction"] = "\ud800"
+    out = tmp_path / "found.json"
+    assert main(["audit", "--routerarena", str(checkout.put(rows)), "--json", str(out)]) == 1
+    faults = json.loads(out.read_text())["files"][0]["faults"]
+    said = [ascii(one["said"]) for one in faults]  # which a report of pytest's can hold
+    assert r"'\ud800 has no price: USD 0'" in said
