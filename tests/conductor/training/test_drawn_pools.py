@@ -37,7 +37,12 @@ def test_a_row_shows_workers_of_one_pool_alone(drawn: TrainingJob) -> None:
     pools = [{name.rpartition(".")[2] for name in row.workers} for row in drawn.rows(400)]
     assert {len(pool) for pool in pools} == {1}
     assert len({min(pool) for pool in pools}) == 64
-    sizes = {len(row.workers) for row in drawn.rows(400)}
+    groups = {frozenset(one) for one in drawn.groups}
+    assert {frozenset(row.workers) for row in drawn.rows(400)} <= groups
+
+
+def test_a_row_can_show_some_workers_of_its_pool() -> None:
+    sizes = {len(row.workers) for row in job(shown="random").rows(400)}
     assert (min(sizes), max(sizes)) == (2, 7)
 
 

@@ -205,7 +205,9 @@ def test_an_answer_without_end_is_cut_off(tmp_path: Path) -> None:
         ask(url, b"query")
 
 
-@pytest.mark.parametrize("url", ["", "localhost", "no address", "ftp://x", "file:///etc/passwd", "https://"])
+@pytest.mark.parametrize(
+    "url", ["", "localhost", "no address", "ftp://x", "file:///etc/passwd", "https://"]
+)
 def test_what_is_no_address_is_asked_of_nobody(url: str) -> None:
     with pytest.raises(UserError, match="is no authority's address"):
         ask(url, b"query")
