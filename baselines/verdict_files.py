@@ -136,7 +136,7 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
     """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
     folder = _named(given, "inspect:DIR")
     asked, cells, tasks, shown = dict[str, MatrixQuestion](), list[MatrixCell](), set[str](), True
-    if not any(folder.rglob("*.eval")) and not folder.suffix == ".eval":
+    if not any(folder.rglob("*.eval")) and folder.suffix != ".eval":
         raise UserError(f"{folder} holds no .eval log: name what `inspect eval` wrote.")
     for path in newest_logs([folder]):
         with open_log(path) as log, naming(path):
@@ -176,16 +176,17 @@ def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
     return MatrixCell(id, model, score, dollars, tokens)
 
 
-# A table with a row per question and model, by whatever of these names its columns have; HELM's
-# own stands first in each list.
 def _empty(value: object) -> object:
     return None if value == "" else value
 
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
-"""Dollars or tokens; a cell left empty says that nobody knows, and 0 that there were none."""
+UNKNOWN = BeforeValidator(_empty)  # a cell left empty says that nobody knows, and 0 is a figure
+Amount = Annotated[Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, UNKNOWN]
+"""Dollars or tokens."""
 
 
+# A table with a row per question and model, by whatever of these names its columns have; HELM's
+# own stands first in each list.
 class _TableRow(VerdictRow):
     id: str = Field(
         min_length=1,
@@ -195,17 +196,17 @@ class _TableRow(VerdictRow):
     model: str = Field(
         min_length=1, validation_alias=AliasChoices("model", "model_name", "model_id", "worker")
     )
-    score: Annotated[float | None, BeforeValidator(_empty)] = Field(
+    score: Annotated[float | None, UNKNOWN] = Field(
         validation_alias=AliasChoices("score", "exact_match", "quasi_exact_match", "correct")
     )
     text: str = Field("", validation_alias=AliasChoices("input", "prompt", "question", "text"))
     group: str = Field(
         "", validation_alias=AliasChoices("scenario", "dataset", "task", "subject", "group")
     )
-    usd: Annotated[Amount, BeforeValidator(_empty)] = Field(
+    usd: Amount = Field(
         None, validation_alias=AliasChoices("usd", "cost", "inference_cost", "total_cost")
     )
-    tokens: Annotated[Amount, BeforeValidator(_empty)] = Field(
+    tokens: Amount = Field(
         None, validation_alias=AliasChoices("num_output_tokens", "output_tokens", "tokens_out")
     )
 
