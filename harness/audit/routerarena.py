@@ -18,6 +18,7 @@ from harness.audit.records import ENOUGH, SAME
 from harness.errors import UserError
 from harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited, refuse_absent
 from harness.prices.cost import MTOK
+from harness.text import storable
 
 SCHEMA = "podium-predictions-1"
 Json = Mapping[str, Any]
@@ -477,7 +478,4 @@ def predictions_json(found: Sequence[PredictionAudit]) -> bytes:
         for one in found
     ]
     whole = {"schema": SCHEMA, "files": rows}
-    # Half of a surrogate pair is no text, and stays the escape that it was.
-    return (json.dumps(whole, indent=1, ensure_ascii=False) + "\n").encode(
-        errors="backslashreplace"
-    )
+    return (storable(json.dumps(whole, indent=1, ensure_ascii=False)) + "\n").encode()
