@@ -1,9 +1,11 @@
 """`practice-...@unseen`: a suite in words, or of combinations, that no generated split has.
 
-Here `eval` is hand-written questions (unseen.toml) and, for composed ones, a fact and a computation
-that no topic of composed.py joins: do workers recognise our templates? Nothing is tuned on them.
+Here `eval` is hand-written questions (unseen.toml), generated ones in words that a person wrote,
+and, for composed ones, a fact and a computation that no topic of composed.py joins: do workers
+recognise our templates? Nothing is tuned on them.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -32,12 +34,14 @@ from suites.practice.composed import (
 )
 
 UNSEEN = "unseen"
-REVISION = "unseen-1"
-COMBINED = 51
-"""Composed questions of new combinations, beside the nine that are written."""
+REVISION = "unseen-2"
+SIZE = 75
+"""Questions of each suite: 300 of the four."""
 
 COMPOSED = "practice-composed"
 WRITTEN = Path(__file__).with_suffix(".toml")
+TASK = "### Question:\n"
+"""Above the task of a program, as LiveCodeBench's prompt has it."""
 PROGRAM_INSTRUCTION = (
     "Give one Python program in a block that opens with ```python and closes with ```."
 )
@@ -120,21 +124,22 @@ class Unseen(PracticeSuite):
         return replace(known, title=f"{known.title}, {UNSEEN}", sizes=sizes, about=about)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the plain suite's questions; of `eval` the written and the combined ones."""
+        """Return the plain suite's questions; of `eval` the written, then those drawn anew."""
         if split != "eval":
             return self.plain.load(split)
         written = [replace(one, topic="written") for one in paraphrases()[self.plain.name]]
-        return [*written, *(PracticeSuite.questions(self, split) if self.topics else ())]
+        return [*written, *PracticeSuite.questions(self, split)]
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
     """Return the suite `NAME@unseen` of a practice suite; UserError where nobody wrote one."""
-    if plain.name not in paraphrases():
+    written = paraphrases().get(plain.name)
+    if written is None:
         raise UserError(f"{plain.name!r} has no other suite {plain.name}@{UNSEEN}; ask it plainly.")
     shared: dict[str, Any] = {one.name: getattr(plain, one.name) for one in fields(PracticeSuite)}
     shared["name"] = f"{plain.name}@{UNSEEN}"
-    shared["topics"] = TOPICS if plain.name == COMPOSED else {}
-    shared["sizes"] = {**plain.sizes, "eval": COMBINED}
+    shared["topics"] = TOPICS if plain.name == COMPOSED else reworded(plain)
+    shared["sizes"] = {**plain.sizes, "eval": SIZE - len(written)}
     return Unseen(**shared, plain=plain)
 
 
@@ -148,10 +153,48 @@ class _Written(BaseModel, extra="forbid", frozen=True):
     method: str | None = None
 
 
+class _Reworded(BaseModel, extra="forbid", frozen=True):
+    """Other words for the questions of a topic whose key is matched whole."""
+
+    topic: str
+    key: str
+    text: str
+
+
+def reworded(plain: PracticeSuite) -> Mapping[str, Topic]:
+    """Return the topics of a suite that have other words, in these."""
+    rows = [_Reworded.model_validate(one) for one in _file()["reworded"]]
+    found = {name: [one for one in rows if one.topic == name] for name in plain.topics}
+    return {name: _in_words(plain.topics[name], own) for name, own in found.items() if own}
+
+
+def _in_words(topic: Topic, rows: Sequence[_Reworded]) -> Topic:
+    def drawn(rng: Random) -> Draft | None:
+        draft = topic(rng)
+        for row in rows if draft else ():
+            if draft and (key := re.fullmatch(row.key, draft.key)):
+                return replace(draft, text=_instead(draft.text, row.text.format(*key.groups())))
+        return None
+
+    return drawn
+
+
+def _instead(text: str, task: str) -> str:
+    """Return a text with another task: of a program's, the paragraph below its heading."""
+    before, heading, rest = text.rpartition(TASK)
+    _, gap, after = rest.partition("\n\n")
+    return f"{before}{heading}{task}{gap}{after}"  # all but the task is empty elsewhere
+
+
+def _file() -> dict[str, Any]:
+    return tomllib.loads(WRITTEN.read_text(encoding="utf-8"))
+
+
 def paraphrases() -> dict[str, Sequence[Question]]:
     """Return the hand-written questions by the name of the suite whose grader they take."""
-    kinds = tomllib.loads(WRITTEN.read_text(encoding="utf-8"))
+    kinds = _file()
     kinds["code"] = kinds.pop("program")
+    del kinds["reworded"]
     return {
         f"practice-{kind}": [
             _question(kind, at, _Written.model_validate(row)) for at, row in enumerate(rows, 1)

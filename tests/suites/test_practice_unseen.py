@@ -1,6 +1,7 @@
 """`practice-...@unseen`: words and combinations that no generated split has."""
 
 import re
+import tomllib
 from dataclasses import replace
 from functools import cache
 
@@ -11,7 +12,7 @@ from harness.records import Question
 from sandbox.cells import SubprocessBox
 from suites import SUITES
 from suites.practice import SPLITS, PracticeSuite
-from suites.practice.unseen import COMBINED, REVISION, paraphrases
+from suites.practice.unseen import REVISION, SIZE, TOPICS, WRITTEN, paraphrases
 from tests.suites.gold import gold_reply, sizes_of
 
 NAMES = [*paraphrases()]
@@ -75,19 +76,32 @@ def test_no_unseen_question_is_in_a_split_with_or_without_its_numbers(name: str)
 
 
 @named
-def test_every_written_question_but_one_has_a_word_that_no_question_of_any_split_has(
+def test_every_question_but_one_that_a_person_worded_has_a_word_that_no_question_of_any_split_has(
     name: str,
 ) -> None:
     known = set[str]().union(*(words(question) for question in everything(name)))
-    written = [one for one in SUITES[f"{name}@unseen"].load() if one.topic == "written"]
+    written = [one for one in SUITES[f"{name}@unseen"].load() if one.topic not in TOPICS]
     assert {one.id for one in written if words(one) <= known} <= {ONLY_NEW_IN_ORDER}
 
 
 def test_no_combination_of_facts_and_computations_is_in_any_split() -> None:
     known = {combination(question) for question in everything("practice-composed")}
-    asked_now = [one for one in SUITES["practice-composed@unseen"].load() if one.topic != "written"]
-    assert len(asked_now) == COMBINED
+    asked_now = [one for one in SUITES["practice-composed@unseen"].load() if one.topic in TOPICS]
+    assert len(asked_now) == SIZE - len(paraphrases()["practice-composed"])
     assert {combination(one) for one in asked_now} & known == set()
+
+
+def test_a_generated_question_in_other_words_has_its_numbers_and_every_wording_is_asked() -> None:
+    rows = tomllib.loads(WRITTEN.read_text())["reworded"]
+    asked_now = [one for name in NAMES for one in SUITES[f"{name}@unseen"].load()]
+    known = {asked(one) for name in NAMES for one in everything(name)}
+    assert len(asked_now) == SIZE * len(NAMES) == 300
+    for row in rows:
+        parts = re.split(r"\{\d\}", row["text"])
+        worded = re.compile(".+?".join(map(re.escape, parts)))
+        assert [one for one in asked_now if worded.search(one.text)], row["text"]
+        assert not [text for text in known if worded.search(text)], row["text"]
+        assert len(parts) > re.compile(row["key"]).groups, row["text"]
 
 
 @named
