@@ -117,8 +117,10 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
     """Return k folds in which equal questions, or with `by_group` all of a group, are together."""
     order = _units(asked.group if by_group else question_key(asked) for asked in matrix.questions)
     if not 2 <= k <= len(order):
-        what = "groups" if by_group else "questions"
-        raise UserError(f"{matrix.name}: {k} folds need 2 to {len(order)} ({what}).")
+        what = pluralise(len(order), "group" if by_group else "different question")
+        fit = {0: "they need two", 1: "they need two", 2: "name 2"}
+        most = fit.get(len(order), f"name 2 to {len(order)}")
+        raise UserError(f"{matrix.name}: {k} folds cannot be made of {what}: {most}.")
     Random(f"folds/{seed}").shuffle(order)
     order.sort(key=len, reverse=True)  # stable: shuffled among equals
     folds: list[list[int]] = [[] for _ in range(k)]

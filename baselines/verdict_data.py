@@ -9,16 +9,19 @@ import math
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, RootModel
 
-from harness.errors import UserError, first_fault
+from harness.errors import UserError
 from harness.files import (
     DOCUMENT,
+    RowT,
+    check_row,
+    check_rows,
     parse_json,
     plain_or_packed,
     read_limited,
@@ -34,7 +37,6 @@ from harness.learning import (
 )
 from harness.records import Kind, Question
 
-RowT = TypeVar("RowT", bound=BaseModel)
 Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
@@ -52,21 +54,6 @@ class SourceRequest:
     path: str = ""  # what stands behind the colon: `routerbench:PATH`
     gpqa: Callable[[], Sequence[Question]] | None = None
     """How GPQA's questions are opened, in memory; None where they cannot be."""
-
-
-def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
-    """Yield the rows of a JSONL or CSV file (also .gz); UserError names file, line and field."""
-    for line, row in read_rows(path):
-        yield check_row(model, row, f"{path}, line {line}")
-
-
-def check_row(model: type[RowT], row: object, where: str) -> RowT:
-    """Return a row as `model`; UserError names the first field that is absent or no such thing."""
-    try:
-        return model.model_validate(row)
-    except ValidationError as error:
-        field, said = first_fault(error)
-        raise UserError(f"{where}: {field or 'it'}: {said}.") from None
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:

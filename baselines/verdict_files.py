@@ -10,9 +10,9 @@ from typing import Annotated, Any, cast
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from baselines.verdict_data import SourceRequest, VerdictRow, check_json, check_row, check_rows
+from baselines.verdict_data import SourceRequest, VerdictRow, check_json
 from harness.errors import UserError
-from harness.files import read_rows
+from harness.files import check_row, check_rows, read_rows
 from harness.learning import (
     Matrix,
     MatrixCell,
@@ -101,6 +101,8 @@ def _newest_samples(folder: Path) -> dict[tuple[str, str], Path]:
 def _lm_eval_rows(path: Path) -> Iterator[tuple[_LmEvalRow, float]]:
     """Yield the rows of the first filter, each with its score."""
     first: str | None = None
+    if not path.stat().st_size:
+        raise UserError(f"{path} has no rows: run lm_eval on that task again, or take it away.")
     for line, row in read_rows(path):
         where = f"{path}, line {line}"
         found = check_row(_LmEvalRow, row, where)

@@ -5,7 +5,6 @@ The files are those of OpenAI's Batch API, which other servers read and write to
 """
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -22,7 +21,7 @@ from inspect_ai.model import (
     model_output_from_openai,
     model_output_from_openai_responses,
 )
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.cassette import (
     CassetteHeader,
@@ -32,13 +31,13 @@ from harness.cassette import (
     refuse_written,
     write_recorded,
 )
-from harness.errors import UserError, first_fault
-from harness.files import read_rows
+from harness.errors import UserError
+from harness.files import check_row, read_rows
 from harness.prices import newest_list
 from harness.request import request_digest
+from harness.text import make_storable
 from harness.usage import usage_of_reply
 
-RowT = TypeVar("RowT", bound=BaseModel)
 Read = TypeVar("Read")
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
 
@@ -84,7 +83,7 @@ def record_batch(results: Path, requests: Path, out: Path) -> RecordSummary:
     answered: set[str] = set()
     for line, row in read_rows(results):
         where = f"{results}, line {line}"
-        result = _checked(BatchResult, row, where)
+        result = check_row(BatchResult, make_storable(row), where)
         if result.custom_id not in asked or result.custom_id in answered:
             raise UserError(f"{where}: {requests.name} has no such custom_id, or none more.")
         answered.add(result.custom_id)
@@ -110,7 +109,7 @@ def _requests(path: Path) -> dict[str, tuple[BatchRequest, str]]:
     found: dict[str, tuple[BatchRequest, str]] = {}
     for line, row in read_rows(path):
         where = f"{path}, line {line}"
-        one = _checked(BatchRequest, row, where)
+        one = check_row(BatchRequest, make_storable(row), where)
         if one.url not in (CHAT, RESPONSES):
             raise UserError(f"{where}: podium replays {CHAT} and {RESPONSES}, and no other url.")
         if one.custom_id in found:
@@ -119,19 +118,6 @@ def _requests(path: Path) -> dict[str, tuple[BatchRequest, str]]:
     if not found:
         raise UserError(f"{path} has no request: name the file that was sent as the batch.")
     return found
-
-
-def _checked(model: type[RowT], row: object, where: str) -> RowT:
-    try:
-        json.dumps(row, ensure_ascii=False).encode()
-        return model.model_validate(row)
-    except UnicodeEncodeError:
-        raise UserError(
-            f"{where}: half of a surrogate pair stands there, which is no text."
-        ) from None
-    except ValidationError as error:
-        field, said = first_fault(error)
-        raise UserError(f"{where}: {field or 'it'}: {said}.") from None
 
 
 def _replies(

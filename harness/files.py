@@ -24,9 +24,11 @@ from itertools import zip_longest
 from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, NoReturn, TypeAlias, cast
+from typing import Any, BinaryIO, NoReturn, TypeAlias, TypeVar, cast
 
-from harness.errors import UserError
+from pydantic import BaseModel, ValidationError
+
+from harness.errors import UserError, first_fault
 from harness.records import Question
 
 if sys.version_info < (3, 14):
@@ -341,6 +343,7 @@ def _no_constant(text: str) -> NoReturn:
 
 
 JsonRow: TypeAlias = dict[str, Any]
+RowT = TypeVar("RowT", bound=BaseModel)
 ZIP = ".gz"
 
 
@@ -357,6 +360,21 @@ def read_rows(path: Path) -> Generator[tuple[int, JsonRow]]:
             yield from dicts_of_csv(lines_of(lines)) if kind == "CSV" else _jsonl(lines, path)
     except (ValueError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read as {kind} in UTF-8: {error}.") from error
+
+
+def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
+    """Yield the rows of `read_rows` as `model`; UserError names file, line and field."""
+    for line, row in read_rows(path):
+        yield check_row(model, row, f"{path}, line {line}")
+
+
+def check_row(model: type[RowT], row: object, where: str) -> RowT:
+    """Return a row as `model`; UserError names the first field that is absent or no such thing."""
+    try:
+        return model.model_validate(row)
+    except ValidationError as error:
+        field, said = first_fault(error)
+        raise UserError(f"{where}: {field or 'it'}: {said}.") from None
 
 
 def plain_or_packed(path: Path) -> Path:

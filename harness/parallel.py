@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -16,6 +17,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from harness.errors import UserError
 from harness.text import escape_controls
 
 
@@ -109,7 +111,10 @@ def map_in_processes(
 def map_over_processes(
     work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, most: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`.
+
+    UserError where one of those ends by itself.
+    """
     workers = min(cores(), len(items), most)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
@@ -129,6 +134,12 @@ def map_over_processes(
                 waiting.extend(pool.submit(work, item) for item in islice(rest, 1))
                 bar.advance(line)
                 yield result
+    except BrokenProcessPool:
+        raise UserError(
+            "A process that helps with reading ended before its work was done: it ran out of "
+            'memory, or a script of yours, which it reads, lacks `if __name__ == "__main__":` '
+            "above the lines that do something."
+        ) from None
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     ValidationError,
     field_serializer,
+    field_validator,
     model_validator,
 )
 
@@ -223,6 +224,13 @@ class RunPart(ConfigSection):
     tensorboard: bool = True
     report_to: tuple[Literal["mlflow", "trackio", "wandb"], ...] = ()
     """Other trackers that hear the same figures, by their own settings; no texts."""
+
+    @field_validator("report_to")
+    @classmethod
+    def _each_tracker_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) < len(names):
+            raise ValueError("a tracker stands there twice: name each once")
+        return names
 
 
 class TrainingConfig(ConfigSection):

@@ -83,6 +83,13 @@ def test_texts_of_a_private_data_set_are_marked_as_such(tmp_path: Path) -> None:
     assert not matrix_of(f"lm-eval:{tmp_path}").publishable
 
 
+def test_a_file_of_samples_that_holds_none_is_named(tmp_path: Path) -> None:
+    lm_eval_file(tmp_path / "one", [lm_eval_row(0, 1.0)])
+    lm_eval_file(tmp_path / "two", [])
+    with pytest.raises(UserError, match=rf"two/samples_sums_{STAMP}.jsonl has no rows"):
+        matrix_of(f"lm-eval:{tmp_path}")
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

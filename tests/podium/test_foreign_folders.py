@@ -31,6 +31,12 @@ from harness.parallel import map_over_processes
 from harness.workflow import Step
 print(*(step.worker for step in map_over_processes(Step, ["sage", "abacus"], many=True)))
 """
+UNGUARDED = """
+import podium
+from harness.parallel import map_over_processes
+from harness.workflow import Step
+list(map_over_processes(Step, ["sage", "abacus"], many=True))
+"""
 TOO_LATE = "import suites, podium"
 
 
@@ -63,6 +69,17 @@ def test_a_script_and_the_processes_that_it_spawns_find_ours(beside: Path) -> No
 def test_a_notebook_and_our_own_processes_find_ours(beside: Path) -> None:
     done = python(beside, "-c", CELLS)  # its first place to look is the working directory, too
     assert done.stdout == "sage abacus\n", done.stderr
+
+
+def test_a_script_whose_lines_a_process_would_run_again_is_told_what_it_lacks(
+    beside: Path,
+) -> None:
+    (beside / "unguarded.py").write_text(UNGUARDED)
+    done = python(beside, "unguarded.py")
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert said.startswith("harness.errors.UserError: A process that helps with reading ended")
+    assert 'lacks `if __name__ == "__main__":`' in said
 
 
 def test_where_another_package_is_loaded_both_files_are_named(beside: Path) -> None:

@@ -95,3 +95,9 @@ def test_a_tracker_that_nobody_knows_is_refused(config: Path, tmp_path: Path) ->
     assert "report_to" in refusal
     assert "trackio" in refusal
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tracker_that_stands_there_twice_is_refused(config: Path, tmp_path: Path) -> None:
+    named = 'run.report_to=["mlflow", "mlflow"]'
+    assert "name each once" in refused_here(config, tmp_path / "out", "--set", named)
+    assert not (tmp_path / "out").exists()
