@@ -168,19 +168,25 @@ class PlanRecipe(ConfigSection):
 class WarmStart(ConfigSection):
     """Supervised steps on random valid plans before any reward."""
 
-    kind: Literal["none", "random-plans", "given-plans"] = "none"
+    kind: Literal["none", "random-plans", "given-plans", "own-plans"] = "none"
     plans: str = ""
     """Of given ones: a file of JSON lines, each a `question` and the `workers` of a plan for it, in
     which everyone reads all before. Questions without one are left out."""
+    runs: tuple[str, ...] = ()
+    """Of own ones: folders of trainings on the same questions, whose right plans are taught."""
+    least: float = Field(default=1.0, gt=0, le=1)
+    """Share of right tries from which on the shortest plan is taken (given_plans.py)."""
     steps: int = Field(default=200, ge=0)
     batch: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=3e-3, gt=0)
     options: PlanRecipe = PlanRecipe()
 
     @model_validator(mode="after")
-    def _plans_are_given_or_drawn(self) -> "WarmStart":
+    def _plans_are_given_own_or_drawn(self) -> "WarmStart":
         if bool(self.plans) != (self.kind == "given-plans"):
             raise ValueError('plans names a file, and goes with kind = "given-plans" alone')
+        if bool(self.runs) != (self.kind == "own-plans"):
+            raise ValueError('runs names trainings, and goes with kind = "own-plans" alone')
         return self
 
     @field_serializer("options")

@@ -1,4 +1,4 @@
-"""What a policy is asked and begins with: rows by id, and plans for a warm start, random or given.
+"""What a policy is asked and begins with: rows by id, and plans for a warm start, drawn or given.
 
 Workers named at random would teach a model to ignore the question (EXPERIMENTS.md). So whom a plan
 names depends on the words that question and subtask share with each card; no target is known.
@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from random import Random
 from string import ascii_uppercase
 from typing import Any
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 from inspect_ai.model import ChatMessage
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
@@ -34,7 +32,6 @@ from conductor.prompt import (
     shown_workers,
 )
 from conductor.training.config import PlanRecipe, Prior, TrainingConfig
-from harness.errors import UserError
 from harness.pool_config import PoolSpec
 from harness.records import Question
 
@@ -402,36 +399,6 @@ def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus
     given = config.warm_start.options
     given = given if config.recursion else given.model_copy(update={"later": 0.0})
     return PlanCorpus(shown, config.form, given, config.run.seed)
-
-
-class GivenPlan(BaseModel):
-    """A line of a file of plans that somebody else made."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-    question: str
-    workers: tuple[str, ...] = Field(min_length=1)
-
-
-def read_given_plans(config: TrainingConfig) -> dict[str, tuple[str, ...]]:
-    """Return each question's workers as a file gives them; UserError for a line that is no plan."""
-    path, found = Path(config.warm_start.plans), dict[str, tuple[str, ...]]()
-    if not path.is_file():
-        raise UserError(f"[warm_start] plans: there is no file {path}.")
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            plan = GivenPlan.model_validate_json(line)
-        except ValidationError as error:
-            raise UserError(
-                f'[warm_start] plans: line {number} of {path} is not {{"question": ..., "workers": '
-                "[...]}, with one worker or more."
-            ) from error
-        if len(plan.workers) > config.form.max_steps:
-            raise UserError(
-                f"[warm_start] plans: line {number} of {path} has {len(plan.workers)} steps, and "
-                f"[form] max_steps is {config.form.max_steps}."
-            )
-        found[plan.question] = plan.workers
-    return found
 
 
 def made_up_reply(question: str, rng: Random) -> str:

@@ -22,8 +22,8 @@ from conductor.training.data import (
     ShownRow,
     TrainingRow,
     draw_rows,
-    read_given_plans,
 )
+from conductor.training.given_plans import read_plans
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
@@ -298,8 +298,8 @@ def check_job(training: TrainingJob) -> None:
     grpo_options.batch_sizes(config)
     grpo_options.refuse_sharding(config)
     reward_values(config.reward, config.discount)
-    if config.warm_start.plans:
-        read_given_plans(config)
+    if config.warm_start.plans or config.warm_start.runs:
+        read_plans(config)
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:

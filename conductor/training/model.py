@@ -24,8 +24,8 @@ from conductor.training.data import (
     ShownRow,
     TrainingRow,
     plan_corpus,
-    read_given_plans,
 )
+from conductor.training.given_plans import read_plans
 from conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
 from conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
 from harness.errors import UserError
@@ -256,7 +256,7 @@ def warm_start(
     if is_main():
         (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
     corpus = plan_corpus(config, rows)
-    if start.plans:
+    if start.plans or start.runs:
         rows, corpus.own = _given_plans(config, corpus, rows)
     elif config.recursion and config.model.path:
         corpus.own = _own_plans(config, model, tokenizer, rows)
@@ -282,13 +282,13 @@ def warm_start(
 def _given_plans(
     config: TrainingConfig, corpus: PlanCorpus, rows: Sequence[ShownRow]
 ) -> tuple[list[ShownRow], dict[TrainingRow, str]]:
-    """Return the rows that a file has plans for, and these as completions."""
-    plans = read_given_plans(config)
+    """Return the rows that there are plans for, and these as completions."""
+    plans = read_plans(config)
     kept = [one for one in rows if {*plans.get(one.row.question, ("",))} <= {*one.workers}]
     if not kept:
         raise UserError(
-            f"[warm_start] plans: {config.warm_start.plans} has none for these questions and "
-            "workers: write it for their train split and pool."
+            "[warm_start] holds no plan for these questions and workers: take those of their "
+            "train split and pool."
         )
     return kept, {one.row: corpus.given(one, plans[one.row.question]) for one in kept}
 

@@ -17,6 +17,7 @@ from conductor import checkpoint
 from conductor.embedded import open_checkpoint
 from conductor.prompt import first_word
 from conductor.training import run_folder
+from conductor.training.given_plans import PLANS
 from conductor.training.job import TrainingJob
 from conductor.verdict_reward import study_info
 from harness.errors import UserError
@@ -141,7 +142,7 @@ def _validation(label: str, found: Mapping[str, Any] | None) -> str:
 
 def leaks_text(run: Path) -> str:
     """Return which share of a run's sampled plans hold the answer, where that can be told."""
-    lines = run_folder.read_lines(run / run_folder.PLANS)
+    lines = run_folder.read_lines(run / PLANS)
     told = [line["leaked"] for line in lines if line.get("leaked") is not None]
     share = f"{fmean(told):.1%}" if told else "an unknown share"
     return f"Of {len(lines)} sampled plans, {share} hold the answer." if lines else NOTHING_YET

@@ -28,7 +28,6 @@ from harness.suite import moved_versions
 from harness.workflow import Workflow
 
 METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was made
-PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
 WARM = "warm_start.jsonl"
 START, BEST, LAST = "start", "best", "last"
 MERGED = "adapter"  # holds adapters that were merged into the weights beside it

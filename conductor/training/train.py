@@ -17,6 +17,7 @@ import anyio
 from conductor.checkpoint import INFO
 from conductor.training import grpo_options, run_folder
 from conductor.training.data import joined
+from conductor.training.given_plans import PLANS
 from conductor.training.job import (
     TrainingJob,
     TrainingRewards,
@@ -163,7 +164,7 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     lines = run.job.out / run_folder.METRICS
     if not grpo_options.is_main():  # the first process may not have come to this yet
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
-    run_folder.rewind_lines(run.job.out / run_folder.PLANS, step)
+    run_folder.rewind_lines(run.job.out / PLANS, step)
     return run_folder.rewind_lines(lines, step)
 
 

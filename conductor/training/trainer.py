@@ -34,6 +34,7 @@ from conductor.training.generation import (
     record_graphs,
     sampled_ids,
 )
+from conductor.training.given_plans import PLANS
 from conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
 from conductor.training.model import chat_template
 from conductor.training.model_card import describe_checkpoint
@@ -493,7 +494,7 @@ class StepCallback(Callback):
                 "plan": steps,
             }
             text = {"completion": item.completion} if self.training.publishable else {}
-            run_folder.append_line(self.out / run_folder.PLANS, line | text)
+            run_folder.append_line(self.out / PLANS, line | text)
 
 
 def _random_states() -> dict[str, Any]:

@@ -1,16 +1,12 @@
 """What conductors' plans on practice-deep are worth, sequence by sequence, and to a router.
 
     PYTHONPATH=. python tests/benchmarks/deep_plans.py LOGS [--mine RUN ...]
-    PYTHONPATH=. python tests/benchmarks/deep_plans.py RUN [RUN ...] --own FILE [--least 0.66]
 
 LOGS is a directory of `podium run --suite practice-deep`. For each system: how many sequences of
 workers it wrote, how many of them on 8 questions or more, and on how many of those the sequence is
 right more often than its commonest one would have been there (asked here, on fresh draws).
 `--mine RUN` is a folder of `podium train`: a router (TF-IDF, ridge) learns which of the sequences
 that were right in its last third of steps fits which train question, and is judged on eval.
-With --own, of every train question the workers that were right in the largest share of the plans of
-these trainings, so that a next training may begin from them ([warm_start] plans): rewards alone
-say what is right. With --least, the shortest of those that were right at least so often instead.
 """
 
 import argparse
@@ -74,60 +70,13 @@ def mine(folder: Path) -> None:
     row(f"mined from {folder.name}, {len({*known.values()})} plans", grades)
 
 
-def own_plans(runs: Sequence[Path], least: float = 1) -> dict[str, Sequenced]:
-    """Return whom to ask for each train question that trainings ever got right.
-
-    That is the shortest sequence whose share is `least` or more, or else the one with the largest
-    share: of right ones in its tries and one more, so that once out of once counts for less than
-    often. Of equals the shorter one.
-    """
-    tries: defaultdict[str, defaultdict[Sequenced, list[bool]]]
-    tries = defaultdict(lambda: defaultdict(list))
-    for run in runs:
-        for line in map(json.loads, (run / "plans.jsonl").open()):
-            if line["plan"]:
-                workers = tuple(worker for worker, _ in line["plan"])
-                tries[line["question"]][workers].append(line["correct"] == 1)
-
-    def worth(grades: Sequence[bool]) -> float:
-        return sum(grades) / (len(grades) + 1)
-
-    found: dict[str, Sequenced] = {}
-    for question, plans in sorted(tries.items()):
-        best = max(
-            plans,
-            key=lambda one: (
-                (least, -len(one), worth(plans[one]), one)
-                if worth(plans[one]) >= least
-                else (worth(plans[one]), -len(one), 0, one)
-            ),
-        )
-        if any(plans[best]):
-            found[question] = best
-    return found
-
-
-def write_own(runs: Sequence[Path], path: Path, least: float) -> int:
-    """Write those plans, and print how many there are."""
-    plans = own_plans(runs, least)
-    with path.open("x", encoding="utf-8") as out:
-        for question, workers in plans.items():
-            out.write(json.dumps({"question": question, "workers": workers}) + "\n")
-    print(f"{len(plans)} questions, {len(set(plans.values()))} sequences of workers")
-    return 0
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Print the lines."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("logs", nargs="+", type=Path)
-    parser.add_argument("--own", type=Path, help="write what trainings found right, and stop")
-    parser.add_argument("--least", type=float, default=1, help="share from which short counts more")
+    parser.add_argument("logs", type=Path)
     parser.add_argument("--mine", nargs="+", type=Path, default=[])
     given = parser.parse_args(words)
-    if given.own:
-        return write_own(given.logs, given.own, given.least)
-    for name, plans in sorted(written(given.logs).items()):
+    for name, plans in sorted(written([given.logs]).items()):
         print(varied(name, plans), flush=True)
     for folder in given.mine:
         mine(folder)

@@ -1,5 +1,6 @@
 """Warm starts that go sentence by sentence, or imitate plans that a file gives."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 
 from conductor.parse import read_plan
 from conductor.training.config import TrainingConfig, read_config
-from conductor.training.data import asking_sentences, plan_corpus, read_given_plans
+from conductor.training.data import asking_sentences, plan_corpus
+from conductor.training.given_plans import PLANS, own_plans, read_given_plans, read_plans
 from conductor.training.job import TrainingJob, find_job
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
@@ -105,3 +107,56 @@ def test_a_file_of_plans_that_is_not_there_or_not_wanted_is_refused(tmp_path: Pa
         read_given_plans(imitating(tmp_path / "none.jsonl"))
     with pytest.raises(UserError, match="warm_start: plans names a file, and goes with kind"):
         read_config("practice-cpu", ["warm_start.plans=some.jsonl"])
+
+
+def sampled(folder: Path, *lines: tuple[str, list[str] | None, float | None]) -> str:
+    folder.mkdir(exist_ok=True)
+    with (folder / PLANS).open("w") as out:
+        for question, workers, correct in lines:
+            plan = workers and [[worker, []] for worker in workers]
+            said = {"step": 1, "question": question, "plan": plan, "correct": correct}
+            out.write(json.dumps(said) + "\n")
+    return str(folder)
+
+
+def test_of_its_own_plans_the_one_that_is_right_most_surely_is_taken(tmp_path: Path) -> None:
+    one = sampled(
+        tmp_path / "one",
+        *[("a", ["x", "y", "z"], 1.0)] * 3,
+        *[("a", ["x", "y"], 1.0)] * 2,
+        ("a", ["x"], 1.0),
+        ("b", ["x", "y"], 1.0),
+        ("b", ["y"], 1.0),
+        ("c", ["x"], 0.0),
+        ("c", None, None),
+    )
+    assert own_plans([one], 1, 5) == {"a": ("x", "y", "z"), "b": ("y",)}
+    assert own_plans([one], 0.66, 5) == {"a": ("x", "y"), "b": ("y",)}
+    assert own_plans([one], 0.5, 5) == {"a": ("x",), "b": ("y",)}
+    assert own_plans([one], 1, 2) == {"a": ("x", "y"), "b": ("y",)}
+    two = sampled(tmp_path / "two", *[("a", ["x", "y"], 0.0)] * 9, ("c", ["z"], 1.0))
+    assert own_plans([one, two], 0.66, 5) == {"a": ("x", "y", "z"), "b": ("y",), "c": ("z",)}
+
+
+def test_a_training_begins_from_trainings_and_half_a_last_line_is_left_out(
+    tmp_path: Path,
+) -> None:
+    run = sampled(tmp_path / "run", ("a", ["x"], 1.0))
+    with (tmp_path / "run" / PLANS).open("a") as out:
+        out.write('{"question": "b", "pl')
+    config = read_config(
+        "practice-cpu-deep", ["warm_start.kind=own-plans", f'warm_start.runs=["{run}"]']
+    )
+    assert read_plans(config) == {"a": ("x",)}
+
+
+def test_trainings_that_were_never_right_or_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no plan in them was right"):
+        own_plans([sampled(tmp_path / "run", ("a", ["x"], 0.0))], 1, 5)
+    (tmp_path / "run" / PLANS).write_text("nonsense\n\n")
+    with pytest.raises(UserError, match="holds a line that is no plan"):
+        own_plans([f"{tmp_path / 'run'}"], 1, 5)
+    with pytest.raises(UserError, match=r"none has no plans.jsonl: name folders"):
+        own_plans([f"{tmp_path / 'none'}"], 1, 5)
+    with pytest.raises(UserError, match='goes with kind = "own-plans" alone'):
+        read_config("practice-cpu-deep", [f'warm_start.runs=["{tmp_path}"]'])

@@ -14,7 +14,8 @@ from statistics import fmean
 from typing import Any
 
 from conductor.checkpoint import read_info
-from conductor.training.run_folder import MANIFEST, METRICS, PLANS, read_lines
+from conductor.training.given_plans import PLANS
+from conductor.training.run_folder import MANIFEST, METRICS, read_lines
 from harness.errors import UserError
 from harness.ledger.journal import read_lines as journal_lines
 from reports.render import UNKNOWN, count, percent, usd
