@@ -185,6 +185,8 @@ class WarmStart(ConfigSection):
     def _plans_are_given_own_or_drawn(self) -> "WarmStart":
         if bool(self.plans) != (self.kind == "given-plans"):
             raise ValueError('plans names a file, and goes with kind = "given-plans" alone')
+        if self.kind == "own-plans" and not self.runs:
+            raise ValueError('kind = "own-plans" needs runs = ["RUN"]: folders of trainings')
         if bool(self.runs) != (self.kind == "own-plans"):
             raise ValueError('runs names trainings, and goes with kind = "own-plans" alone')
         return self

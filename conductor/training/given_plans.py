@@ -12,6 +12,10 @@ from harness.errors import UserError
 
 Workers = tuple[str, ...]
 PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
+NO_PLAN = (
+    "[warm_start] plans, or runs, hold no plan for these questions and workers: take those of "
+    "their train split and pool."
+)
 
 
 class SampledPlan(BaseModel):

@@ -23,7 +23,7 @@ from conductor.training.data import (
     TrainingRow,
     draw_rows,
 )
-from conductor.training.given_plans import read_plans
+from conductor.training.given_plans import NO_PLAN, read_plans
 from conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
@@ -195,7 +195,7 @@ def find_job(
         taught = {id: asked for id, asked in split.questions.items() if id not in shared}
         splits[name] = SuiteSplit(split.suite, taught)
     left = sum(len(whole[name].questions) - len(one.questions) for name, one in splits.items())
-    return _unlogged(job(spec, book, splits, held_out, left))
+    return _checked(job(spec, book, splits, held_out, left))
 
 
 def _find_verdicts(
@@ -207,18 +207,28 @@ def _find_verdicts(
     spec = verdict_pool(verdicts.teaches)
     teaches, validates = ({split.suite.name: split} for split in verdict_splits(verdicts))
     book = read_book(spec.prices)
-    return _unlogged(job(spec, book, teaches, validates, left_out=0, verdicts=verdicts))
+    return _checked(job(spec, book, teaches, validates, left_out=0, verdicts=verdicts))
 
 
-def _unlogged(training: TrainingJob) -> TrainingJob:
-    """Return it; UserError where TRL would write down texts that must not be published."""
+def _checked(training: TrainingJob) -> TrainingJob:
+    """Return it; UserError where TRL would write secret texts, or a warm start fits nothing."""
     if training.config.grpo.get("log_completions") and not training.publishable:
         secret = next(n for n, split in training.splits.items() if not split.suite.publishable)
         raise UserError(
             f"[grpo] log_completions writes prompts to files, and suite {secret!r} must not be "
             "published: leave it out."
         )
+    if training.config.warm_start.plans or training.config.warm_start.runs:
+        _refuse_foreign_plans(training)
     return training
+
+
+def _refuse_foreign_plans(training: TrainingJob) -> None:
+    asked = {id for split in training.splits.values() for id in split.questions}
+    workers = {*training.spec.names}
+    plans = read_plans(training.config)
+    if not any(question in asked and {*plan} <= workers for question, plan in plans.items()):
+        raise UserError(NO_PLAN)
 
 
 def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> SuiteSplit:
@@ -298,8 +308,6 @@ def check_job(training: TrainingJob) -> None:
     grpo_options.batch_sizes(config)
     grpo_options.refuse_sharding(config)
     reward_values(config.reward, config.discount)
-    if config.warm_start.plans or config.warm_start.runs:
-        read_plans(config)
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:

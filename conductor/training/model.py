@@ -25,7 +25,7 @@ from conductor.training.data import (
     TrainingRow,
     plan_corpus,
 )
-from conductor.training.given_plans import read_plans
+from conductor.training.given_plans import NO_PLAN, read_plans
 from conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
 from conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
 from harness.errors import UserError
@@ -286,10 +286,7 @@ def _given_plans(
     plans = read_plans(config)
     kept = [one for one in rows if {*plans.get(one.row.question, ("",))} <= {*one.workers}]
     if not kept:
-        raise UserError(
-            "[warm_start] holds no plan for these questions and workers: take those of their "
-            "train split and pool."
-        )
+        raise UserError(NO_PLAN)
     return kept, {one.row: corpus.given(one, plans[one.row.question]) for one in kept}
 
 

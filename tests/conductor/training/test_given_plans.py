@@ -160,3 +160,24 @@ def test_trainings_that_were_never_right_or_are_none_are_refused(tmp_path: Path)
         own_plans([f"{tmp_path / 'none'}"], 1, 5)
     with pytest.raises(UserError, match='goes with kind = "own-plans" alone'):
         read_config("practice-cpu-deep", [f'warm_start.runs=["{tmp_path}"]'])
+
+
+@pytest.mark.parametrize(
+    ("question", "workers"),
+    [("practice-integer-train-0001", ["clerk"]), ("practice-deep-train-0001", ["abacus"])],
+    ids=["another suite's", "another pool's"],
+)
+def test_plans_of_another_training_are_refused_before_a_folder_is_made(
+    question: str, workers: list[str], tmp_path: Path
+) -> None:
+    run = sampled(tmp_path / "run", (question, workers, 1.0))
+    changes = ["warm_start.kind=own-plans", f'warm_start.runs=["{run}"]', "suites.train=60"]
+    config = read_config("practice-cpu-deep", changes)
+    with pytest.raises(UserError, match="hold no plan for these questions and workers"):
+        find_job(config, tmp_path / "out", whole_catalogue(), controls().bare, dry=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_own_plans_of_nothing_say_what_they_need() -> None:
+    with pytest.raises(UserError, match=r'needs runs = \["RUN"\]: folders of trainings'):
+        read_config("practice-cpu-deep", ["warm_start.kind=own-plans"])
