@@ -101,14 +101,14 @@ def _newest_samples(folder: Path) -> dict[tuple[str, str], Path]:
 def _lm_eval_rows(path: Path) -> Iterator[tuple[_LmEvalRow, float]]:
     """Yield the rows of the first filter, each with its score."""
     first: str | None = None
-    if not path.stat().st_size:
-        raise UserError(f"{path} has no rows: run lm_eval on that task again, or take it away.")
     for line, row in read_rows(path):
         where = f"{path}, line {line}"
         found = check_row(_LmEvalRow, row, where)
         first = found.filter if first is None else first
         if found.filter == first:
             yield found, _share(row.get(found.metrics[0]), f"{where}: {found.metrics[0]}")
+    if first is None:
+        raise UserError(f"{path} has no rows: run lm_eval on that task again, or take it away.")
 
 
 def _share(value: object, where: str) -> float:

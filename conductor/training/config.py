@@ -181,6 +181,11 @@ class WarmStart(ConfigSection):
     learning_rate: float = Field(default=3e-3, gt=0)
     options: PlanRecipe = PlanRecipe()
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether its plans stand in a file or in trainings, and are not drawn."""
+        return self.kind in ("given-plans", "own-plans")
+
     @model_validator(mode="after")
     def _plans_are_given_own_or_drawn(self) -> "WarmStart":
         if bool(self.plans) != (self.kind == "given-plans"):

@@ -218,7 +218,7 @@ def _checked(training: TrainingJob) -> TrainingJob:
             f"[grpo] log_completions writes prompts to files, and suite {secret!r} must not be "
             "published: leave it out."
         )
-    if training.config.warm_start.plans or training.config.warm_start.runs:
+    if training.config.warm_start.is_listed:
         _refuse_foreign_plans(training)
     return training
 

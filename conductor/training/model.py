@@ -256,7 +256,7 @@ def warm_start(
     if is_main():
         (folder / WARM).unlink(missing_ok=True)  # of one that was killed: this one begins anew
     corpus = plan_corpus(config, rows)
-    if start.plans or start.runs:
+    if start.is_listed:
         rows, corpus.own = _given_plans(config, corpus, rows)
     elif config.recursion and config.model.path:
         corpus.own = _own_plans(config, model, tokenizer, rows)

@@ -9,7 +9,6 @@ words of a question. Its decoder writes nothing but plans, so all that is asked 
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = parser.parse_args(words)
     given.folder.mkdir(parents=True)
     for path in base_folder().iterdir():
-        os.link(path, given.folder / path.name)
+        (given.folder / path.name).symlink_to(path)  # the cache may be on another disk
     about = CheckpointInfo(
         form=PlanFormat(layout="compact", examples=False, cards=True, words=120),
         pool="none",
