@@ -59,8 +59,29 @@ NOTHING_READ = (
     '([warm_start] kind="random-plans"), or raise max_completion_length where cut_off in '
     f"{METRICS} says that plans do not end"
 )
+CUT_OFF = 0.5  # share of plans that run on to the limit, from which on it is said
 GRADED = {f"status/{status.value}" for status in VALUED}
 """Of what a line counts; the others have no value."""
+
+
+def validation_text(line: Mapping[str, Any]) -> str:
+    """Return what a person is told of a step with a validation; empty for one without.
+
+    An entropy bonus may teach a policy to write on behind its plan, which no reward prices: two of
+    six trainings of the practice recipes did, and the best plans of one have 97 tokens, not 28.
+    """
+    said: Validation = line.get("validation") or {}
+    if said.get("correct") is None:
+        return ""
+    text = f"step {line['step']}: validation {said['correct']:.3f}, "
+    text += f"{said['calls']:.2f} calls a question"
+    cut_off = line.get("cut_off") or 0.0
+    if cut_off < CUT_OFF:
+        return text
+    return (
+        f"{text}; {cut_off:.0%} of plans run on to max_completion_length: raise it where fewer can "
+        "be read, else lower entropy_coef, for what stands behind a plan is only paid for"
+    )
 
 
 def job_manifest(training: TrainingJob) -> dict[str, Any]:

@@ -375,10 +375,8 @@ class StepCallback(Callback):
         self._say_validation(line)
 
     def _say_validation(self, line: dict[str, Any]) -> None:
-        said = line.get("validation")
-        if said and said.get("correct") is not None:
-            text = f"step {line['step']}: validation {said['correct']:.3f}"
-            self.say(f"{text}, {said['calls']:.2f} calls a question")
+        if text := run_folder.validation_text(line):
+            self.say(text)
 
     def restore_random(self) -> bool:
         """Put the random states back to where the running step began; say whether one runs."""

@@ -19,6 +19,7 @@ from conductor.training.run_folder import (
     ungraded_text,
     validation_due,
     validation_scalars,
+    validation_text,
 )
 from harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from tests import ROOT
@@ -128,3 +129,15 @@ def test_a_validation_has_flat_names_for_tensorboard() -> None:
     assert found["validation/suite/a"] == 0.5
     assert found["validation/worker/sage"] == 1.0
     assert not {"validation/suite/b", "validation/usd"} & set(found)
+
+
+def test_plans_that_run_on_to_the_limit_are_said_with_the_next_validation() -> None:
+    line: dict[str, Any] = {"step": 80, "validation": {"correct": 0.7125, "calls": 1.75}}
+    usual = "step 80: validation 0.713, 1.75 calls a question"
+    assert validation_text({"step": 81, "cut_off": 1.0}) == ""
+    assert validation_text({"step": 81, "validation": {"correct": None}}) == ""
+    assert validation_text(line) == validation_text(line | {"cut_off": 0.49}) == usual
+    assert validation_text(line | {"cut_off": 0.789}) == (
+        f"{usual}; 79% of plans run on to max_completion_length: raise it where fewer can be read, "
+        "else lower entropy_coef, for what stands behind a plan is only paid for"
+    )
