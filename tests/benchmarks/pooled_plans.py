@@ -1,15 +1,14 @@
 """Plans that a training's own tries foretell to be right: what a warm start may teach a new one.
 
-    PYTHONPATH=. python tests/benchmarks/pooled_plans.py RUN ... --out plans.jsonl [--sure 2]
+    PYTHONPATH=. python tests/benchmarks/pooled_plans.py RUN ... --out plans.jsonl [--seed 0]
 
 RUN is a folder of `podium train`. Where a question was tried a dozen times and workers slip, which
 of its own plans were right is chance; what is pooled here is who did what. Per suite, a ridge
 logistic regression on who works, after whom and last, over all questions and apart in six clusters
-of them (TF-IDF, k-means), is fitted to rewards, cost term included. For each train question the
-sequence of up to three workers is written of which it foretells most: with `--sure Z` at Z standard
-deviations below the mean (Laplace's approximation), else by weights drawn for each question, so
-that what is unsure is tried now and then (Thompson 1933). No target and no plan of others is seen.
-`[warm_start] kind = "given-plans"` reads the file.
+of them (TF-IDF, k-means), is fitted to rewards, cost term included. For each train question weights
+are drawn from its Laplace approximation, and the sequence of up to three workers of which these
+foretell most is written: what is sure often, what is unsure now and then (Thompson 1933). No target
+and no plan of others is seen. `[warm_start] kind = "given-plans"` reads the file.
 """
 
 import argparse
@@ -38,10 +37,8 @@ def roles(workers: Workers) -> set[str]:
     >>> sorted(roles(("a", "b")))
     ['a', 'a before b', 'a first', 'b', 'b last', 'length 2']
     """
-    pairs = pairwise(workers)
-    return {f"length {len(workers)}", f"{workers[0]} first", f"{workers[-1]} last", *workers}.union(
-        f"{one} before {other}" for one, other in pairs
-    )
+    found = {f"length {len(workers)}", f"{workers[0]} first", f"{workers[-1]} last", *workers}
+    return found | {f"{one} before {other}" for one, other in pairwise(workers)}
 
 
 def tries(runs: Sequence[Path]) -> list[tuple[str, str, Workers, float]]:
@@ -63,9 +60,7 @@ def tries(runs: Sequence[Path]) -> list[tuple[str, str, Workers, float]]:
     return [one for one in found if len(one[2]) <= LONGEST]
 
 
-def foretold(
-    seen: Sequence[tuple[str, str, Workers, float]], sure: float | None, seed: int
-) -> dict[str, Workers]:
+def foretold(seen: Sequence[tuple[str, str, Workers, float]], seed: int) -> dict[str, Workers]:
     """Return a sequence of workers for each train question of one suite."""
     texts = {one.id: one.text for one in SUITES[seen[0][0]].load("train")}
     rows = TfIdf().embed(TfIdf().fit([*texts.values()]), [*texts.values()])
@@ -92,10 +87,7 @@ def foretold(
     choices = {at: design(plans, [at] * len(plans)) for at in range(CLUSTERS)}
     random, found = np.random.default_rng(seed), dict[str, Workers]()
     for id, at in cluster.items():
-        if sure is None:
-            worth = choices[at] @ (weights + root @ random.standard_normal(len(weights)))
-        else:
-            worth = choices[at] @ weights - sure * np.linalg.norm(choices[at] @ root, axis=1)
+        worth = choices[at] @ (weights + root @ random.standard_normal(len(weights)))
         found[id] = plans[int(worth.argmax())]
     return found
 
@@ -105,12 +97,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--sure", type=float)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(words)
     seen, plans = tries(given.runs), dict[str, Workers]()
     for suite in sorted({one[0] for one in seen}):
-        plans |= foretold([one for one in seen if one[0] == suite], given.sure, given.seed)
+        plans |= foretold([one for one in seen if one[0] == suite], given.seed)
     with given.out.open("x") as file:
         for id, workers in plans.items():
             file.write(json.dumps({"question": id, "workers": workers}) + "\n")

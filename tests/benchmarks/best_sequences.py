@@ -1,0 +1,46 @@
+"""Which sequences of one to three workers are right most often on a practice suite?
+
+    PYTHONPATH=. python tests/benchmarks/best_sequences.py [SUITE ...] [--split validation]
+
+All of them are run on the pool `rehearsal`, each worker reading all before it, three draws a
+question: what search could find, for a training to be held against. Suites that need no box.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import product
+from statistics import fmean
+
+from harness.pool_config import read_pool
+from suites import SUITES
+from tests.benchmarks.deep_calibration import chain, replies
+
+NAMED = ("practice-integer", "practice-choice", "practice-composed")
+DRAWS, LONGEST, SHOWN = range(1, 4), 3, 3
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the best sequences of each length, in percent right."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("suites", nargs="*", default=NAMED)
+    parser.add_argument("--split", choices=("train", "validation"), default="validation")
+    parser.add_argument("--limit", type=int, default=60, help="questions of each suite")
+    given = parser.parse_args(words)
+    for suite in (SUITES[name] for name in given.suites):
+        asked = suite.load(given.split)[: given.limit]
+        for length in range(1, LONGEST + 1):
+            found: list[tuple[float, tuple[str, ...]]] = []
+            for workers in product(read_pool("rehearsal").names, repeat=length):
+                ends = (
+                    (one, replies(one, chain(workers), at)[-1]) for one in asked for at in DRAWS
+                )
+                found.append((fmean(suite.grade(*end).value for end in ends), workers))
+            best = sorted(found, reverse=True)[:SHOWN]
+            told = "; ".join(f"{' '.join(workers)} {100 * share:.1f}" for share, workers in best)
+            print(f"{suite.name}, {length} of {len(found)} sequences: {told}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
