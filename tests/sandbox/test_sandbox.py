@@ -90,9 +90,7 @@ def test_a_program_over_a_limit_ends_as_a_value(any_box: Box, program: str, stat
 def test_a_program_that_ends_itself_reports_its_exit_code(
     any_box: Box, program: str, code: int
 ) -> None:
-    slow = replace(
-        TIGHT, cpu_s=5.0, wall_s=15.0
-    )  # a busy machine's first program may take a second
+    slow = replace(TIGHT, cpu_s=5.0, wall_s=15.0)  # a busy machine takes a second to begin
     [outcome] = run(any_box, program, limits=slow)
     assert (outcome.status, outcome.exit_code) == ("exited", code)
 
