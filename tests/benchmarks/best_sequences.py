@@ -14,7 +14,7 @@ from statistics import fmean
 
 from harness.pool_config import read_pool
 from suites import SUITES
-from tests.benchmarks.deep_calibration import chain, replies
+from tests.benchmarks.deep_calibration import chain, right
 
 NAMED = ("practice-integer", "practice-choice", "practice-composed")
 DRAWS, LONGEST, SHOWN = range(1, 4), 3, 3
@@ -27,17 +27,17 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", choices=("train", "validation"), default="validation")
     parser.add_argument("--limit", type=int, default=60, help="questions of each suite")
     given = parser.parse_args(words)
+    workers = read_pool("rehearsal").names
     for suite in (SUITES[name] for name in given.suites):
         asked = suite.load(given.split)[: given.limit]
         for length in range(1, LONGEST + 1):
-            found: list[tuple[float, tuple[str, ...]]] = []
-            for workers in product(read_pool("rehearsal").names, repeat=length):
-                ends = (
-                    (one, replies(one, chain(workers), at)[-1]) for one in asked for at in DRAWS
-                )
-                found.append((fmean(suite.grade(*end).value for end in ends), workers))
+            plans = {one: chain(one) for one in product(workers, repeat=length)}
+            found = [
+                (fmean(right(question, plan, DRAWS, suite) for question in asked), one)
+                for one, plan in plans.items()
+            ]
             best = sorted(found, reverse=True)[:SHOWN]
-            told = "; ".join(f"{' '.join(workers)} {100 * share:.1f}" for share, workers in best)
+            told = "; ".join(f"{' '.join(one)} {100 * share:.1f}" for share, one in best)
             print(f"{suite.name}, {length} of {len(found)} sequences: {told}", flush=True)
     return 0
 

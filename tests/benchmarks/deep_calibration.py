@@ -21,6 +21,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from harness.records import Question, Reply
 from harness.rehearsal.provider import respond
 from harness.rehearsal.workers import find_worker
 from harness.request import request_digest
+from harness.suite import Suite
 from harness.workflow import MAX_STEPS, Step, Workflow
 from suites import SUITES
 
@@ -77,9 +79,11 @@ def replies(question: Question, plan: Workflow, draw: int) -> list[str]:
     return [reply.text for _, reply in done]
 
 
-def right(question: Question, plan: Workflow, draws: Iterable[int]) -> float:
-    """Return how often a plan is right on a question."""
-    return fmean(SUITE.grade(question, replies(question, plan, at)[-1]).value for at in draws)
+def right(
+    question: Question, plan: Workflow, draws: Iterable[int], suite: Suite[Any] = SUITE
+) -> float:
+    """Return how often a plan is right on a question of a suite."""
+    return fmean(suite.grade(question, replies(question, plan, at)[-1]).value for at in draws)
 
 
 def chain(workers: Sequenced) -> Workflow:
