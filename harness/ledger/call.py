@@ -178,8 +178,11 @@ class Attempted:
     service: Service
     prompt_bytes: int | None
     max_tokens: int | None
+    stop: str | None = None
 
 
+TOO_LONG = "model_length"
+"""Why Inspect says that a reply ended whose request was refused for its length."""
 REFUSED = 300
 """HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
 
@@ -224,7 +227,8 @@ def at_price(call: Call, price: Price | None) -> Call:
 def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
     usage = attempted.usage
     if attempted.cache == "read":
-        headline = list_cost(usage, price) if usage and price else None
+        nothing = ZERO if usage is None and attempted.stop == TOO_LONG else None
+        headline = list_cost(usage, price) if usage and price else nothing
         return {**FREE, "usd_list": headline}
     if attempted.billable == "no":
         return {**FREE, "usd_list": ZERO}

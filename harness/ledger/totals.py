@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from harness.errors import UserError
-from harness.ledger.call import ZERO, Call, Scope
+from harness.ledger.call import TOO_LONG, ZERO, Call, Scope
 from harness.ledger.logs import Phase
 from harness.ledger.runs import PLAIN, RunFacts
 from harness.pool_config import REPLAYING
@@ -85,8 +85,8 @@ class CallSum:
 
     def _tokens(self, call: Call) -> None:
         if call.output is None:
-            self.untold += call.billable != "no"
-            self.unthought += call.billable != "no"
+            self.untold += is_uncounted(call)
+            self.unthought += is_uncounted(call)
             return
         self.input += call.input_uncached or 0
         self.cache_read += call.cache_read or 0
@@ -144,6 +144,14 @@ def add_up(calls: Iterable[Call]) -> CallSum:
     for call in calls:
         found.add(call)
     return found
+
+
+def is_uncounted(call: Call) -> bool:
+    """Say whether a call used tokens that nobody counted, so that its sums are unknown."""
+    # A request that was refused, for its length too, used none; a reply from the local cache did,
+    # when it was made. `spared` in harness/audit/witness.py says the same without our code.
+    answered = call.cache == "read" and call.stop != TOO_LONG
+    return call.output is None and (call.billable != "no" or answered)
 
 
 def usage_of(calls: Iterable[Call]) -> Usage | None:
