@@ -59,13 +59,13 @@ SPENT = """SELECT x FROM (SELECT $asked n_asked, coalesce(sum(paid) FILTER (scop
     NOT isnan(paid)), 0) / $begun usd_paid_low, coalesce(sum(usd) FILTER (scope = 'scoring'), 0) /
     nullif((SELECT count(*) FROM p WHERE run = $run AND $begun > 0), 0) usd_scoring_per_query FROM
     call WHERE run = $run) x"""
-MAJORITY = """WITH try AS (SELECT *, row_number() OVER w - 1 AS at, count(*) OVER w n, CASE WHEN
+MAJORITY = """WITH tries AS (SELECT *, row_number() OVER w - 1 AS nth, count(*) OVER w n, CASE WHEN
     vote <> '' THEN avg(value) OVER (PARTITION BY question, vote) ELSE 0 END v FROM p WHERE run =
-    $run WINDOW w AS (PARTITION BY question)), led AS (SELECT question, some, vote, v,
-    count(nullif(vote, '')) c FROM try, range(1 << $n) t(some) WHERE n >= $k AND some < 1 << n AND
-    bit_count(some) = $k AND (some >> at) & 1 = 1 GROUP BY ALL QUALIFY c = max(c) OVER (PARTITION BY
-    question, some)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM (SELECT question, avg(v) v
-    FROM led GROUP BY question, some) GROUP BY question)"""
+    $run WINDOW w AS (PARTITION BY question)), led AS (SELECT question, pick, vote, v,
+    count(nullif(vote, '')) c FROM tries, range(1 << $n) t(pick) WHERE n >= $k AND pick < 1 << n AND
+    bit_count(pick) = $k AND (pick >> nth) & 1 = 1 GROUP BY question, pick, vote, v QUALIFY c =
+    max(c) OVER (PARTITION BY question, pick)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM
+    (SELECT question, avg(v) v FROM led GROUP BY question, pick) GROUP BY question)"""
 ROUTED = """SELECT x FROM (SELECT avg(v) accuracy, avg(usd) usd_per_query, avg(tokens) tokens_out
     FROM (SELECT *, count(*) OVER (PARTITION BY question) here, row_number() OVER (PARTITION BY
     question ORDER BY v DESC, CASE WHEN $priced THEN usd ELSE tokens END, run) place FROM q WHERE

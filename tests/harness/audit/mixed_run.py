@@ -47,11 +47,19 @@ TOO_LONG = json.dumps(
 LENGTH = 8000
 """Characters of a long reply, as real ones have; they are drawn, for words said again pack well."""
 
+
+def half_cached(took: Usage) -> Usage:
+    """Say that half of the prompt came from a cache, and that half of the reply is reasoning."""
+    half = took.input // 2
+    return replace(took, input=took.input - half, cache_read=half, reasoning=took.output // 2)
+
+
 FATES: Mapping[str, Act] = {
     "right": Act(),
     "brief": Act(text="{answer}"),
-    "cached": Act(usage=Usage(input=40, output=30, cache_read=24, reasoning=12)),
+    "cached": Act(tell=half_cached),
     "long": Act(text="{filler}{answer}"),
+    "very long": Act(text="{filler}" * 5 + "{answer}"),
     "wrong": Act(text="\\boxed{-1}"),
     "nothing": Act(text=""),
     "too long": Act(status=400, content=TOO_LONG),
@@ -164,9 +172,10 @@ class _BadDays:
             rest.pop(0)
         act = FATES[fate]
         said = act.text if "{answer}" in act.text or fate in ("wrong", "nothing") else "{answer}"
-        filler = "".join(self._luck.choices(ascii_letters + " ", k=LENGTH))
-        said = said.replace("{filler}", filler).replace("{answer}", self._places[at][1])
-        return replace(act, text=said)
+        while "{filler}" in said:
+            drawn = "".join(self._luck.choices(ascii_letters + " ", k=LENGTH))
+            said = said.replace("{filler}", drawn, 1)
+        return replace(act, text=said.replace("{answer}", self._places[at][1]))
 
 
 def called(*words: str) -> int:
