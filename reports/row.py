@@ -159,6 +159,8 @@ class TableRow:
     """Beside `latency_s`: waiting for connections, failed tries and the machine's own work."""
 
 
+IMPOSSIBLE = "impossible "
+"""Begins a row's note on counts of tokens that contradict each other."""
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
 
 

@@ -272,6 +272,12 @@ def failed_before(change: Callable[[Json], None]) -> Callable[[list[Member]], li
     return changed
 
 
+def made_up(sample: Json) -> None:
+    """Make a sample one that nobody was asked, with another reply."""
+    sample["uuid"] = "made-up"
+    reply(sample)
+
+
 def other_header(contents: list[Member]) -> list[Member]:
     """Put another header before the one that readers take."""
     found = json.loads(dict(contents)["header.json"])
@@ -575,7 +581,7 @@ FORGERIES = (
     ),
     Forgery(
         "a failed attempt with a reply that no journal has",
-        repacked(failed_before(lambda one: (one.update(uuid="made-up"), reply(one)))),
+        repacked(failed_before(made_up)),
         "fail I14",
     ),
     Forgery("another header before the header", repacked(other_header), "fail I14"),

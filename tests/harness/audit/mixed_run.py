@@ -135,9 +135,8 @@ def run_mixed(folder: Path, mix: Mix, sittings: int = 5) -> Path:
     """Run a mix until it finishes, or so many times, then again as it grows."""
     home, parts = folder / "run", whole_catalogue()
     days = _BadDays(mix, parts.suites[SUITE].load("eval"))
-    pool, asked = str(folder / "pool.toml"), {"limit": mix.limit, "epochs": mix.epochs}
-    first = RunRequest((SUITE,), (mix.system,), pool, home, selection_limit=1, **asked)
-    first = replace(first, display="none")
+    first = RunRequest((SUITE,), (mix.system,), str(folder / "pool.toml"), home, mix.limit)
+    first = replace(first, epochs=mix.epochs, selection_limit=1, display="none")
     with serve(days) as server:
         write_books(folder, server)
         for request in (first, *([replace(first, **mix.grows)] if mix.grows else [])):
