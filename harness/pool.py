@@ -42,7 +42,7 @@ from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.retry_after import obey_waits
 from harness.text import make_storable, storable
-from harness.upstream_failure import name_failures, reported_failure
+from harness.upstream_failure import failure_in, name_failures
 from harness.workflow import Sampling
 
 
@@ -169,10 +169,10 @@ async def ask_once(
         output = asked.output = make_storable(await generate())
         if not asked.kept:  # of a model that is not ours, or read from Inspect's cache
             event = last_event(asked.span)
-            response = event.call.response if event and event.call else None
-            if failure := reported_failure(response):
+            call = event.call if event else None
+            if failure := failure_in(output, call):
                 raise failure
-            asked.keep(output, response)
+            asked.keep(output, call.response if call else None)
     return asked, output
 
 

@@ -22,6 +22,8 @@ from harness.pool_config import provider_of
 
 LONGEST_S = 120.0
 """The longest wait that is obeyed. Asked for more, a call waits this long and tries again."""
+SHORTEST_S = 0.02
+"""A shorter wait is none, and retries without one would be a loop."""
 ABSURD_S = 86_400.0
 """A longer wait than a day is taken for a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
@@ -34,7 +36,8 @@ def requested_wait(error: BaseException) -> float | None:
     `retry-after-ms` is more exact than `retry-after` (seconds, or a date), which comes next, then
     what Google says in the body.
     """
-    usable = (one for one in _waits(error) if one is not None and 0 < one <= ABSURD_S)
+    waits = (seconds for seconds in _waits(error) if seconds is not None)
+    usable = (seconds for seconds in waits if SHORTEST_S <= seconds <= ABSURD_S)
     return next(usable, None)
 
 

@@ -42,6 +42,8 @@ PERMANENT = re.compile(
 )
 """Words in an error's code or type that say that asking again is in vain."""
 RATE_LIMIT = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
+GOOGLES = frozenset({"candidates", "usage_metadata", "usageMetadata", "sdkHttpResponse"})
+"""Fields of a reply of Google's, of which its client drops what it does not know: an `error`."""
 LONGEST = 300
 """Characters of a provider's message that are repeated."""
 
@@ -59,6 +61,16 @@ class UpstreamFailure(Exception):
         self.status_code = status
         call = current().in_flight
         self.headers = dict(call.response.headers) if call and call.response else {}
+
+
+REFUSALS = ("content_filter", "model_length")
+"""Stop reasons of what is a reply, whatever error led to it: Inspect makes replies of refusals."""
+
+
+def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure | None:
+    """Return the failure that a reply is, though Inspect takes it for one; None for a reply."""
+    refused = not output.empty and output.stop_reason in REFUSALS
+    return None if call is None or call.error or refused else reported_failure(call.response)
 
 
 def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFailure | None:
@@ -99,7 +111,7 @@ def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
 def _is_empty_of_google(body: Raw) -> bool:
     """Say whether Google sent neither a reply nor why there is none, which Inspect makes a text."""
     feedback = body.get("prompt_feedback") or body.get("promptFeedback")
-    return "candidates" in body and not (body["candidates"] or feedback)
+    return not GOOGLES.isdisjoint(body) and not (body.get("candidates") or feedback)
 
 
 def _error(value: object) -> Raw:
@@ -148,9 +160,8 @@ def name_failures(model: Model) -> Model:
         output, call = cast(
             "tuple[Any, ModelCall | None]", result if isinstance(result, tuple) else (result, None)
         )
-        response = call.response if call else None
-        if isinstance(output, ModelOutput) and (failure := reported_failure(response)):
-            await _count(model, output, response)
+        if isinstance(output, ModelOutput) and call and (failure := failure_in(output, call)):
+            await _count(model, output, call.response)
             raise failure
         return cast(Any, result)
 
@@ -173,10 +184,11 @@ def _keep_responses(api: ModelAPI) -> None:
 
 async def _keep_response(response: HttpResponse) -> None:
     call = current().in_flight
-    if call and response.status_code == 200:
-        call.response = response
-        if _is_json(response):  # no stream, which its client reads piece by piece
-            await response.aread()
+    if call is None:
+        return
+    call.response = response if response.status_code == 200 else None
+    if call.response and _is_json(response):  # no stream, which its client reads piece by piece
+        await response.aread()
 
 
 def _is_json(response: HttpResponse) -> bool:
@@ -194,7 +206,7 @@ async def _kept_body() -> Raw:
 
 def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
     """Return the failure behind an exception of Inspect or of a client that could not read it."""
-    if isinstance(error, APIError) and type(error) is APIError:  # in the middle of a stream
+    if type(error) is APIError:  # in the middle of a stream
         return reported_failure({"error": error.body}, began=True)
     if isinstance(error, OpenAIResponseError) and not body:
         return reported_failure({"error": {"code": error.code, "message": error.message}})

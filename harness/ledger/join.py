@@ -46,6 +46,7 @@ from harness.ledger.runs import (
 )
 from harness.prices import Book, book_from_json, read_book
 from harness.prices.cost import Price
+from harness.provider_dollars import stated_usd, usd_amount
 from harness.records import Usage
 from harness.suite import failure_kind
 from harness.usage import Raw
@@ -82,6 +83,7 @@ def write(base: Columns, price: Price | None, ended: Columns) -> Call:
         "usage_source": source if usage else "missing",
         "started": ended.get("started") or base["started"],
         "raw_usage": None if raw is None else canonical(raw).decode(),
+        "usd_provider": usd_amount(ended.get("usd_provider")) or stated_usd(raw),
         **token_columns(usage),
         **money(Attempted(ended["billable"], cache, usage, *sizes), price),
     }
@@ -95,7 +97,8 @@ def _after_retry(retry: Json | None, event: CallEvent | None) -> Columns:
     usage, raw = (event.usage, event.raw_usage) if event and not retry else _usages(said)
     billable = billable_reply("none", usage, status, doubtful=True)
     found: Columns = {"billable": billable, "http_status": status, "error": error}
-    part = {name: said.get(name) for name in ("served_model", "stop", "output_sha256")}
+    names = ("served_model", "stop", "output_sha256", "usd_provider")
+    part = {name: said.get(name) for name in names}
     return {**found, **part, "usage": usage, "raw_usage": raw, **_of_log(event)}
 
 
@@ -171,7 +174,7 @@ def ended(outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT) -
     }
 
 
-COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256")
+COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256", "usd_provider")
 """Fields of an outcome line that a row has as they are."""
 
 

@@ -109,6 +109,8 @@ class CallOutcome:
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
     """At the run's book, in plain notation, for the audit to recompute; None when unknown."""
+    usd_provider: str | None = None
+    """What the provider itself says that it cost; None if it does not say."""
 
     @property
     def unbelieved(self) -> bool:
@@ -116,7 +118,7 @@ class CallOutcome:
         return self.usage is None and self.error is None and self.raw_usage is not None
 
 
-CAME = ("usage", "raw_usage", "served_model", "stop", "output_sha256")
+CAME = ("usage", "raw_usage", "usd_provider", "served_model", "stop", "output_sha256")
 """What a `retry` line has of a reply that was broken off; a line of any other failure lacks it."""
 
 

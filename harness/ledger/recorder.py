@@ -48,6 +48,7 @@ from harness.ledger.hooks import (
 from harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
 from harness.pool_config import provider_of
+from harness.provider_dollars import stated_usd
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
@@ -223,7 +224,13 @@ class CallInFlight:
         """Return what is known of a reply that its provider broke off; None without one."""
         if self.broken is None:
             return None
-        return outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
+        came = outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
+        return self._with_dollars(came)
+
+    def _with_dollars(self, ended: CallOutcome) -> CallOutcome:
+        """Note what its provider says that it cost."""
+        headers = self.response.headers if self.response else None
+        return replace(ended, usd_provider=plain(stated_usd(ended.raw_usage, headers)))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
         """Write the intent, once; return the journal and the call's id. OSError: it cannot be."""
@@ -255,7 +262,7 @@ class CallInFlight:
         event = last_event(self.span)
         if error is not None and not event and not self.call:
             return
-        self.ended = self._outcome(event, error)
+        self.ended = self._with_dollars(self._outcome(event, error))
         self.usage = self.ended.usage
         self.set_price(self.ended)
         if self.recorder is None:
