@@ -32,8 +32,8 @@ def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> D
     (Decimal('0.001200000000000000'), Decimal('0.003775600000000000'))
     """
     usage = usage or NOTHING
-    found = (usd_amount(_under(usage, path), unit) for path, unit in AMOUNTS)
-    usd = next((amount for amount in found if amount is not None), None)
+    amounts = (usd_amount(_under(usage, path), unit) for path, unit in AMOUNTS)
+    usd = next((amount for amount in amounts if amount is not None), None)
     if usd is None:
         return usd_amount((headers or {}).get(HEADER)) or None
     own_key, upstream = usage.get("is_byok"), usd_amount(_under(usage, UPSTREAM))

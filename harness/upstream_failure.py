@@ -237,7 +237,7 @@ async def _count(model: Model, output: ModelOutput | None, response: Raw | None)
     if output is None or event is None or call is None:
         return
     if event.call:
-        event.call.response = dict(response or {})
+        event.call.response = make_storable(dict(response or {}))
     call.broken = event.output = make_storable(output)
     if output.usage:
         call.tell_price(output, response)

@@ -241,9 +241,7 @@ def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
 
 
 def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
-    """Tokens at the embedded book give the dollars that were written down, digit by digit, and
-    those that a provider states itself.
-    """  # noqa: D205
+    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
     faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
     for row, outcome in _with_outcomes(evidence):
         faults += ((f"call {row.call}", said) for said in _parts(row))

@@ -163,7 +163,7 @@ class CallInFlight:
     began: float = 0.0
     waits: bool = False
     """Whether an attempt has failed and the next has not gone out."""
-    response: "HttpResponse | None" = None
+    response: HttpResponse | None = None
     """What was answered to the attempt in flight; None unless its client tells."""
     broken: ModelOutput | None = None
     """What came in the attempt in flight before its provider reported a failure."""
@@ -224,8 +224,11 @@ class CallInFlight:
         """Return what is known of a reply that its provider broke off; None without one."""
         if self.broken is None:
             return None
-        came = outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
-        return self._with_dollars(came)
+        try:
+            came = outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
+            return self._with_dollars(came)
+        except Exception:  # a reply that we cannot read; what it cost is then unknown
+            return None
 
     def _with_dollars(self, ended: CallOutcome) -> CallOutcome:
         """Note what its provider says that it cost."""

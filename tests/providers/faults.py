@@ -187,6 +187,7 @@ BROKEN = _spelled(
     messages=_with("stop_reason", value="error"),
 )
 FAILED = {"code": "server_error", "message": "the upstream is gone"}
+ANSWERED = {dialect: [Act()] for dialect in DIALECTS}
 IN_BAND = b'{"error": {"message": "model is overloaded", "type": "server_error", "code": 503}}'
 PARTS = {CHAT: "I1", RESPONSES: "I1"}
 """Anthropic's usage has no total, and its thinking is not read by Inspect."""
@@ -196,8 +197,10 @@ REDIRECT = {
 }
 
 
-def _twice(acts: Mapping[str, Sequence[Act]]) -> Mapping[str, Sequence[Act]]:
-    return {dialect: [*listed, *listed] for dialect, listed in acts.items()}
+def _followed(
+    acts: Mapping[str, Sequence[Act]], by: Mapping[str, Sequence[Act]]
+) -> Mapping[str, Sequence[Act]]:
+    return {dialect: [*listed, *by[dialect]] for dialect, listed in acts.items()}
 
 
 def _refused(status: int) -> Fault:
@@ -235,8 +238,10 @@ FAULTS: tuple[Fault, ...] = (
         [Act(content=IN_BAND, billed=False), Act()],
         "right",
     ),
-    Fault("half a reply that ends with an error", _twice(BROKEN)),
-    Fault("half a reply that ends with an error, then an answer", BROKEN, "right"),
+    Fault("half a reply that ends with an error", _followed(BROKEN, BROKEN)),
+    Fault(
+        "half a reply that ends with an error, then an answer", _followed(BROKEN, ANSWERED), "right"
+    ),
     Fault("no choices", NO_REPLY, {CHAT: "unscored", RESPONSES: "wrong", MESSAGES: "wrong"}),
     Fault("choices that are null", NULL_REPLY),
     Fault(
