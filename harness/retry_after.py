@@ -27,7 +27,8 @@ SHORTEST_S = 0.02
 ABSURD_S = 86_400.0
 """A longer wait than a day is taken for a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
-"""Part of a wait that is added at random: calls refused together do not all come back at once."""
+"""Part of a wait that is added at random, below the limit: calls that were refused together do
+not all come back at once."""
 
 
 def requested_wait(error: BaseException) -> float | None:
@@ -94,11 +95,11 @@ class RetryWait(wait_base):
             call.asked_wait = ""
         if error is None or seconds is None:
             return self.backoff(retry_state)
-        waited = min(seconds, LONGEST_S)
+        waited = min(seconds * (1 + SPREAD * random.random()), LONGEST_S)
         if call and self.clock() >= self.printed_until:
             self.printed_until = self.clock() + waited
             call.asked_wait = self._sentence(seconds, kind_and_status(error)[1])
-        return waited * (1 + SPREAD * random.random())
+        return waited
 
     def _sentence(self, seconds: float, status: int | None) -> str:
         reason = f" ({status})" if status else ""
