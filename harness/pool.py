@@ -40,7 +40,9 @@ from harness.pool_config import (
 )
 from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
+from harness.retry_after import obey_waits
 from harness.text import make_storable, storable
+from harness.upstream_failure import failure_in, name_failures
 from harness.workflow import Sampling
 
 
@@ -167,7 +169,10 @@ async def ask_once(
         output = asked.output = make_storable(await generate())
         if not asked.kept:  # of a model that is not ours, or read from Inspect's cache
             event = last_event(asked.span)
-            asked.keep(output, event.call.response if event and event.call else None)
+            call = event.call if event else None
+            if failure := failure_in(output, call):
+                raise failure
+            asked.keep(output, call.response if call else None)
     return asked, output
 
 
@@ -229,7 +234,7 @@ def _made(slot: WorkerSpec, **more: Any) -> Model:
     """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     made = get_model(slot.model, config=config, memoize=False, **{**arguments, **more})
-    return _known_before_inspect(guard_keys(made))
+    return _known_before_inspect(obey_waits(name_failures(guard_keys(made))))
 
 
 def _known_before_inspect(model: Model) -> Model:

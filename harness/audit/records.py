@@ -266,8 +266,9 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
         if ours not in (None, text_digest("")):
             yield "the journal holds the digest of a reply, and the log has none"
     elif ours is None:
+        failed = outcome.get("error") and texts.said == text_digest("")
         found.weak["replies in the log of which the journal holds no digest"] += bool(
-            outcome.get("event")
+            outcome.get("event") and not failed
         )
     elif texts.said != ours:
         yield "the log's reply is not the one whose digest the journal holds"

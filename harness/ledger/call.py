@@ -101,6 +101,7 @@ class Call:
     evidence: str | None
     gpu_s: Decimal | None
     usd_gpu: Usd
+    usd_provider: Usd = None
     prompt_sha256: str | None
     output_sha256: str | None
     raw_usage: str | None
