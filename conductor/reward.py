@@ -180,19 +180,23 @@ class CachedPool(Pool):
     def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
         """Return whose fault it is, and why, where the last reply is a refusal for length.
 
-        It is the plan's if it made the request long: with replies that the step reads, or with a
-        subtask longer than the question. Of a question that does not fit by itself nothing is
-        learnt about the plan.
+        It is the plan's, which made the request long with replies that the step reads or with its
+        subtask; but nobody's if the same worker has refused the bare question.
         """
         last = answer.replies[-1] if answer.replies else None
-        request = next((sent for reply, sent in self.refused if reply is last), None)
-        if last is None or request is None:
+        if last is None or not any(reply is last for reply, _ in self.refused):
             return None
-        added = sum(len(turn.text) for turn in request.messages) - len(question.text)
-        if len(request.messages) > 1 or added > len(question.text):
-            said = f"What it sent to {last.worker} does not fit that worker's context."
-            return Status.POLICY_FAULT, said
-        return Status.WORKER_ERROR, f"The question alone does not fit {last.worker}'s context."
+        sent = (request for _, request in self.refused if request.role == last.worker)
+        if any(_is_bare(request, question) for request in sent):
+            return Status.WORKER_ERROR, f"The question alone does not fit {last.worker}'s context."
+        said = f"What it sent to {last.worker} does not fit that worker's context."
+        return Status.POLICY_FAULT, said
+
+
+def _is_bare(request: Request, question: Question) -> bool:
+    """Return whether a request is a question and no more than an instruction, shorter than it."""
+    texts = [turn.text for turn in request.messages]
+    return len(texts) == 1 and len(texts[0]) <= 2 * len(question.text)
 
 
 @dataclass(frozen=True, slots=True)
