@@ -73,8 +73,8 @@ _PATTERN = re.compile("|".join(f"(?:{one.pattern})" for one in DIALECTS), re.IGN
 _BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.IGNORECASE)
 _SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")
 """Keys below which an error's body has its words: others may quote what was sent."""
-DEEPEST = 6
-"""Levels of an error's body that are read."""
+DEEPEST, LONGEST = 6, 10_000
+"""Levels of an error's body that are read, and characters of each text."""
 
 
 def refusal(error: BaseException) -> str | None:
@@ -103,7 +103,7 @@ def _body(error: BaseException) -> object:
 def _texts(said: object, level: int = 0) -> Iterator[str]:
     if isinstance(said, str):
         inner = _read(said)
-        yield from [said] if inner is None else _texts(inner, level + 1)
+        yield from [said[:LONGEST]] if inner is None else _texts(inner, level + 1)
     elif isinstance(said, Mapping) and level < DEEPEST:
         table = {str(key).lower(): one for key, one in cast(Mapping[object, object], said).items()}
         for name in filter(table.__contains__, _SAID):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -22,6 +22,8 @@ from harness.context_length import (
     refusal,
 )
 from harness.errors import WorkerError
+from harness.text import markdown_cell
+from tests import ROOT
 
 DIALECT = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.server)
 OPENAI = DIALECTS[0].words
@@ -224,3 +226,46 @@ def test_a_reply_is_a_refusal_when_it_stops_for_length_and_nothing_was_written(
 def test_a_reply_without_choices_is_no_refusal() -> None:
     assert not is_refused(ModelOutput(model="gemma", choices=list[ChatCompletionChoice]()))
     assert not is_refused(None)
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+PAGE = ROOT / "docs" / "context-length.md"
+VERDICT = "wrong, *too long*"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table as the page has it, which `python -m` of this module writes."""
+    cells = ([markdown_cell(str(cell)) for cell in row] for row in rows)
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def shown(one: LengthRefusal | Lookalike) -> tuple[object, ...]:
+    return one.server, one.status, f"`` {one.words} ``"
+
+
+def tables() -> Mapping[str, str]:
+    """Return the page's tables by their marks."""
+    known = [(*shown(one), VERDICT, one.source) for one in DIALECTS]
+    other = [(*shown(one), f"unanswered: {one.about}") for one in LOOKALIKES]
+    heads = ("server", "status", "wording", "verdict")
+    return {"length-refusals": table((*heads, "source"), known), "lookalikes": table(heads, other)}
+
+
+def with_tables(page: str) -> str:
+    """Return the page with its tables as the wordings have them."""
+    for mark, made in tables().items():
+        begin, end = f"<!-- {mark} -->\n", f"<!-- {mark}:end -->"
+        before, rest = page.split(begin)
+        page = f"{before}{begin}{made}\n{end}{rest.split(end)[1]}"
+    return page
+
+
+def test_the_page_shows_every_wording_with_its_verdict() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_tables(page) == page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
