@@ -27,6 +27,7 @@ from harness.api_keys import guard_keys
 from harness.budget import Spend
 from harness.cassette import open_cassette
 from harness.context import PublicTests, current, run_context
+from harness.context_length import read_refusal
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.hooks import WRAPPERS, last_event
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
@@ -38,7 +39,7 @@ from harness.pool_config import (
     read_pool,
     refuse_other_conductor,
 )
-from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
+from harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
 from harness.retry_after import obey_waits
 from harness.text import make_storable, storable
@@ -247,7 +248,9 @@ def _known_before_inspect(model: Model) -> Model:
 
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
-        found: Any = await ask(*args, **kwargs)
+        asking = ask(*args, **kwargs)
+        may_refuse = current().overflows == WRONG
+        found: Any = await (read_refusal(asking, model.name) if may_refuse else asking)
         output, call = cast("tuple[Any, Any]", found if isinstance(found, tuple) else (found, None))
         asked = current().in_flight
         if asked and isinstance(output, ModelOutput):

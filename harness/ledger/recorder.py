@@ -26,6 +26,7 @@ from inspect_ai.util import current_span_id
 
 from harness.budget import Allowance, CallPrice, Spend
 from harness.context import current, run_context
+from harness.context_length import is_refused
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
@@ -176,11 +177,7 @@ class CallInFlight:
     @property
     def too_long(self) -> bool:
         """Return whether a provider refused a request for its length: it then generated nothing."""
-        # Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
-        # that was cut there, for there was no more room, has tokens and is a reply.
-        if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
-            return False
-        return not (self.output.usage and self.output.usage.output_tokens)
+        return is_refused(self.output)
 
     @property
     def took_s(self) -> float:

@@ -292,6 +292,8 @@ class QuestionResult:
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     overhead_s: float | None = None
     """Seconds beyond that chain: waiting for connections, failed tries, this machine's work."""
+    too_long: bool = False
+    """True when it was graded wrong because its last request was refused for its length."""
 
     @property
     def graded(self) -> bool:
@@ -326,7 +328,10 @@ class SystemTotals:
     n_asked: int
     n_graded: int
     n_unparsed: int
-    """Wrong because no answer was found in the reply; where a plan failed there was no reply."""
+    """Wrong because no answer was found in the reply; where a plan failed, or the last request was
+    longer than its worker's context, there was no reply."""
+    n_too_long: int
+    """Wrong because that request was refused for its length."""
     calls: float | None
     tokens_in: float | None
     tokens_out: float | None
@@ -380,7 +385,8 @@ def system_totals(run: SystemRun) -> SystemTotals:
     return SystemTotals(
         n_asked=run.asked,
         n_graded=len(graded),
-        n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
+        n_unparsed=sum(not (one.parsed or one.plan_fault or one.too_long) for one in graded),
+        n_too_long=sum(one.too_long for one in graded),
         **{name: _mean([getattr(row, name) for row in rows]) for name in MEANS},
         usd=_mean([row.usd for row in rows]),
         paid=answering,
