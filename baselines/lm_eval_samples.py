@@ -64,7 +64,9 @@ class _Samples:
     @property
     def ways(self) -> list[Way]:
         """The ways in which every document is judged, in the file's order; more must be better."""
-        grows = self.results.higher_is_better.get(self.task, {}) if self.results else {}
+        grows: Mapping[str, Any] = {}
+        if self.results:
+            grows = self.results.higher_is_better.get(self.task, grows)
         return [
             way
             for way, values in self.values.items()
