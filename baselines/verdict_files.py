@@ -22,6 +22,7 @@ from harness.learning import (
     asked_text,
     assemble_matrix,
 )
+from harness.ledger.log_files import is_log, logs_below
 from harness.ledger.logs import Json, naming, newest_logs, open_log
 from harness.records import PODIUM
 from harness.suite import publishable
@@ -55,7 +56,7 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
     """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
     folder = named_path(given, "inspect:DIR")
     asked, cells, tasks, shown = dict[str, MatrixQuestion](), list[MatrixCell](), set[str](), True
-    if not any(folder.rglob("*.eval")) and folder.suffix != ".eval":
+    if not (is_log(folder) or any(logs_below(folder))):
         raise UserError(f"{folder} holds no .eval log: name what `inspect eval` wrote.")
     for path in newest_logs([folder]):
         with open_log(path) as log, naming(path):

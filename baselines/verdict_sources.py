@@ -96,7 +96,7 @@ _EVERY = (
         "inspect",
         "any logs of `inspect eval`: each model's first scorer, tokens, Inspect's dollars",
         read_inspect_logs,
-        needs="all: .eval files",
+        needs="all: .eval files, or logs in JSON",
         path="DIR",
     ),
     VerdictSource(
