@@ -130,7 +130,7 @@ def table_again(run: Path, name: str, tasks: Container[str], found: InvariantChe
         ):
             found.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
             return
-        if any(path.suffix == JSON for path in logs_below(run)):
+        if all(path.suffix == JSON for path in logs_below(run)):
             found.gaps[f"{name} has logs in JSON, of which no table is made again"] += 1
             return
         lines = list(figures(run, place))
