@@ -28,6 +28,7 @@ from harness.ledger.journal import (
     read_chain,
     read_lines,
 )
+from harness.ledger.log_files import logs_below
 from harness.ledger.logs import (
     NOTHING,
     UNFOUNDED,
@@ -153,8 +154,8 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
 
 UP = 4
 """A log lies at most so many folders below the directory that has its run's journals."""
-LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
-"""Where the files of system runs lie, below any directory."""
+JOURNALS = f"**/{FOLDER}/*/*.jsonl"
+"""Where the journals of system runs lie, below any directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ class RunFiles:
 
 def has_system_runs(folder: Path) -> bool:
     """Say whether there is a log or a journal below a directory."""
-    return any(folder.glob(LOGS)) or any(folder.glob(JOURNALS))
+    return any(logs_below(folder)) or any(folder.glob(JOURNALS))
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
@@ -184,7 +185,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
-    has_logs = folder.is_file() or any(folder.glob(LOGS))
+    has_logs = folder.is_file() or any(logs_below(folder))
     groups: dict[tuple[Path, str], list[tuple[tuple[str, str], Path]]] = {}
     for path in find_logs([folder]) if has_logs or not journals else ():
         with open_log(path) as log:
