@@ -1,18 +1,19 @@
-"""Verdicts in the user's own files: lm-eval's samples, Inspect's logs, a table with named columns.
+"""Verdicts in the user's own files: Inspect's logs, a table with named columns.
 
-As in verdict_data.py a message names the file, the line and the field, never a value.
+For lm-eval's samples see lm_eval_samples.py. As in verdict_data.py a message names the file, the
+line and the field, never a value.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from baselines.verdict_data import SourceRequest, VerdictRow, check_json
+from baselines.verdict_data import SourceRequest, VerdictRow
 from harness.errors import UserError
-from harness.files import check_row, check_rows, read_rows
+from harness.files import check_rows, read_rows
 from harness.learning import (
     Matrix,
     MatrixCell,
@@ -21,6 +22,7 @@ from harness.learning import (
     asked_text,
     assemble_matrix,
 )
+from harness.ledger.log_files import is_log, logs_below
 from harness.ledger.logs import Json, naming, newest_logs, open_log
 from harness.records import PODIUM
 from harness.suite import publishable
@@ -29,7 +31,7 @@ PRIVATE = re.compile("gpqa", re.IGNORECASE)
 """Data sets whose authors ask that no question stands in plain text, by their usual names."""
 
 
-def _named(given: SourceRequest, form: str) -> Path:
+def named_path(given: SourceRequest, form: str) -> Path:
     """Return the file or folder behind the colon; UserError where there is none."""
     path = Path(given.path)
     if not given.path or not path.exists():
@@ -37,97 +39,13 @@ def _named(given: SourceRequest, form: str) -> Path:
     return path
 
 
-# lm-eval (EleutherAI/lm-evaluation-harness; read as its 0.4.13 writes them): DIR/<model>/
-# samples_<task>_<time>.jsonl, one row per document and filter, beside results_<time>.json, which
-# names the model. Of several files of a task the newest counts, of several filters the first, and
-# of several metrics the first that lm-eval lists. Prompts may differ by model (templates), so
-# documents are known again by lm-eval's own digest.
-SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
-
-
-class _LmEvalRow(VerdictRow):
-    doc_id: int
-    doc_hash: str
-    arguments: Any
-    filter: str = ""
-    metrics: tuple[str, ...] = Field(min_length=1)
-
-
-class _LmEvalResults(VerdictRow):
-    model_name: str = Field(min_length=1)
-
-
-def read_lm_eval(given: SourceRequest) -> Matrix:
-    """Return the matrix of a folder of lm-eval's samples; UserError where documents differ."""
-    folder = _named(given, "lm-eval:DIR")
-    files = _newest_samples(folder)
-    asked, hashes, cells = dict[str, MatrixQuestion](), dict[str, str](), list[MatrixCell]()
-    ways = set[str]()
-    for (model, task), path in files.items():
-        for row, score in _lm_eval_rows(path):
-            id = f"{task}/{row.doc_id}"
-            if hashes.setdefault(id, row.doc_hash) != row.doc_hash:
-                raise UserError(f"{path}: document {row.doc_id} is another one in an earlier file.")
-            asked.setdefault(id, _lm_eval_question(id, task, row, path))
-            cells.append(MatrixCell(id, model, score))
-            ways.add(f"{task} by {row.metrics[0]} (filter {row.filter})")
-    about = MatrixSource(
-        f"lm-eval:{','.join(sorted({task for _, task in files}))}",
-        f"lm-eval's samples, {len(files)} files",
-        notes=(f"Scores are lm-eval's: {', '.join(sorted(ways))}. It records no costs.",),
-        publishable=not any(PRIVATE.search(task) for _, task in files),
-    )
-    return assemble_matrix(about, [*asked.values()], cells)
-
-
-def _newest_samples(folder: Path) -> dict[tuple[str, str], Path]:
-    """Return the newest file of samples by model and task."""
-    found: dict[tuple[str, str], tuple[str, Path]] = {}
-    for path in sorted(folder.rglob("samples_*.jsonl")):
-        if not (named := SAMPLES.fullmatch(path.name)):
-            continue
-        task, stamp = named.groups()
-        results = path.with_name(f"results_{stamp}.json")
-        model = path.parent.name
-        if results.is_file():
-            model = check_json(_LmEvalResults, results).model_name
-        if stamp >= found.get((model, task), ("",))[0]:
-            found[model, task] = (stamp, path)
-    if not found:
-        raise UserError(f"{folder} holds no samples_*.jsonl: run lm_eval with --log_samples.")
-    return {key: path for key, (_, path) in found.items()}
-
-
-def _lm_eval_rows(path: Path) -> Iterator[tuple[_LmEvalRow, float]]:
-    """Yield the rows of the first filter, each with its score."""
-    first: str | None = None
-    for line, row in read_rows(path):
-        where = f"{path}, line {line}"
-        found = check_row(_LmEvalRow, row, where)
-        first = found.filter if first is None else first
-        if found.filter == first:
-            yield found, _share(row.get(found.metrics[0]), f"{where}: {found.metrics[0]}")
-    if first is None:
-        raise UserError(f"{path} has no rows: run lm_eval on that task again, or take it away.")
-
-
-def _share(value: object, where: str) -> float:
+def share(value: object, where: str) -> float:
+    """Return a score; UserError if it is absent, or no number from 0 to 1."""
     if value is None:
         raise UserError(f"{where}: it is absent.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         raise UserError(f"{where}: it is no number from 0 to 1, so no verdict.")
     return float(value)
-
-
-def _lm_eval_question(id: str, task: str, row: _LmEvalRow, path: Path) -> MatrixQuestion:
-    given: Any = row.arguments
-    requests: Any = [*given.values()] if isinstance(given, dict) else given
-    try:  # newer versions name the arguments, older ones list them
-        text: object = requests[0]["arg_0" if isinstance(requests[0], dict) else 0]
-    except (LookupError, TypeError):
-        raise UserError(f"{path}: document {row.doc_id} has no prompt in `arguments`.") from None
-    kind = "choice" if len(requests) > 1 else "text"
-    return MatrixQuestion(id, str(text), kind, group=task)
 
 
 # Inspect's logs, of any task: a model's verdict is its first scorer's, an epoch a draw.
@@ -136,9 +54,9 @@ LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 def read_inspect_logs(given: SourceRequest) -> Matrix:
     """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
-    folder = _named(given, "inspect:DIR")
+    folder = named_path(given, "inspect:DIR")
     asked, cells, tasks, shown = dict[str, MatrixQuestion](), list[MatrixCell](), set[str](), True
-    if not any(folder.rglob("*.eval")) and folder.suffix != ".eval":
+    if not (is_log(folder) or any(logs_below(folder))):
         raise UserError(f"{folder} holds no .eval log: name what `inspect eval` wrote.")
     for path in newest_logs([folder]):
         with open_log(path) as log, naming(path):
@@ -169,7 +87,7 @@ def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
     if value is None or value != value or sample.get("error"):  # Inspect writes NaN for unscored
         score = None
     else:
-        score = _share(value, f"{path}, sample {sample['id']}: its score")
+        score = share(value, f"{path}, sample {sample['id']}: its score")
     usage = [*cast(Mapping[str, Json], sample.get("model_usage") or {}).values()]
     usd = [one.get("total_cost") for one in usage]
     known = [float(one) for one in usd if one is not None]
@@ -231,7 +149,7 @@ def read_table(given: SourceRequest) -> Matrix:
 
     UserError names the line and the column of what is absent or no such thing.
     """
-    path = _named(given, "table:FILE")
+    path = named_path(given, "table:FILE")
     _refuse_nameless(path)
     asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for row in check_rows(_TableRow, path):
@@ -241,7 +159,7 @@ def read_table(given: SourceRequest) -> Matrix:
             asked[id] = MatrixQuestion(id, row.text, group=row.group)
         elif row.text and known.text != row.text:
             raise UserError(f"{path}: question {id} has two texts.")
-        score = None if row.score is None else _share(row.score, f"{path}: score of {id}")
+        score = None if row.score is None else share(row.score, f"{path}: score of {id}")
         cells.append(MatrixCell(id, row.model, score, row.usd, row.tokens))
     shown = not any(PRIVATE.search(f"{one.group} {path.name}") for one in asked.values())
     about = MatrixSource(f"table:{path.stem}", path.name, publishable=shown)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from baselines.lm_eval_samples import read_lm_eval
 from baselines.verdict_data import (
     SourceRequest,
     read_aime,
@@ -13,7 +14,7 @@ from baselines.verdict_data import (
     read_routerarena,
     read_routerbench,
 )
-from baselines.verdict_files import read_inspect_logs, read_lm_eval, read_table
+from baselines.verdict_files import read_inspect_logs, read_table
 from harness.errors import UserError, no_such
 from harness.learning import Matrix, matrix_of_logs
 
@@ -86,7 +87,7 @@ _EVERY = (
     ),
     VerdictSource(
         "lm-eval",
-        "lm-eval's samples (`lm_eval --log_samples`): each model's first metric, prompts",
+        "lm-eval's samples (`lm_eval --log_samples`): one filter and metric a task, prompts",
         read_lm_eval,
         needs="all: DIR/<model>/samples_<task>_<time>.jsonl",
         path="DIR",
@@ -95,7 +96,7 @@ _EVERY = (
         "inspect",
         "any logs of `inspect eval`: each model's first scorer, tokens, Inspect's dollars",
         read_inspect_logs,
-        needs="all: .eval files",
+        needs="all: .eval files, or logs in JSON",
         path="DIR",
     ),
     VerdictSource(

@@ -149,6 +149,8 @@ class CachedPool(Pool):
     lasting: bool = True  # whether its replies may be written to a file
     replies: list[Reply] = field(default_factory=list[Reply])
     cached: int = 0  # replies that were not asked for: they had been paid for
+    refused: list[tuple[Reply, Request]] = field(default_factory=list[tuple[Reply, Request]])
+    """Requests that were longer than their worker's context, with what came back."""
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         role = request.role
@@ -171,7 +173,30 @@ class CachedPool(Pool):
             reply, known = await self.paid.reply(key, ask, lasting=self.lasting)
         self.cached += known
         self.replies.append(reply)
+        if reply.too_long:
+            self.refused.append((reply, request))
         return reply
+
+    def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
+        """Return whose fault it is, and why, where the last reply is a refusal for length.
+
+        It is the plan's, which made the request long with replies that the step reads or with its
+        subtask; but nobody's if the same worker has refused the bare question.
+        """
+        last = answer.replies[-1] if answer.replies else None
+        if last is None or not any(reply is last for reply, _ in self.refused):
+            return None
+        sent = (request for _, request in self.refused if request.role == last.worker)
+        if any(_is_bare(request, question) for request in sent):
+            return Status.WORKER_ERROR, f"The question alone does not fit {last.worker}'s context."
+        said = f"What it sent to {last.worker} does not fit that worker's context."
+        return Status.POLICY_FAULT, said
+
+
+def _is_bare(request: Request, question: Question) -> bool:
+    """Return whether a request is a question and no more than an instruction, shorter than it."""
+    texts = [turn.text for turn in request.messages]
+    return len(texts) == 1 and len(texts[0]) <= 2 * len(question.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +205,8 @@ class FirstRound:
 
     workflow: Workflow
     answer: Answer
+    refused: tuple[Status, str] | None = None
+    """What keeping its answer is, and why, where its last request was refused for its length."""
 
 
 class PlanAnswerer:
@@ -257,7 +284,10 @@ class PlanAnswerer:
             said = f"No workflow: {plan.reason}."
             return Rollout(None, Status.INVALID_ACTION, reason=said, again=later)
         if isinstance(plan, Keep):
-            return Rollout(self.firsts[item.first].answer.text, work=PlanTrace(()), again=True)
+            first = self.firsts[item.first]
+            status, said = first.refused or (Status.SCORED, "")
+            text = None if first.refused else first.answer.text
+            return Rollout(text, status, reason=said, work=PlanTrace(()), again=True)
         pool = self._pool(item)
         text, status, reason = await self._came_to(item, plan, question, pool)
         workers = tuple(step.worker for step in plan.steps)
@@ -283,10 +313,8 @@ class PlanAnswerer:
             return None, Status.BUDGET, str(error)
         except WorkerError as error:
             return None, Status.WORKER_ERROR, str(error)
-        last = answer.replies[-1] if answer.replies else None
-        if last is not None and last.too_long:
-            said = f"What it sent to {last.worker} does not fit that worker's context."
-            return None, Status.POLICY_FAULT, said
+        if refused := pool.overflow(answer, question):
+            return None, *refused
         return answer.text, Status.SCORED, ""
 
     def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
@@ -301,7 +329,8 @@ class PlanAnswerer:
         if not isinstance(plan, Workflow):
             return None
         pool = self._pool(item)
-        return FirstRound(plan, await self._carried_out(item, plan, question.sealed(), pool))
+        answer = await self._carried_out(item, plan, question.sealed(), pool)
+        return FirstRound(plan, answer, pool.overflow(answer, question))
 
     async def _carried_out(
         self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool

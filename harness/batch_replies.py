@@ -1,28 +1,24 @@
 """Replies of OpenAI-shaped batches as a cassette: a file of requests, joined with one of results.
 
-The files are those of OpenAI's Batch API, which other servers read and write too: a line a request,
-`{custom_id, url, body}`, and a line a result, `{custom_id, response: {status_code, body}, error}`.
+A row that cannot be read is left out and named; what a row needs stands in batch_rows.py.
 """
 
+import gzip
 import hashlib
 import re
+import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import anyio
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageSystem,
-    ModelOutput,
-    messages_from_openai,
-    messages_from_openai_responses,
-    model_output_from_openai,
-    model_output_from_openai_responses,
+from harness.batch_rows import (
+    BatchReply,
+    BatchRequest,
+    BatchResult,
+    read_replies,
 )
-from pydantic import BaseModel, ConfigDict, Field
-
 from harness.cassette import (
     CassetteHeader,
     RecordedReply,
@@ -32,151 +28,192 @@ from harness.cassette import (
     write_recorded,
 )
 from harness.errors import UserError
-from harness.files import check_row, read_rows
+from harness.files import check_row, json_with_nan, lines_of, open_text, refuse_absent
 from harness.prices import newest_list
 from harness.request import request_digest
-from harness.text import make_storable
-from harness.usage import usage_of_reply
+from harness.text import make_storable, pluralise
 
-Read = TypeVar("Read")
-CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"
-
-
-class BatchRequest(BaseModel):
-    """A line of a batch's input."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    custom_id: str = Field(min_length=1)
-    url: str
-    body: dict[str, Any]
+UNREADABLE = (ValueError, gzip.BadGzipFile, EOFError, zlib.error)
+SHOWN = 5  # rows that are left out and named
+RowModel = TypeVar("RowModel", BatchRequest, BatchResult)
 
 
-class BatchResponse(BaseModel):
-    """What was answered over HTTP."""
+@dataclass(slots=True)
+class BatchSummary(RecordSummary):
+    """What was recorded of a batch, and which rows were left out."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    unreadable: list[str] = field(default_factory=list[str])
+    """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
+    broken_off: list[str] = field(default_factory=list[str])
+    """Replies that were recorded, and whose finish reason says that a failure ended them."""
 
-    status_code: int
-    body: dict[str, Any] | None = None
+    def __str__(self) -> str:
+        lines = [RecordSummary.__str__(self)]
+        if self.unreadable:
+            rows = pluralise(len(self.unreadable), "row")
+            lines.append(f"Left out: {rows} that cannot be read (--strict refuses them).")
+            lines += _listed(self.unreadable)
+        if self.broken_off:
+            replies = "replies" if len(self.broken_off) > 1 else "reply"
+            lines.append(
+                f"Recorded: {len(self.broken_off):,} {replies} that a failure may have cut."
+            )
+            lines += _listed(self.broken_off)
+        return "\n".join(lines)
 
 
-class BatchResult(BaseModel):
-    """A line of a batch's output, or of its file of errors."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    custom_id: str = Field(min_length=1)
-    response: BatchResponse | None = None
-    error: Any = None
+def _listed(sentences: Sequence[str]) -> list[str]:
+    return [f"- {sentence}" for sentence in sentences[:SHOWN]] + _rest(sentences)
 
 
-def record_batch(results: Path, requests: Path, out: Path) -> RecordSummary:
+def _rest(sentences: Sequence[str]) -> list[str]:
+    more = len(sentences) - SHOWN
+    return [f"- and {more:,} more"] if more > 0 else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request that can be replayed."""
+
+    request: BatchRequest
+    digest: str
+
+
+def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = False) -> BatchSummary:
     """Write the cassette `out` of a batch and the pool file beside it; return what was done.
 
     A request that stands there k times has k draws, its epochs. UserError for what `record`
-    refuses, for lines that are no batch's, and for results that nobody requested.
+    refuses, for a batch without a reply, and if it is `strict` for a row that cannot be read.
     """
     refuse_written(out)
-    asked = _requests(requests)
-    summary, rows, draws = RecordSummary(out), list[RecordedReply](), Counter[tuple[str, str]]()
-    answered: set[str] = set()
-    for line, row in read_rows(results):
-        where = f"{results}, line {line}"
-        result = check_row(BatchResult, make_storable(row), where)
-        if result.custom_id not in asked or result.custom_id in answered:
-            raise UserError(f"{where}: {requests.name} has no such custom_id, or none more.")
-        answered.add(result.custom_id)
-        found = [*_replies(*asked[result.custom_id], result, draws, (results.name, where))]
-        summary.errors += not found
-        rows += found
-    summary.unfinished_samples = len(asked.keys() - answered)
-    if not rows:
-        raise UserError(f"{results} has no reply: there is nothing to record.")
-    summary.workers = Counter(row.worker for row in rows)
+    summary = BatchSummary(out)
+    batch = _Batch(results.name, requests.name, _requests(requests, summary), summary)
+    for where, line in _lines(results):
+        batch.add(where, line)
+    _refuse_unfit(batch, results, strict=strict)
+    summary.unfinished_samples = len(batch.waiting)
+    summary.workers = Counter(row.worker for row in batch.rows)
     files = (results, requests)
     header = CassetteHeader(
         created_from=tuple(path.name for path in files),
         source_sha256=tuple(hashlib.sha256(path.read_bytes()).hexdigest() for path in files),
         source_label="live",
     )
-    write_recorded(out, header, rows, [{"prices": newest_list().as_json()}])
+    write_recorded(out, header, batch.rows, [{"prices": newest_list().as_json()}])
     return summary
 
 
-def _requests(path: Path) -> dict[str, tuple[BatchRequest, str]]:
-    """Return the requests of a batch by their ids, each with its place."""
-    found: dict[str, tuple[BatchRequest, str]] = {}
-    for line, row in read_rows(path):
-        where = f"{path}, line {line}"
-        one = check_row(BatchRequest, make_storable(row), where)
-        if one.url not in (CHAT, RESPONSES):
-            raise UserError(f"{where}: podium replays {CHAT} and {RESPONSES}, and no other url.")
-        if one.custom_id in found:
-            raise UserError(f"{where}: its custom_id stands in an earlier line, too.")
-        found[one.custom_id] = (one, where)
-    if not found:
-        raise UserError(f"{path} has no request: name the file that was sent as the batch.")
-    return found
+def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
+    """Raise UserError if nothing can be recorded, or a strict reader may not leave a row out."""
+    unreadable = batch.summary.unreadable
+    named = " ".join([*unreadable[:SHOWN], *_rest(unreadable)])
+    if strict and unreadable:
+        count = pluralise(len(unreadable), "row")
+        raise UserError(f"{count} cannot be read: {named} Correct them, or leave --strict out.")
+    if not batch.rows:
+        raise UserError(f"{results} has no reply: there is nothing to record. {named}".strip())
 
 
-def _replies(
-    asked: BatchRequest,
-    asked_at: str,
-    result: BatchResult,
-    draws: Counter[tuple[str, str]],
-    place: tuple[str, str],
-) -> Iterator[RecordedReply]:
-    """Yield the replies to a request, one for each choice; none where it failed."""
-    (source, where), response = place, result.response
-    if result.error or response is None or response.status_code != 200 or response.body is None:
-        return
-    chat = asked.url == CHAT
-    convert = model_output_from_openai if chat else model_output_from_openai_responses
-    output: ModelOutput = _awaited(convert, response.body, f"{where}: its response's body")
-    named = str(asked.body.get("model") or output.model)
-    worker = re.sub(r"[^A-Za-z0-9._-]+", "-", named.rpartition("/")[2]).lstrip("._-") or "model"
-    digest = request_digest(_conversation(asked, asked_at))
-    usage = usage_of_reply(output, response.body) if len(output.choices) == 1 else None
-    counts = {name: getattr(usage, name, None) for name in RecordedTokens.model_fields}
-    for choice in output.choices:
-        if choice.message.tool_calls:
-            raise UserError(f"{where}: it calls tools, and a cassette can replay texts only.")
-        draws[worker, digest] += 1
-        yield RecordedReply(
-            worker=worker,
-            digest=digest,
-            epoch=draws[worker, digest],
-            occurrence=0,
-            text=choice.message.text,
-            usage=RecordedTokens.model_validate(counts) if usage else None,
-            model=named if "/" in named else f"openai/{named}",
-            stop_reason=choice.stop_reason,
-            question=asked.custom_id,
-            source=source,
-        )
-
-
-def _conversation(asked: BatchRequest, where: str) -> list[ChatMessage]:
-    """Return what a request sent; UserError for what a cassette cannot know again."""
-    body, place = asked.body, f"{where}: its body"
-    if asked.url == CHAT:
-        messages: list[ChatMessage] = _awaited(messages_from_openai, body.get("messages"), place)
-    else:
-        said: object = body.get("input")
-        turns = [{"role": "user", "content": said}] if isinstance(said, str) else said
-        messages = _awaited(messages_from_openai_responses, turns, place)
-        if body.get("instructions"):
-            messages.insert(0, ChatMessageSystem(content=str(body["instructions"])))
-    parts = (part for one in messages if isinstance(one.content, list) for part in one.content)
-    if body.get("tools") or any(part.type != "text" for part in parts):
-        raise UserError(f"{place} has tools or more than texts; a cassette can replay texts only.")
-    return messages
-
-
-def _awaited(convert: Callable[..., Awaitable[Read]], given: object, what: str) -> Read:
-    """Return what a converter of Inspect's makes; UserError where it cannot read something."""
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file, each with its place; UserError for no file, or no text."""
+    refuse_absent(path)
     try:
-        return anyio.run(convert, given)
-    except Exception as error:  # they raise whatever their client's objects do
-        raise UserError(f"{what} is not what this url takes or answers.") from error
+        with open_text(path) as lines:
+            for number, line in enumerate(lines_of(lines), start=1):
+                if line.strip():
+                    yield f"{path}, line {number}", line
+    except UNREADABLE as error:
+        raise UserError(f"{path} cannot be read as JSON Lines in UTF-8: {error}.") from error
+
+
+def _row(model: type[RowModel], line: str, where: str) -> RowModel:
+    """Return a line as a row; UserError names the field that cannot be read."""
+    try:
+        row: object = json_with_nan(line.encode("utf-8", "surrogatepass"))  # NaN as a logprob
+    except ValueError as error:
+        raise UserError(f"{where}: it is not JSON: {error}.") from error
+    return check_row(model, make_storable(row), where)
+
+
+def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
+    """Return the requests of a batch by their ids; None for what cannot be replayed."""
+    asked: dict[str, _Asked | None] = {}
+    for where, line in _lines(path):
+        try:
+            request = _row(BatchRequest, line, where)
+            twice = request.custom_id in asked
+            asked[request.custom_id] = None
+            if twice:  # nobody can say which of them was answered
+                raise UserError(f"{where}: its custom_id stands in an earlier line, too.")
+            digest = request_digest(request.conversation(where))
+            asked[request.custom_id] = _Asked(request, digest)
+        except UserError as error:
+            summary.unreadable.append(str(error))
+    if not asked and not summary.unreadable:
+        raise UserError(f"{path} has no request: name the file that was sent as the batch.")
+    return asked
+
+
+@dataclass(slots=True)
+class _Batch:
+    """A batch while its results are read."""
+
+    results: str
+    requests: str
+    asked: Mapping[str, _Asked | None]
+    summary: BatchSummary
+    rows: list[RecordedReply] = field(default_factory=list[RecordedReply])
+    draws: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    waiting: set[str] = field(default_factory=set[str])
+    """Requests without a result."""
+    answered: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self.waiting = {id for id, asked in self.asked.items() if asked}
+
+    def add(self, where: str, line: str) -> None:
+        """Record the replies of a result; count it where it has none, or cannot be read."""
+        try:
+            result = _row(BatchResult, line, where)
+            self.waiting.discard(result.custom_id)
+            if result.custom_id not in self.asked or result.custom_id in self.answered:
+                raise UserError(f"{where}: {self.requests} has no such custom_id, or none more.")
+            if asked := self.asked[result.custom_id]:  # else the request is named already
+                self._add_replies(asked, result, where)
+        except UserError as error:
+            self.summary.unreadable.append(str(error))
+
+    def _add_replies(self, asked: _Asked, result: BatchResult, where: str) -> None:
+        endpoint, body = asked.request.endpoint, result.body
+        place = f"{where}: response.body"
+        replies = read_replies(endpoint, body, place) if endpoint and body is not None else []
+        self.summary.errors += not replies
+        rows = [self._reply_row(asked, reply, place) for reply in replies]
+        self.rows += rows
+        if rows:  # a call that failed may have been sent again
+            self.answered.add(result.custom_id)
+        self.summary.broken_off += [
+            f"{where}: its finish_reason is {reply.failed_as!r}."
+            for reply in replies
+            if reply.failed_as
+        ]
+
+    def _reply_row(self, asked: _Asked, reply: BatchReply, place: str) -> RecordedReply:
+        model = str(asked.request.body.get("model") or reply.model)
+        if not model:
+            raise UserError(f"{place}: model: it is absent here and in the request.")
+        worker = re.sub(r"[^A-Za-z0-9._-]+", "-", model.rpartition("/")[2]).lstrip("._-") or "model"
+        self.draws[worker, asked.digest] += 1
+        counts = {name: getattr(reply.usage, name, None) for name in RecordedTokens.model_fields}
+        return RecordedReply(
+            worker=worker,
+            digest=asked.digest,
+            epoch=self.draws[worker, asked.digest],
+            occurrence=0,
+            text=reply.text,
+            usage=RecordedTokens.model_validate(counts) if reply.usage else None,
+            model=model if "/" in model else f"openai/{model}",
+            stop_reason=reply.stop,
+            question=asked.request.custom_id,
+            source=self.results,
+        )

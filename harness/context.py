@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from harness.records import Grade, Question
+from harness.records import WRONG, Grade, Overflows, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
     from harness.budget import Spend, Turns
@@ -42,6 +42,7 @@ class RunContext:
     recorder: "Recorder | None" = None  # of the running sample, where calls are written down
     sample: "SampleIndex | None" = None  # which sample of a reply a pool asks for
     in_flight: "CallInFlight | None" = None  # the call that is waited for
+    overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to
     watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 

@@ -22,6 +22,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from harness.context import PublicTests, current, extend_context
+from harness.context_length import graded_refusal, is_refused
 from harness.errors import UserError
 from harness.ledger.hooks import SHAPE, facts_digest, text_digest
 from harness.ledger.journal import SampleRef
@@ -29,7 +30,17 @@ from harness.ledger.recorder import recording
 from harness.parallel import cores
 from harness.pool import active_pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
-from harness.records import ANSWER, EMPTY, PODIUM, SECONDS, WAVES, Answer, Grade, Question
+from harness.records import (
+    ANSWER,
+    EMPTY,
+    PODIUM,
+    SECONDS,
+    WAVES,
+    WRONG,
+    Answer,
+    Grade,
+    Question,
+)
 from harness.suite import (
     ModelGraded,
     PubliclyTested,
@@ -80,7 +91,8 @@ def as_solver(
             pool.public_tests = known.public_tests or current().public_tests
             answer = await system(asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
-        state.output = ModelOutput.from_content(model=PODIUM, content=answer.text)
+        stop = "model_length" if answer.too_long else "stop"  # as the worker's own reply says it
+        state.output = ModelOutput.from_content(PODIUM, answer.text, stop_reason=stop)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         # Of a killed process Inspect keeps the metadata, and makes the output of the calls.
         kept = {SECONDS: took, ANSWER: answer.text}
@@ -249,6 +261,7 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
         "publishable": suite.publishable,
         "split": split,
         "prompt": prompt_of(suite),
+        "overflows": WRONG,
     }
 
 
@@ -317,7 +330,9 @@ def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = No
 
         async def score(state: TaskState, target: Target) -> Score:
             _count_answer()
-            found = await verdict(state, target)
+            refused = is_refused(state.output) and current().overflows == WRONG
+            words = state.output.completion
+            found = as_score(graded_refusal(words)) if refused else await verdict(state, target)
             if journal:
                 journal.note("grade", _graded(state, target, found))
             return found

@@ -18,6 +18,7 @@ from inspect_ai import (
     recompute_metrics,
     score,  # pyright: ignore[reportUnknownVariableType] - as in run/evaluate.py
 )
+from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.model import Model, ModelOutput, model_roles
 from inspect_ai.scorer import Score
@@ -28,6 +29,7 @@ from inspect_ai.util import span
 from harness.boxes import OpenBox, open_run_box, select_box
 from harness.budget import Spend
 from harness.context import current, run_context
+from harness.context_length import graded_refusal, is_refused
 from harness.errors import PodiumError, UserError
 from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
 from harness.ledger.journal import Head
@@ -37,7 +39,7 @@ from harness.ledger.runs import RunFacts, run_facts
 from harness.parallel import map_concurrently
 from harness.pool import ask_once, slot_model
 from harness.pool_config import PoolSpec, WorkerSpec
-from harness.records import GRADER, PODIUM, Question
+from harness.records import GRADER, PODIUM, UNANSWERED, WRONG, Overflows, Question
 from harness.reply_cache import PaidReplies
 from harness.request import Request
 from harness.run.catalogue import Catalogue
@@ -176,12 +178,15 @@ def regrade(
     if not everything:
         _refuse_another_grader(log, suite, box)
     changed = 0
-    for sample, new in _graded_anew(chosen, suite, box):
+    metadata = log.eval.metadata or {}
+    known = metadata.get(PODIUM, {})
+    overflows = WRONG if everything else known.get("overflows", UNANSWERED)
+    for sample, new in _graded_anew(chosen, suite, box, overflows):
         old = (sample.scores or {}).get(PODIUM)
         changed += old is None or str(old.value) != str(new.value)
         sample.scores = {**(sample.scores or {}), PODIUM: new}
-    metadata = log.eval.metadata or {}
-    facts = {**metadata.get(PODIUM, {}), "suite_version": suite.version}
+    facts = {**known, "suite_version": suite.version}
+    facts |= {"overflows": WRONG} if everything else {}
     if box:
         facts |= {"box": box.name, "box_facts": box.facts[suite.name].model_dump(mode="json")}
     log.eval.task_version, log.eval.metadata = suite.version, {**metadata, PODIUM: facts}
@@ -233,17 +238,26 @@ def _refuse_another_grader(log: EvalLog, suite: Suite[Any], box: OpenBox | None)
 
 
 def _graded_anew(
-    samples: Sequence[EvalSample], suite: Suite[Any], box: OpenBox | None
+    samples: Sequence[EvalSample], suite: Suite[Any], box: OpenBox | None, overflows: Overflows
 ) -> Iterator[tuple[EvalSample, Score]]:
     def grade(sample: EvalSample) -> tuple[EvalSample, Score]:
         try:
             reply = answer_in(sample.model_dump(include={"output", "metadata"}))
+            if overflows == WRONG and _was_refused(sample, reply):
+                return sample, as_score(graded_refusal(reply))
             question = question_in(sample, suite)
             return sample, as_score(suite.grade(question, reply, box.box if box else None))
         except Exception as error:
             return sample, unscored(error)
 
     return map_concurrently(grade, samples, box.most if box else 1)
+
+
+def _was_refused(sample: EvalSample, answer: str) -> bool:
+    """Return whether an answer is a worker's refusal; older logs say it of the call alone."""
+    events = (one for one in sample.events if isinstance(one, ModelEvent))
+    calls = [one.output for one in events if one.output.completion == answer]
+    return is_refused(sample.output) or (bool(calls) and all(map(is_refused, calls)))
 
 
 def _runs(log_dir: Path) -> Iterator[tuple[Path, RunFacts, bool]]:
@@ -323,7 +337,8 @@ def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Re
     suite = _suite_of(facts, path, suites)
     rules = [one for one in samples if not was_judged(one, suite)]
     found.left["a model judged it"] += len(samples) - len(rules)
-    for sample, given in _graded_anew(rules, suite, box if suite.needs_box else None):
+    own_box = box if suite.needs_box else None
+    for sample, given in _graded_anew(rules, suite, own_box, facts.overflows):
         _compare(sample, given, found)
     found.left = +found.left
     return found
@@ -412,7 +427,7 @@ def _judge_log(
         return
     with (
         closing(TaskJournal(log_dir, head, PaidReplies(log_dir))) as journal,
-        run_context(journal=journal),
+        run_context(journal=journal, overflows=facts.overflows),
     ):
         scored = score(
             log.model_copy(update={"samples": left}),

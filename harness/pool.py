@@ -27,6 +27,7 @@ from harness.api_keys import guard_keys
 from harness.budget import Spend
 from harness.cassette import open_cassette
 from harness.context import PublicTests, current, run_context
+from harness.context_length import read_refusal
 from harness.errors import PodiumError, UserError, WorkerError
 from harness.ledger.hooks import WRAPPERS, last_event
 from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
@@ -38,9 +39,11 @@ from harness.pool_config import (
     read_pool,
     refuse_other_conductor,
 )
-from harness.records import CONDUCTOR, GRADER, Grade, Question, Reply
+from harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
 from harness.request import Offered, Request, SampleIndex, recorded_settings
+from harness.retry_after import obey_waits
 from harness.text import make_storable, storable
+from harness.upstream_failure import failure_in, name_failures
 from harness.workflow import Sampling
 
 
@@ -167,7 +170,10 @@ async def ask_once(
         output = asked.output = make_storable(await generate())
         if not asked.kept:  # of a model that is not ours, or read from Inspect's cache
             event = last_event(asked.span)
-            asked.keep(output, event.call.response if event and event.call else None)
+            call = event.call if event else None
+            if failure := failure_in(output, call):
+                raise failure
+            asked.keep(output, call.response if call else None)
     return asked, output
 
 
@@ -229,7 +235,7 @@ def _made(slot: WorkerSpec, **more: Any) -> Model:
     """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     made = get_model(slot.model, config=config, memoize=False, **{**arguments, **more})
-    return _known_before_inspect(guard_keys(made))
+    return _known_before_inspect(obey_waits(name_failures(guard_keys(made))))
 
 
 def _known_before_inspect(model: Model) -> Model:
@@ -242,7 +248,9 @@ def _known_before_inspect(model: Model) -> Model:
 
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
-        found: Any = await ask(*args, **kwargs)
+        asking = ask(*args, **kwargs)
+        may_refuse = current().overflows == WRONG
+        found: Any = await (read_refusal(asking, model.name) if may_refuse else asking)
         output, call = cast("tuple[Any, Any]", found if isinstance(found, tuple) else (found, None))
         asked = current().in_flight
         if asked and isinstance(output, ModelOutput):

@@ -25,6 +25,11 @@ ORDER = "order"
 """Key in a redacted sample's facts: its plan without texts, who read whom."""
 ANSWER = "answer"  # key in a sample's facts: what its system answered
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
+Overflows = Literal["wrong", "unanswered"]
+WRONG: Overflows = "wrong"
+"""What a run makes of an answer whose request was refused for its length: wrong, counted apart."""
+UNANSWERED: Overflows = "unanswered"
+"""The same in directories begun before that: a failed call, but a reply where a code says it."""
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -134,6 +139,12 @@ class Answer:
     waves: tuple[int, ...] = ()
     """How many steps were asked side by side, wave after wave, where they wait for more than they
     read; empty where the plan says it all."""
+
+    @property
+    def too_long(self) -> bool:
+        """Say whether the answer is missing: its text is a worker's refusal of its request."""
+        said = [one.too_long for one in self.replies if one.text.strip() == self.text.strip()]
+        return bool(said) and all(said)
 
 
 @dataclass(frozen=True, slots=True)

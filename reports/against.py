@@ -233,6 +233,7 @@ def _facts_of(system_run: SystemRun) -> Mapping[str, str]:
         "data revision": facts.data_revision,
         "label": facts.label,
         "prompt of the suite": facts.prompt,
+        "an answer whose request is too long": facts.overflows,
         "pool": pinned_name(facts.pool, facts.pool_sha256),
         "price book": pinned_name(str(facts.prices["name"]), str(facts.prices["sha256"])),
         "box": facts.box or "none",

@@ -90,7 +90,8 @@ def comparable_groups(
 
 def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
     """Raise UserError when a suite is there in two versions: its rows are no comparison."""
-    ways = {"suite_version": ", or give the older one to podium regrade --all", "data_revision": ""}
+    again = ", or give the older one to podium regrade --all"
+    ways = {"suite_version": again, "data_revision": "", "overflows": again}
     for what, way in ways.items():
         found: dict[tuple[str, str], str] = {}
         for system_run in system_runs:

@@ -31,7 +31,17 @@ HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
 """How a suite names the dataset on the hub that its questions are from."""
 UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 ABOUT = (
-    *("suite_version", "split", "prompt", "label", "epochs", "n_asked", "n_graded", "n_unparsed"),
+    *(
+        "suite_version",
+        "split",
+        "prompt",
+        "label",
+        "epochs",
+        "n_asked",
+        "n_graded",
+        "n_unparsed",
+        "n_too_long",
+    ),
     *("uses_targets", "box_image", "official_accuracy", "notes"),
 )
 MONEY = (

@@ -36,6 +36,7 @@ FIGURES: Columns[TableRow] = (
     ("epochs", lambda row: str(row.epochs)),
     ("graded/asked", lambda row: f"{row.n_graded}/{row.n_asked}"),
     ("no answer", lambda row: str(row.n_unparsed)),
+    ("too long", lambda row: str(row.n_too_long)),
     ("invalid plans", lambda row: _invalid(row)),
     ("USD/query", lambda row: usd_cell(row.usd_per_query, row.n_unpriced, row.auditable)),
     ("paid/query", lambda row: _paid(row)),

@@ -45,7 +45,8 @@ class TableRow:
     price_book: str
     box: str | None
     tokens_reasoning: float | None = None
-    n_unparsed: int  # graded wrong because no answer was found in the reply, invalid plans apart
+    n_unparsed: int
+    """Graded wrong, no answer was found in the reply; invalid plans and `n_too_long` apart."""
     paired_diff: float | None = None
     paired_low: float | None = None
     paired_high: float | None = None
@@ -157,6 +158,7 @@ class TableRow:
     """Adjusted for all comparisons with the same reference; what `equivalent` goes by."""
     overhead_s: float | None = None
     """Beside `latency_s`: waiting for connections, failed tries and the machine's own work."""
+    n_too_long: int = 0  # graded wrong because the last request was refused for its length
 
 
 IMPOSSIBLE = "impossible "

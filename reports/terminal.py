@@ -34,6 +34,7 @@ FIGURES: Columns[TableRow] = (
     ("verdict", lambda row: row.verdict or UNKNOWN),
     ("graded", lambda row: f"{row.n_graded}/{row.n_asked}"),
     ("no ans", lambda row: count(row.n_unparsed)),
+    ("too long", lambda row: count(row.n_too_long)),
     ("invalid", lambda row: share(row.invalid_plan_pct)),
     ("USD/query", lambda row: usd(row.usd_per_query)),
     ("tok out", lambda row: count(row.tokens_out)),
@@ -41,7 +42,7 @@ FIGURES: Columns[TableRow] = (
     ("sec", lambda row: count(row.latency_s, 2)),
 )
 LEFT_OUT = (
-    *("graded", "tok out", "invalid", "no ans", "calls", "sec"),
+    *("graded", "tok out", "invalid", "no ans", "too long", "calls", "sec"),
     *("95 % CI", "95 % interval", "vs ref"),
 )
 """In this order columns give way where a terminal is too narrow; table.md has them all."""
@@ -70,9 +71,11 @@ def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRo
     if chosen:
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
-        lines, gone = render.fitted(render.tabulate(FIGURES, block), LEFT_OUT)
+        some = any(row.n_too_long for row in block)
+        figures = [one for one in FIGURES if some or one[0] != "too long"]  # else all would be 0
+        lines, gone = render.fitted(render.tabulate(figures, block), LEFT_OUT)
     lines += render.left_out(gone)
-    lines += [*_each(block, ("no ans",) if chosen else gone), *_once(block)]
+    lines += [*_each(block, ("no ans", "too long") if chosen else gone), *_once(block)]
     for grouping, parts in shown.blocks(block):
         lines += _parts(grouping, parts)
     above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
@@ -98,6 +101,11 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     for title, each in {
         "graded wrong, no answer found": [
             f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed and "no ans" in gone
+        ],
+        "graded wrong, request longer than the worker's context": [
+            f"{row.system} {row.n_too_long}"
+            for row in block
+            if row.n_too_long and "too long" in gone
         ],
         "invalid plans, graded wrong, with their commonest fault": [
             f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"

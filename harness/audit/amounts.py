@@ -31,6 +31,7 @@ from harness.audit.evidence import (
     spent_by_role,
     told,
 )
+from harness.audit.stated_dollars import compare_dollars
 from harness.errors import UserError
 from harness.ledger.call import PARTS, ZERO, Call, contradictions, plain
 from harness.ledger.logs import Json
@@ -238,6 +239,7 @@ def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
             said = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
             faults.append((f"call {row.call}", said))
     found.weak["calls whose dollars were not written down"] += gaps if stored else 0
+    compare_dollars(evidence.rows, found)
     if not stored and not faults:
         _no_dollars(evidence, found)
     yield from faults

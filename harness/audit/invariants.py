@@ -34,6 +34,7 @@ from harness.files import read_json
 from harness.ledger.call import canonical
 from harness.ledger.join import rows_of
 from harness.ledger.journal import OLDER, SCHEMA
+from harness.ledger.log_files import JSON, logs_below
 from harness.ledger.logs import UNFOUNDED
 from harness.ledger.manifest import FILE as MANIFEST
 from harness.ledger.manifest import read_manifest
@@ -128,6 +129,9 @@ def table_again(run: Path, name: str, tasks: Container[str], found: InvariantChe
             f"{row['suite']} {row['system']}" not in tasks for row in rows if not row["derived"]
         ):
             found.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
+            return
+        if all(path.suffix == JSON for path in logs_below(run)):
+            found.gaps[f"{name} has logs in JSON, of which no table is made again"] += 1
             return
         lines = list(figures(run, place))
     except (UserError, OSError, zipfile.BadZipFile, duckdb.Error, *UNFOUNDED) as error:

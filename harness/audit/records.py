@@ -285,8 +285,9 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
     elif ours is None and texts.reply == NO_REPLY:
         return
     elif ours is None:
+        failed = outcome.get("error") and texts.said == text_digest("")
         found.weak["replies in the log of which the journal holds no digest"] += bool(
-            outcome.get("event")
+            outcome.get("event") and not failed
         )
     elif texts.said != ours:
         yield "the log's reply is not the one whose digest the journal holds"
@@ -478,10 +479,18 @@ def _band(evidence: Evidence, rows: Iterable[Call]) -> Iterator[str]:
             tokens += row.output - row.reasoning
             chars += length
             replies += 1
-    if replies >= ENOUGH and not (
-        chars * LEAST - SLACK <= tokens <= chars * MOST + SLACK * replies
-    ):
+    too_many = tokens > chars * MOST + SLACK * replies
+    if replies >= ENOUGH and (too_few_tokens(tokens, chars) or too_many):
         yield f"{tokens:,} visible output tokens for {chars:,} characters in {replies} replies"
+
+
+def too_few_tokens(tokens: int, chars: int) -> bool:
+    """Say whether so many characters of replies cannot be so few output tokens.
+
+    >>> too_few_tokens(7, 200 * len("word ")), too_few_tokens(25, 200 * len("word "))
+    (True, False)
+    """
+    return tokens < chars * LEAST - SLACK
 
 
 def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:

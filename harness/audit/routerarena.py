@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from harness.audit.records import ENOUGH, SAME
+from harness.audit.records import ENOUGH, SAME, too_few_tokens
 from harness.errors import UserError
 from harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited, refuse_absent
 from harness.prices.cost import MTOK
@@ -40,6 +40,8 @@ NAMED = 8  # rows of a fault that are named
 RULES = {
     "rows": "every row names its question, prompt and model, none stands twice, a split is whole",
     "usage": "every answer states its tokens, whole and in the keys that are billed",
+    "right": "every row that is marked right has an answer",
+    "plausible": "answers have as many output tokens as their texts need",
     "constant": "token counts differ as prompts do",
     "estimated": "input tokens were counted, not made of the prompt's length",
     "price": "every model has a price of its own",
@@ -152,7 +154,9 @@ def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
             file.rows.append(_row(number, cast(Json, row)))
         else:
             file.fault("rows", [number], "it is no object")
-    for check in (_rows, _usage, _constant, _estimated, _price, _served, _uncharged, _cost):
+    for check in (_rows, _usage, _right, _plausible, _constant, _estimated):
+        check(file)
+    for check in (_price, _served, _uncharged, _cost):
         check(file)
     order = [*RULES]
     return PredictionAudit(
@@ -286,6 +290,39 @@ def _usage(file: _File) -> None:
 
 def _answer(one: _Row) -> str:
     return _text(one.answer.get("generated_answer")).strip()
+
+
+def _right(file: _File) -> None:
+    empty = (one for one in file.rows if _is_right(one.row) and not _answer(one))
+    file.fault("right", empty, "it is marked right, and has no answer")
+
+
+def _is_right(row: Json) -> bool:
+    """Say whether a row claims any score: as their evaluator writes it, or its cached results."""
+    result = row.get("evaluation_result")
+    scores: Json = cast(Json, result) if isinstance(result, dict) else {}
+    marks = (_mark(row.get("accuracy")), _mark(scores.get("score")))
+    return any(mark is not None and mark > 0 for mark in marks)
+
+
+def _mark(value: object) -> Decimal | None:
+    return Decimal(value) if isinstance(value, bool) else _amount(value)
+
+
+def _plausible(file: _File) -> None:
+    # Too few tokens are a fault, too many are not: reasoning, which no text shows, may be in them.
+    for model, rows in _by_model(file).items():
+        short = [one for one in rows if too_few_tokens(*_spoken([one]))]
+        if not short and len(rows) >= ENOUGH and too_few_tokens(*_spoken(rows)):
+            short = rows
+        tokens, chars = _spoken(short)
+        said = f"{tokens:,} output tokens of {model} for {chars:,} characters of answers"
+        file.fault("plausible", short, said)
+
+
+def _spoken(rows: Sequence[_Row]) -> tuple[int, int]:
+    """Return the output tokens that rows state, and the characters of their answers."""
+    return sum(one.tokens[1] for one in rows if one.tokens), sum(len(_answer(one)) for one in rows)
 
 
 def _constant(file: _File) -> None:

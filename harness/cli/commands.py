@@ -267,6 +267,7 @@ def record(add: Arguments) -> None:
     """Turn logs, or the results of a batch, into a cassette that replays them."""
     add("logs LOG", ".eval files or directories; or a batch's results, JSONL", Path, nargs="+")
     add("--requests FILE", "what the batch asked, JSONL: results are joined by custom_id", Path)
+    add.flag("--strict", "refuse a batch with rows that cannot be read, else left out and listed")
     add("--out", "cassette to write, e.g. runs/tape.jsonl", Path, required=True)
 
 

@@ -144,12 +144,14 @@ def _not_run(systems: Sequence[str], known: Any) -> str:
 def record_command(args: argparse.Namespace) -> int:
     """Write a cassette; return 0."""
     refuse_unwritable(args.out.parent, "--out")
+    if args.strict and not args.requests:
+        raise UserError("--strict goes with --requests: add it, or leave --strict out.")
     if args.requests and len(args.logs) > 1:
         raise UserError("--requests goes with one file of results: record each batch by itself.")
     if args.requests:
         from harness.batch_replies import record_batch
 
-        say(record_batch(args.logs[0], args.requests, args.out))
+        say(record_batch(args.logs[0], args.requests, args.out, strict=args.strict))
     else:
         from harness.cassette import record
         from harness.ledger.logs import find_logs

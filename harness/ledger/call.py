@@ -101,6 +101,7 @@ class Call:
     evidence: str | None
     gpu_s: Decimal | None
     usd_gpu: Usd
+    usd_provider: Usd = None
     prompt_sha256: str | None
     output_sha256: str | None
     raw_usage: str | None
@@ -201,7 +202,7 @@ class Attempted:
     stop: str | None = None
 
 
-TOO_LONG = "model_length"
+LENGTH_REFUSED = "model_length"
 """Why Inspect says that a reply ended whose request was refused for its length."""
 REFUSED = 300
 """HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
@@ -247,7 +248,7 @@ def at_price(call: Call, price: Price | None) -> Call:
 def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
     usage = attempted.usage
     if attempted.cache == "read":
-        nothing = ZERO if usage is None and attempted.stop == TOO_LONG else None
+        nothing = ZERO if usage is None and attempted.stop == LENGTH_REFUSED else None
         headline = list_cost(usage, price) if usage and price else nothing
         return {**FREE, "usd_list": headline}
     if attempted.billable == "no":

@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any, cast
 
 from harness.errors import UserError
+from harness.ledger.answers import AnswerRecord, log_header, without_texts
 from harness.ledger.call import Call, canonical, plain
 from harness.ledger.critical_path import step_number
 from harness.ledger.hooks import calls_in, message_parts
@@ -29,16 +30,7 @@ from harness.ledger.logs import (
     score_in,
 )
 from harness.ledger.queries import OF_QUERIES, QueryRow, answers_of, parted, query_row
-from harness.ledger.runs import (
-    AnswerRecord,
-    RunFiles,
-    gather,
-    log_header,
-    naming_system_run,
-    system_runs_below,
-    without_texts,
-    workflow_of,
-)
+from harness.ledger.runs import RunFiles, gather, naming_system_run, system_runs_below
 from harness.ledger.served import SUITE as SERVED_SUITE
 from harness.ledger.served import (
     ServedQuery,
@@ -48,7 +40,7 @@ from harness.ledger.served import (
     traces_below,
 )
 from harness.records import CONDUCTOR
-from harness.workflow import Workflow
+from harness.workflow import Workflow, workflow_of
 
 Pair = tuple[str, int]
 """A question and an epoch."""
@@ -295,7 +287,10 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
         "input": texts.input,
         "choices": texts.choices and list(texts.choices),
         "target": row.target if shown else None,
-        **{name: getattr(row, name) for name in ("verdict", "score", "parsed", "reason")},
+        **{
+            name: getattr(row, name)
+            for name in ("verdict", "score", "parsed", "too_long", "reason")
+        },
         "answer": row.answer if shown else None,
         "rule": texts.rule,
         "tests": texts.tests and dict(zip(("passed", "total"), texts.tests, strict=True)),

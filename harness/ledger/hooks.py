@@ -395,14 +395,20 @@ def outcome_of(
     )
 
 
-def failed(error: BaseException, event: ModelEvent | None, latency_s: float) -> CallOutcome:
+def failed(
+    error: BaseException,
+    event: ModelEvent | None,
+    latency_s: float,
+    broken: ModelOutput | None = None,
+) -> CallOutcome:
     """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
     # A call that was cancelled, or passed a limit of Inspect's, after its reply has come keeps the
-    # reply's usage. Of a reply that Inspect could not read it keeps no body, so its usage is lost.
-    # One that has no event was refused by us or cancelled while it waited to be sent.
+    # reply's usage, and so does a `broken` one. Of a reply that Inspect could not read it keeps no
+    # body, so its usage is lost. One that has no event was refused by us or cancelled while it
+    # waited to be sent.
     kind, status = kind_and_status(error)
-    if event and not event.error and not event.pending:
-        ended = outcome_of(event.output, event, latency_s, refused=False)
+    if event and (broken or not (event.error or event.pending)):
+        ended = outcome_of(broken or event.output, event, latency_s, refused=False)
         return replace(ended, error=kind, http_status=status)
     response = event.call.response if event and event.call else None
     return CallOutcome(

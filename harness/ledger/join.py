@@ -46,7 +46,10 @@ from harness.ledger.runs import (
 )
 from harness.prices import Book, book_from_json, read_book
 from harness.prices.cost import Price
+from harness.provider_dollars import stated_usd, usd_amount
+from harness.records import Usage
 from harness.suite import failure_kind
+from harness.usage import Raw
 
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""
@@ -80,6 +83,7 @@ def write(base: Columns, price: Price | None, ended: Columns) -> Call:
         "usage_source": source if usage else "missing",
         "started": ended.get("started") or base["started"],
         "raw_usage": None if raw is None else canonical(raw).decode(),
+        "usd_provider": usd_amount(ended.get("usd_provider")) or stated_usd(raw),
         **token_columns(usage),
         **money(Attempted(ended["billable"], cache, usage, *sizes), price),
     }
@@ -90,8 +94,16 @@ def _after_retry(retry: Json | None, event: CallEvent | None) -> Columns:
     said: Json = retry or NOTHING
     status = said.get("http_status") or _status_of(event)
     error = said.get("error") or (failure_kind(event.error or "") if event else "failed")
-    found: Columns = {"billable": billable_failure(status), "http_status": status, "error": error}
-    return {**found, **_of_log(event)}
+    usage, raw = (event.usage, event.raw_usage) if event and not retry else _usages(said)
+    billable = billable_reply("none", usage, status, doubtful=True)
+    found: Columns = {"billable": billable, "http_status": status, "error": error}
+    names = ("served_model", "stop", "output_sha256", "usd_provider")
+    part = {name: said.get(name) for name in names}
+    return {**found, **part, "usage": usage, "raw_usage": raw, **_of_log(event)}
+
+
+def _usages(line: Json) -> tuple[Usage | None, Raw | None]:
+    return usage_of(line), line.get("raw_usage")
 
 
 def _of_log(event: CallEvent | None) -> Columns:
@@ -143,7 +155,7 @@ def ended(outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT) -
         if event is None or event.pending:
             return {"billable": "unknown", "error": why, **uuid}
         return of_event(event)
-    usage, raw = usage_of(outcome), outcome.get("raw_usage")
+    usage, raw = _usages(outcome)
     cache: Cache = outcome.get("cache") or "none"
     status, error = outcome.get("http_status"), outcome.get("error")
     doubtful = error is not None or raw is not None
@@ -162,7 +174,7 @@ def ended(outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT) -
     }
 
 
-COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256")
+COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256", "usd_provider")
 """Fields of an outcome line that a row has as they are."""
 
 

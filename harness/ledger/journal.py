@@ -109,11 +109,17 @@ class CallOutcome:
     raw_usage: Mapping[str, Any] | None = None
     usd: str | None = None
     """At the run's book, in plain notation, for the audit to recompute; None when unknown."""
+    usd_provider: str | None = None
+    """What the provider itself says that it cost; None if it does not say."""
 
     @property
     def unbelieved(self) -> bool:
         """Whether a reply came with counts of tokens that cannot be."""
         return self.usage is None and self.error is None and self.raw_usage is not None
+
+
+CAME = ("usage", "raw_usage", "usd_provider", "served_model", "stop", "output_sha256")
+"""What a `retry` line has of a reply that was broken off; a line of any other failure lacks it."""
 
 
 @dataclass(slots=True)
@@ -134,10 +140,21 @@ class Journal:
         self.write("intent", {"call": call, **asked})
         return call
 
-    def retry(self, call: str, attempt: int, error: str | None, status: int | None) -> None:
+    def retry(
+        self,
+        call: str,
+        attempt: int,
+        error: str | None,
+        status: int | None,
+        came: CallOutcome | None = None,
+    ) -> None:
         """Write down that an HTTP attempt (1 for the first) has failed and another is to follow."""
+        # `came` is the part of a reply that came before the failure: it may have been billed.
         failed = {"attempt": attempt, "error": error, "http_status": status}
-        self.write("retry", {"call": call, **failed})
+        part = {name: getattr(came, name) for name in CAME} if came else {}
+        if came and came.usage:
+            part["usage"] = _values(came.usage)
+        self.write("retry", {"call": call, **failed, **part})
 
     def again(self, call: str, after_s: float | None = None) -> None:
         """Write down that the attempt after a failed one is about to be dispatched."""

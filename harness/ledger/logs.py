@@ -1,7 +1,7 @@
 """An `.eval` file read raw, twenty times as fast as through Inspect: its samples and their calls.
 
 The same call may stand in several logs of a resumed run: tell them apart by `CallEvent.id`. What
-changes a log goes through Inspect.
+changes a log goes through Inspect, and so does a log in JSON, which is converted first.
 """
 
 import json
@@ -28,8 +28,9 @@ from harness.files import (
     refuse_false_sizes,
     regular_size,
 )
-from harness.ledger.call import TOO_LONG, Cache
+from harness.ledger.call import LENGTH_REFUSED, Cache
 from harness.ledger.journal import SERVED
+from harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
 from harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
@@ -53,7 +54,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RawLog:
-    """An open `.eval` file."""
+    """An open log; one in JSON as the `.eval` file that Inspect makes of it."""
 
     path: Path
     header: Json
@@ -86,11 +87,12 @@ class RawLog:
 
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:
-    """Open an `.eval` file; UserError names one that is damaged or no Inspect log."""
+    """Open a log; UserError names one that is damaged or no Inspect log."""
     with ExitStack() as stack:
         try:
-            size = regular_size(path)
-            file = stack.enter_context(path.open("rb"))
+            packed = stack.enter_context(converted(path)) if path.suffix == JSON else path
+            size = regular_size(packed)
+            file = stack.enter_context(packed.open("rb"))
             archive = stack.enter_context(zipfile.ZipFile(file))
             refuse_bomb(archive, size)
         except UNREADABLE as error:
@@ -116,6 +118,8 @@ def refuse_oversized(path: Path, *, header_only: bool = False) -> None:
     # They take an archive at its word. What is unpacked here is counted and thrown away: of a log
     # whose header alone is wanted, the members that go with it.
     try:
+        if path.suffix == JSON:
+            return refuse_unreadable(path)
         refuse_false_sizes(
             path, (lambda name: not name.startswith("samples/")) if header_only else bool
         )
@@ -130,15 +134,14 @@ def damaged(path: Path, why: str) -> UserError:
 
 
 def find_logs(dirs: Sequence[Path], recursive: bool = True) -> tuple[Path, ...]:
-    """Return the `.eval` files of directories, or files, each once; UserError where none is."""
+    """Return the logs of directories, or files, each once; UserError if there is none."""
     found: dict[Path, Path] = {}
     for path in dirs:
         if not path.exists():
             raise UserError(f"There is no {path}; name the directory that `podium run` wrote.")
-        if path.is_file() and path.suffix != ".eval":
+        if path.is_file() and not is_log(path):
             raise UserError(f"{path} is no .eval log; name one, or the directory of a run.")
-        pattern = "**/*.eval" if recursive else "*.eval"
-        for log in [path] if path.is_file() else sorted(path.glob(pattern)):
+        for log in [path] if path.is_file() else sorted(logs_below(path, recursive)):
             found.setdefault(Path(os.path.realpath(log)), log)  # which loops of links do not break
     if not found:
         places = ", ".join(map(str, dirs))
@@ -249,7 +252,7 @@ class CallEvent:
     @property
     def refused(self) -> bool:
         """Say whether the provider refused the request for its length: nothing was generated."""
-        return self.stop == TOO_LONG and not (self.usage and self.usage.output)
+        return self.stop == LENGTH_REFUSED and not (self.usage and self.usage.output)
 
     @property
     def latency_s(self) -> float | None:

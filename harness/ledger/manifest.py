@@ -298,7 +298,9 @@ class EarlierRoot:
 
 
 LATER = ("added", "grown")
-GROWS = re.compile(r"(?:limit|box|train_calls|train_on)|(?:epochs|suite_versions|images)/.*")
+GROWS = re.compile(
+    r"(?:limit|box|train_calls|train_on|overflows)|(?:epochs|suite_versions|images)/.*"
+)
 """Parts of an experiment's record that a run which goes on, or is graded again, may change: what
 was asked, and by which version it was graded, the logs say for themselves."""
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from harness.ledger.answers import AnswerRecord, LogHeader, Verdict
 from harness.ledger.call import Call, Scope, Usd
-from harness.ledger.runs import AnswerRecord, Gathered, LogHeader, Verdict
+from harness.ledger.runs import Gathered
 from harness.ledger.served import queries_of
 from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
 from harness.pool_config import REPLAYING
@@ -73,6 +74,7 @@ class QueryRow:
     plan_sha256: str | None
     logs: str
     journals: str
+    too_long: bool
 
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
@@ -122,7 +124,12 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
     return QueryRow(**parts)
 
 
-UNANSWERED: Mapping[str, Any] = {"reason": NO_ANSWER, "parsed": True, "verdict": "unscored"}
+UNANSWERED: Mapping[str, Any] = {
+    "reason": NO_ANSWER,
+    "parsed": True,
+    "verdict": "unscored",
+    "too_long": False,
+}
 SAID = (
     *("sample", "score", "answer", "target", "steps", "depth", "stopped", "plan", "plan_sha256"),
     *UNANSWERED,

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
@@ -26,6 +26,7 @@ from inspect_ai.util import current_span_id
 
 from harness.budget import Allowance, CallPrice, Spend
 from harness.context import current, run_context
+from harness.context_length import is_refused
 from harness.errors import SpendLimit
 from harness.ledger.call import (
     Attempted,
@@ -48,6 +49,7 @@ from harness.ledger.hooks import (
 from harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from harness.ledger.logs import responses
 from harness.pool_config import provider_of
+from harness.provider_dollars import stated_usd
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
@@ -118,6 +120,24 @@ class Recorder:
     """Ids of the calls whose replies had been paid for: they took no time."""
 
 
+class HttpResponse(Protocol):
+    """What httpx knows of a response, in each of its versions."""
+
+    @property
+    def status_code(self) -> int:
+        """The status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Names in any case."""
+        ...
+
+    async def aread(self) -> bytes:
+        """Read the body, for whoever reads it next as well."""
+        ...
+
+
 @dataclass(slots=True)
 class CallInFlight:
     """A call in flight: whoever makes it sets `output`; the rest is known once it has ended.
@@ -144,6 +164,12 @@ class CallInFlight:
     began: float = 0.0
     waits: bool = False
     """Whether an attempt has failed and the next has not gone out."""
+    response: HttpResponse | None = None
+    """What was answered to the attempt in flight; None unless its client tells."""
+    broken: ModelOutput | None = None
+    """What came in the attempt in flight before its provider reported a failure."""
+    asked_wait: str = ""
+    """What to print of the wait that a provider has asked for; empty: nothing."""
     draw: "ReplyDraw | None" = None
     """Under which its reply is kept; None where none is."""
     kept: bool = False
@@ -151,11 +177,7 @@ class CallInFlight:
     @property
     def too_long(self) -> bool:
         """Return whether a provider refused a request for its length: it then generated nothing."""
-        # Inspect's providers turn such an error into a reply that stops for `model_length`. A reply
-        # that was cut there, for there was no more room, has tokens and is a reply.
-        if self.output is None or self.output.empty or self.output.stop_reason != "model_length":
-            return False
-        return not (self.output.usage and self.output.usage.output_tokens)
+        return is_refused(self.output)
 
     @property
     def took_s(self) -> float:
@@ -167,6 +189,7 @@ class CallInFlight:
 
         SpendLimit where it may not be paid for, OSError where it cannot be written.
         """
+        self.response = None
         if self.allowance:
             await self.allowance.take()
         if turns := current().turns:
@@ -179,13 +202,35 @@ class CallInFlight:
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
         """Count an attempt that failed and is to be made again, and give back what it held."""
-        if self.allowance:
-            self._lost(self.allowance, 0 if is_refusal(status) else 1)
+        came = self._came()
+        if self.asked_wait:
+            sys.stderr.write(f"{self.asked_wait} (attempt {attempt + 1})\n")
+        if self.allowance and self.spend:
+            billed = came.usage if came else None
+            self._lost(self.allowance, 0 if billed or is_refusal(status) else 1)
+            if billed:
+                self.allowance.paid(self._price(self.spend, billed))
             self.allowance.release()
         if self.recorder:
             self.waits = True
             journal, call = self.written(self.recorder)
-            journal.retry(call, attempt, error, status)
+            journal.retry(call, attempt, error, status, came)
+        self.broken = None
+
+    def _came(self) -> CallOutcome | None:
+        """Return what is known of a reply that its provider broke off; None without one."""
+        if self.broken is None:
+            return None
+        try:
+            came = outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
+            return self._with_dollars(came)
+        except Exception:  # a reply that we cannot read; what it cost is then unknown
+            return None
+
+    def _with_dollars(self, ended: CallOutcome) -> CallOutcome:
+        """Note what its provider says that it cost."""
+        headers = self.response.headers if self.response else None
+        return replace(ended, usd_provider=plain(stated_usd(ended.raw_usage, headers)))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
         """Write the intent, once; return the journal and the call's id. OSError: it cannot be."""
@@ -202,8 +247,7 @@ class CallInFlight:
         """Put into a reply what it cost, where Inspect's viewer and sums look for it."""
         if self.spend is None or output.usage is None:
             return
-        usage = usage_of_reply(output, response)
-        price = self.spend.price(self.request.price_ref, usage, self.request.service)
+        price = self._price(self.spend, usage_of_reply(output, response))
         output.usage.total_cost = None if price.usd is None else float(price.usd)
 
     def keep(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
@@ -218,7 +262,7 @@ class CallInFlight:
         event = last_event(self.span)
         if error is not None and not event and not self.call:
             return
-        self.ended = self._outcome(event, error)
+        self.ended = self._with_dollars(self._outcome(event, error))
         self.usage = self.ended.usage
         self.set_price(self.ended)
         if self.recorder is None:
@@ -239,7 +283,7 @@ class CallInFlight:
             made_readable(self.output, event)
             if error is None:
                 return outcome_of(self.output, event, took, refused=self.too_long)
-            ended = failed(error, event, took)
+            ended = failed(error, event, took, self.broken)
             # Where one waits, the attempt that was to follow never went out.
             return replace(ended, event=None, refused=True) if self.waits else ended
         except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
@@ -250,13 +294,15 @@ class CallInFlight:
         """Note in the outcome what the call cost, so that a book changed later shows."""
         if self.spend is None:
             return
-        ref = self.request.price_ref
-        self.price = self.spend.price(ref, ended.usage, self.request.service)
+        self.price = self._price(self.spend, ended.usage)
         if ended.refused or (ended.cache == "read" and ended.usage):
-            stated = self.spend.book.price(ref) is not None
+            stated = self.spend.book.price(self.request.price_ref) is not None
             self.ended = replace(ended, usd="0" if stated else None)
         elif ended.cache != "read":
             self.ended = replace(ended, usd=plain(self.price.usd))
+
+    def _price(self, spend: Spend, usage: Usage | None) -> CallPrice:
+        return spend.price(self.request.price_ref, usage, self.request.service)
 
     def settle(self) -> None:
         """Count the call, however it ended, whoever raised, and give back what it held."""

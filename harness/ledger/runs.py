@@ -4,13 +4,12 @@ What `podium run` knew (suite, system, pool, price book, workers) travels in a l
 validated here. Files are read one run at a time: that bounds memory, and two processes can share.
 """
 
-import hashlib
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig
@@ -19,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from harness.boxes import BoxRecord
 from harness.errors import UserError, first_fault
 from harness.files import first_line
-from harness.ledger.critical_path import answer_times
+from harness.ledger.answers import AnswerRecord, answered, log_header
 from harness.ledger.hooks import SampleDigests
 from harness.ledger.journal import (
     FOLDER,
@@ -29,6 +28,7 @@ from harness.ledger.journal import (
     read_chain,
     read_lines,
 )
+from harness.ledger.log_files import logs_below
 from harness.ledger.logs import (
     NOTHING,
     UNFOUNDED,
@@ -43,18 +43,14 @@ from harness.ledger.logs import (
     naming,
     oddities,
     open_log,
-    score_in,
     score_value,
     shape_in,
-    solver_seconds,
-    verdict,
 )
 from harness.pool_config import Label
 from harness.prices.cost import Service
-from harness.records import PODIUM
+from harness.records import PODIUM, UNANSWERED, Overflows
 from harness.request import service_tier
-from harness.suite import OFFICIAL, Prompt, publishable, redacted_message
-from harness.workflow import workflow_of
+from harness.suite import OFFICIAL, Prompt
 
 RunLabel = Label | Literal["inspect"]
 PLAIN: RunLabel = "inspect"
@@ -103,6 +99,8 @@ class RunFacts(BaseModel):
     split: str
     prompt: Prompt = OFFICIAL
     """How the questions were put; logs that do not say are older than the choice."""
+    overflows: Overflows = UNANSWERED
+    """What an answer came to whose request was too long; older logs do not say."""
     system: str
     args: dict[str, Any]
     pool: str
@@ -156,8 +154,8 @@ def facts_in(metadata: Mapping[str, Any] | None, path: Path) -> RunFacts | None:
 
 UP = 4
 """A log lies at most so many folders below the directory that has its run's journals."""
-LOGS, JOURNALS = "**/*.eval", f"**/{FOLDER}/*/*.jsonl"
-"""Where the files of system runs lie, below any directory."""
+JOURNALS = f"**/{FOLDER}/*/*.jsonl"
+"""Where the journals of system runs lie, below any directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +177,7 @@ class RunFiles:
 
 def has_system_runs(folder: Path) -> bool:
     """Say whether there is a log or a journal below a directory."""
-    return any(folder.glob(LOGS)) or any(folder.glob(JOURNALS))
+    return any(logs_below(folder)) or any(folder.glob(JOURNALS))
 
 
 def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
@@ -187,7 +185,7 @@ def system_runs_below(folder: Path) -> tuple[RunFiles, ...]:
     if not folder.exists():
         raise UserError(f"There is no {folder}; name the directory that `podium run` wrote.")
     journals = {path.parent for path in folder.glob(JOURNALS)}
-    has_logs = folder.is_file() or any(folder.glob(LOGS))
+    has_logs = folder.is_file() or any(logs_below(folder))
     groups: dict[tuple[Path, str], list[tuple[tuple[str, str], Path]]] = {}
     for path in find_logs([folder]) if has_logs or not journals else ():
         with open_log(path) as log:
@@ -225,126 +223,6 @@ def _journals_of(parent: Path, task: str) -> Path:
 def journals_of(parent: Path, task: str) -> tuple[Path, ...]:
     """Return the journals of the task whose logs lie in a folder; none of runs older than them."""
     return tuple(sorted(_journals_of(parent, task).glob("*.jsonl")))
-
-
-SECRET = "withheld"
-"""Stands for a text of a suite whose questions may not be published."""
-
-
-def without_texts(plan: str) -> str:
-    """Return a plan without its subtasks, which may quote a question."""
-    found = workflow_of(plan)
-    return found.without_texts().as_json() if found else SECRET
-
-
-Verdict = Literal["right", "wrong", "partly", "unscored"]
-"""`partly`: between 0 and 1, where a suite's card says so. `unscored`: nobody could grade it."""
-UNREAD = "no answer could be read in the reply"
-NO_SCORE = "no score in the log"
-
-
-@dataclass(frozen=True, slots=True)
-class LogHeader:
-    """Whose answers a log holds."""
-
-    task: str
-    suite: str
-    system: str
-    label: str
-    shown: bool
-    purpose: str = "eval"
-
-
-def log_header(header: Json) -> LogHeader:
-    """Return what a log's header says of its suite."""
-    metadata: Json = header["eval"].get("metadata") or NOTHING
-    facts: Json = metadata.get(PODIUM) or NOTHING
-    named = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
-    task, purpose = str(header["eval"].get("task", "")), str(facts.get("purpose") or "eval")
-    return LogHeader(task, *named, shown=publishable(metadata), purpose=purpose)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRecord:
-    """One (question, epoch) pair as one log has it; fields as in `QueryRow`."""
-
-    header: LogHeader
-    question: str
-    epoch: int
-    sample: str
-    score: float | None
-    reason: str
-    parsed: bool
-    answer: str | None
-    target: str | None
-    steps: int | None
-    depth: int | None
-    stopped: str | None
-    plan: str | None
-    plan_sha256: str | None
-    latency_s: float | None
-    critical_path_s: float | None
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the score says."""
-        if self.score is None:
-            return "unscored"
-        return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
-
-
-def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> AnswerRecord:
-    """Read one sample and the calls of its newest attempt."""
-    shown, score, shape = header.shown, score_in(sample), shape_in(sample)
-    plan: str | None = shape.get("plan")
-    digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
-    return AnswerRecord(
-        header=header,
-        question=str(sample["id"]),
-        epoch=int(sample["epoch"]),
-        sample=str(sample.get("uuid") or ""),
-        score=verdict(sample),
-        reason=_reason(sample, score, shown),
-        parsed=bool((score.get("metadata") or NOTHING).get("parsed", True)),
-        answer=_text(score.get("answer"), shown),
-        target=_text(sample.get("target"), shown),
-        steps=shape.get("steps"),
-        depth=shape.get("depth"),
-        stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
-        plan_sha256=None if plan is None else digest,
-        latency_s=solver_seconds(sample),
-        critical_path_s=answer_times(sample, calls, header.label).critical_path_s,
-    )
-
-
-def _text(value: object, shown: bool) -> str | None:
-    if value is None or value == "":
-        return None
-    several = " | ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
-    return _whole(str(several)) if shown else SECRET
-
-
-def _whole(text: str) -> str:
-    """Return a text that UTF-8 can hold: a model may write half a character."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _reason(sample: Json, score: Json, shown: bool) -> str:
-    if verdict(sample) is None:
-        said = why_unscored(sample)
-        return said if said == NO_SCORE else redacted_message(said, shown)
-    if shown and score.get("explanation"):
-        return _whole(str(score["explanation"]))
-    return "" if (score.get("metadata") or NOTHING).get("parsed", True) else UNREAD
-
-
-def why_unscored(sample: Json) -> str:
-    """Return why nobody graded a sample; `redacted_message` before showing."""
-    if sample.get("error"):
-        return str(sample["error"].get("message", ""))
-    score = score_in(sample)
-    return str(score.get("explanation") or score.get("reason") or "unscored") if score else NO_SCORE
 
 
 @dataclass(slots=True)
@@ -386,7 +264,7 @@ class LogRecord:
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
     answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
     oddities: tuple[Oddity, ...] = ()
-    superseded: Sequence[SampleRecord] = ()
+    superseded: tuple[SampleRecord, ...] = ()
     """Copies of samples that no reader takes, because a later member has their name."""
 
 
@@ -420,7 +298,8 @@ def read_log_record(
                     record.answers.append(answered(sample, whose, made.events))
             if digests:
                 record.oddities = (*oddities(log), *disagreements(log, record.samples))
-                record.superseded = [_sample(one, seen, digests=True) for one in log.superseded()]
+                passed_over = (_sample(one, seen, digests=True) for one in log.superseded())
+                record.superseded = tuple(passed_over)
     seen.update((one.question, one.epoch) for one in record.samples)
     return record
 

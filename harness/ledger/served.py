@@ -11,15 +11,14 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.ledger.answers import AnswerRecord, LogHeader
 from harness.ledger.call import Call
 from harness.ledger.join import merged
 from harness.ledger.journal import SERVED, SERVING, read_sample
 from harness.ledger.logs import Json
 from harness.ledger.runs import (
-    AnswerRecord,
     Gathered,
     JournalRecord,
-    LogHeader,
     RunFiles,
     below,
     gather,

@@ -170,6 +170,8 @@ def _figures(row: Call) -> Lines:
     cache = ", from the local cache" if row.cache == "read" else ""
     billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
     yield f"  {tokens}; list {_usd(row.usd_list)}, billed {billed}{cache}"
+    if row.usd_provider is not None:
+        yield f"  by its provider's own account {_usd(row.usd_provider)}"
     ids = (("call", row.call), ("request", row.request_id), ("event", row.event))
     yield "  " + ", ".join(f"{name} {one}" for name, one in ids if one)
 

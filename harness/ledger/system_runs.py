@@ -15,7 +15,9 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, cast
 
+from harness.context_length import TOO_LONG
 from harness.errors import UserError
+from harness.ledger.answers import SECRET, why_unscored
 from harness.ledger.call import Call, Scope
 from harness.ledger.critical_path import answer_times
 from harness.ledger.join import journal_calls, logged_call, of_event, write
@@ -36,15 +38,7 @@ from harness.ledger.logs import (
     verdict,
 )
 from harness.ledger.plain import plain_facts
-from harness.ledger.runs import (
-    SECRET,
-    LogRecord,
-    RunFacts,
-    facts_in,
-    header_record,
-    journals_of,
-    why_unscored,
-)
+from harness.ledger.runs import LogRecord, RunFacts, facts_in, header_record, journals_of
 from harness.ledger.totals import (
     ByScope,
     CallKind,
@@ -341,6 +335,7 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         plan_fault=_plan_fault(shape) if planned else None,
         groups=_groups(metadata, found),
         overstated=_is_overstated(entry),
+        too_long=bool(found.get(TOO_LONG)),
     )
 
 

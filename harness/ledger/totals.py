@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from harness.errors import UserError
-from harness.ledger.call import TOO_LONG, ZERO, Call, Scope, contradictions
+from harness.ledger.call import LENGTH_REFUSED, ZERO, Call, Scope, contradictions
 from harness.ledger.logs import Phase
 from harness.ledger.runs import PLAIN, RunFacts
 from harness.pool_config import REPLAYING
@@ -153,7 +153,7 @@ def is_uncounted(call: Call) -> bool:
     """Say whether a call used tokens that nobody counted, so that its sums are unknown."""
     # A request that was refused, for its length too, used none; a reply from the local cache did,
     # when it was made. `spared` in harness/audit/witness.py says the same without our code.
-    answered = call.cache == "read" and call.stop != TOO_LONG
+    answered = call.cache == "read" and call.stop != LENGTH_REFUSED
     return call.output is None and (call.billable != "no" or answered)
 
 
@@ -305,6 +305,8 @@ class QuestionResult:
     """Seconds beyond that chain: waiting for connections, failed tries, this machine's work."""
     overstated: bool = False
     """Whether Inspect's total of the sample is above what its calls add up to."""
+    too_long: bool = False
+    """True when it was graded wrong because its last request was refused for its length."""
 
     @property
     def graded(self) -> bool:
@@ -339,7 +341,10 @@ class SystemTotals:
     n_asked: int
     n_graded: int
     n_unparsed: int
-    """Wrong because no answer was found in the reply; where a plan failed there was no reply."""
+    """Wrong because no answer was found in the reply; where a plan failed, or the last request was
+    longer than its worker's context, there was no reply."""
+    n_too_long: int
+    """Wrong because that request was refused for its length."""
     calls: float | None
     tokens_in: float | None
     tokens_out: float | None
@@ -397,7 +402,8 @@ def system_totals(run: SystemRun) -> SystemTotals:
     return SystemTotals(
         n_asked=run.asked,
         n_graded=len(graded),
-        n_unparsed=sum(not one.parsed and not one.plan_fault for one in graded),
+        n_unparsed=sum(not (one.parsed or one.plan_fault or one.too_long) for one in graded),
+        n_too_long=sum(one.too_long for one in graded),
         **{name: _mean([getattr(row, name) for row in rows]) for name in MEANS},
         usd=_mean([row.usd for row in rows]),
         paid=answering,

@@ -192,7 +192,8 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     ours = job.request.display == "line"
     line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
     try:
-        with line as progress, run_context(spend=meter, progress=progress):
+        known: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
+        with line as progress, run_context(progress=progress, **known):
             logs = _eval_set(job, tasks, models, log_dir, experiment.limit)
     finally:
         for journal in journals:
@@ -387,6 +388,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
         "learnt": dict(row.learnt),
         "order": row.order,
         "journal": JOURNAL,
+        "overflows": job.experiment.overflows,
         "pool": spec.name,
         "pool_sha256": spec.sha256,
         "label": spec.label,

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 
 from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
+from harness.records import UNANSWERED, WRONG, Overflows
 from harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
@@ -94,6 +95,8 @@ class Experiment:
     train_calls: int | None = None
     """Worker calls that each system may learn with; None until `--train-calls` says it."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty is each suite's own
+    overflows: Overflows = UNANSWERED
+    """What an answer comes to whose request was too long; older files do not say, and keep that."""
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":
@@ -199,14 +202,20 @@ def note_graders(
             suite: versions.get(suite, old) for suite, old in experiment.suite_versions.items()
         }
         kept = {suite: image for suite, image in images.items() if suite in known}
-        changed = replace(experiment, suite_versions=known, box=box or experiment.box, images=kept)
+        graded = {"suite_versions": known, "overflows": WRONG}
+        changed = replace(experiment, box=box or experiment.box, images=kept, **graded)
         _write(path.parent, changed)
 
 
 def _write(log_dir: Path, experiment: Experiment) -> None:
     # An older directory that is gone on with keeps its bytes: only entries of shards say more.
-    whole = {at: {"questions"} for at, row in enumerate(experiment.entries) if not row.questions}
-    told = _FILE.dump_json(experiment, indent=1, exclude={"entries": whole})
+    left_out: dict[str, Any] = {
+        "entries": {
+            at: {"questions"} for at, row in enumerate(experiment.entries) if not row.questions
+        }
+    }
+    left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}
+    told = _FILE.dump_json(experiment, indent=1, exclude=left_out)
     replace_file(log_dir / FILE, told + b"\n")
 
 

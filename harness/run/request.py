@@ -15,6 +15,7 @@ from harness.inspect_adapters import pick, refuse_no_epochs
 from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
 from harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
 from harness.prices import Book, read_book
+from harness.records import WRONG
 from harness.run import entries, lessons, systems
 from harness.run.catalogue import (
     ANY_SINGLE,
@@ -160,6 +161,7 @@ class RequestReader:
             data_revisions={suite.name: suite.data_revision for suite in suites},
             prompts={suite.name: prompt_of(suite) for suite in suites},
             entries=(),
+            overflows=WRONG,
             train_calls=request.train_calls or (stored.train_calls if stored else None),
             train_on=tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ()),
         )

@@ -38,6 +38,7 @@ HEADS = {"latency s": "seconds"}
 FIELDS = {
     "graded/asked": "n_graded",
     "no answer": "n_unparsed",
+    "too long": "n_too_long",
     "invalid plans": "invalid_plan_pct",
     "USD/query": "usd_per_query",
     "paid/query": "usd_paid_low",

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.ledger.answers import REFUSED
 from harness.ledger.totals import QuestionResult, SystemRun
 from harness.suite import failure_kind, redacted_message
 from reports.blocks import asked_name
@@ -28,7 +29,7 @@ SHARD = 256
 """Queries of one system in a file of texts."""
 ONE_FILE, MOST = 1_000_000, 2_000_000
 """Cells up to which all are in one file, and up to which a site has them at all."""
-NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN = range(7)
+NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
 """So many reasons are told in words, of so many characters; of others only the kind."""
@@ -224,6 +225,8 @@ def _state(one: QuestionResult) -> int:
         return UNSCORED
     if one.plan_fault:
         return INVALID_PLAN
+    if one.too_long:
+        return TOO_LONG
     if not one.parsed:
         return NO_ANSWER
     return RIGHT if one.value >= 1 else WRONG if one.value <= 0 else PARTLY
@@ -231,7 +234,8 @@ def _state(one: QuestionResult) -> int:
 
 def _reason(one: QuestionResult, shown: bool) -> str:
     if one.value is not None:
-        return one.plan_fault or ("" if one.parsed else UNREAD)
+        missing = REFUSED if one.too_long else "" if one.parsed else UNREAD
+        return one.plan_fault or missing
     line = redacted_message(one.reason, shown).strip().partition("\n")[0]
     return shortened(OF_ONE.sub("…", line), LONGEST)
 

@@ -26,8 +26,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from harness.errors import UserError
+from harness.ledger.log_files import EVAL, logs_below
 from harness.ledger.logs import NOTHING, Json, open_log
-from harness.ledger.runs import JOURNALS, LOGS
+from harness.ledger.runs import JOURNALS
 from harness.ledger.served import served_below
 from harness.serving import Access, bound_socket, listen, serve, with_access
 from reports.blocks import DEFAULTS, ReportOptions
@@ -130,13 +131,15 @@ class ServedRuns:
 
 def _are_served(dirs: Sequence[Path]) -> bool:
     """Say whether directories hold what was served, and no run."""
-    return not any(any(one.glob(LOGS)) for one in dirs) and any(map(served_below, dirs))
+    return not any(any(logs_below(one)) for one in dirs) and any(map(served_below, dirs))
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
     """Yield what changes when a run goes on, or is resumed, edited or signed."""
     for folder in dirs:
-        for path in chain([folder], *(folder.glob(kind) for kind in (LOGS, JOURNALS, "**/*.json"))):
+        for path in chain(
+            [folder], *(folder.glob(kind) for kind in (f"**/*{EVAL}", JOURNALS, "**/*.json"))
+        ):
             with suppress(OSError):  # it was there only while something else was written
                 about = path.stat()
                 yield str(path), about.st_size, about.st_mtime_ns

@@ -1,22 +1,30 @@
 """Whose doing it is when a workflow comes to nothing: the policy's, a worker's, the money's."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import anyio
+import pytest
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from conductor.reward import PlanAnswerer, PlanSettings
+from harness.context_length import DIALECTS, LengthRefusal
 from harness.execute import Budget
-from harness.pool_config import WorkerSpec, read_pool
+from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.prices import read_book
-from harness.records import Usage
-from harness.rewards.outcome import RewardItem, Status
+from harness.records import Question, Usage
+from harness.rewards.outcome import RewardItem, Status, items_json
 from harness.rewards.reward import Reward, RewardSettings
+from harness.suite import Split
 from tests.conductor.plans import BOOK, SOLVE, one_of, plan, rewarded, spec_of
-from tests.harness.rewards.service import train
+from tests.harness.rewards.service import listening, post, service_of, train
 from tests.harness.toy_run import Toy, calls, toy_pool
+from tests.providers import CLIENTS_WARN, Act, ok, serve
+from tests.providers.dialect import Asked
 from tests.providers.scripted import Heard, script
 
 
@@ -99,6 +107,63 @@ def test_a_request_too_long_for_its_worker_is_the_policys_doing() -> None:
     outcome = one_of(PlanAnswerer(spec_of(ada="narrow/ada"), BOOK), LONG)
     assert (outcome.value, outcome.status) == (0.0, Status.POLICY_FAULT)
     assert "does not fit that worker's context" in outcome.reason
+
+
+class Wordy(Toy):
+    """Questions that are longer than a narrow worker's context."""
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        return [replace(one, text=one.text * 20) for one in super().load(split)]
+
+
+READS = plan((1, "Solve it.", []), (0, "Solve it.", [0]))
+
+
+@pytest.mark.parametrize("form", [SOLVE, plan((0, "", []))], ids=["short subtask", "no subtask"])
+def test_a_bare_question_too_long_for_its_worker_has_no_value(form: str) -> None:
+    answer = PlanAnswerer(spec_of(ada="narrow/ada"), BOOK)
+    (outcome,) = rewarded(answer, train(Wordy()), [RewardItem("toy", "train-0", form)])
+    assert (outcome.value, outcome.status) == (None, Status.WORKER_ERROR)
+    assert "The question alone does not fit ada's context" in outcome.reason
+
+
+@pytest.mark.parametrize("questions", [Toy(), Wordy()], ids=["short question", "long question"])
+def test_what_a_step_reads_is_the_policys_doing_whatever_the_question(questions: Toy) -> None:
+    script("long", lambda heard: "I think. " * 30)
+    answer = PlanAnswerer(spec_of(ada="narrow/ada", bob="scripted/long"), BOOK)
+    (outcome,) = rewarded(answer, train(questions), [RewardItem("toy", "train-0", READS)])
+    assert (outcome.value, outcome.status) == (0.0, Status.POLICY_FAULT)
+
+
+def test_a_bare_refusal_among_its_steps_shows_that_the_question_alone_does_not_fit() -> None:
+    answer = PlanAnswerer(spec_of(ada="narrow/ada"), BOOK)
+    twice = plan((0, "Solve it.", []), (0, "Check it.", [0]))
+    (outcome,) = rewarded(answer, train(Wordy()), [RewardItem("toy", "train-0", twice)])
+    assert (outcome.value, outcome.status) == (None, Status.WORKER_ERROR)
+
+
+@CLIENTS_WARN
+@pytest.mark.parametrize(
+    "dialect", [DIALECTS[3], DIALECTS[12], DIALECTS[14]], ids=lambda one: one.server
+)
+def test_over_http_every_servers_refusal_is_worth_the_same(dialect: LengthRefusal) -> None:
+    def act(asked: Asked) -> Act:
+        words = json.dumps({"error": {"message": dialect.words}}).encode()
+        return Act(status=dialect.status, content=words) if len(asked.prompt) > 200 else ok("42")
+
+    forms = {SOLVE: (1.0, "scored"), LONG: (0.0, "policy_fault")}
+    items = [RewardItem("toy", "train-0", one) for one in forms]
+    with serve(act) as server:
+        settings = {"base_url": server.openai, "api_key": "test-ada"}
+        ada = WorkerSpec(name="ada", model="openai-api/local/gemma", args=settings)
+        spec = PoolSpec(name="made", label="live", prices="none", workers=(ada,))
+        with listening(service_of(train(Toy()), answer=PlanAnswerer(spec, BOOK))) as url:
+            rows = post(f"{url}/score", items_json(items[:2]))[1]["outcomes"]
+        with listening(service_of(train(Wordy()), answer=PlanAnswerer(spec, BOOK))) as url:
+            rows += post(f"{url}/score", items_json(items[:1]))[1]["outcomes"]
+    found = [(row["value"], row["status"]) for row in rows]
+    assert found == [*forms.values(), (None, "worker_error")]
+    assert len(server.bill.lines) == 3
 
 
 def test_a_refused_length_does_not_stop_a_run_that_has_a_dollar_limit() -> None:

@@ -1,6 +1,7 @@
 """Results of OpenAI-shaped batches become a cassette that a run replays."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from harness.batch_replies import CHAT, RESPONSES, record_batch
+from harness.batch_replies import record_batch
 from harness.cassette import open_cassette
 from harness.cli import main
 from harness.errors import UserError
 from harness.pool_config import read_pool
 from suites import SUITES
+from tests.harness.batch_shapes import CHAT, RESPONSES, SHAPES, BatchShape, recorded
 from tests.providers import ok, serve
 
 MODEL = "gpt-5-2025-08-07"
@@ -107,69 +109,167 @@ def test_a_cassette_without_a_name_is_refused_with_one(
     assert "name it tape.jsonl" in capsys.readouterr().err
 
 
-def other_id(results: list[Json], requests: list[Json]) -> None:
+Rows = list[Json]
+
+
+def other_id(results: Rows, requests: Rows) -> None:
     results[0]["custom_id"] = "another"
 
 
-def two_results(results: list[Json], requests: list[Json]) -> None:
+def two_results(results: Rows, requests: Rows) -> None:
     results[1]["custom_id"] = results[0]["custom_id"]
 
 
-def two_requests(results: list[Json], requests: list[Json]) -> None:
+def two_requests(results: Rows, requests: Rows) -> None:
     requests[1]["custom_id"] = requests[0]["custom_id"]
 
 
-def embeddings(results: list[Json], requests: list[Json]) -> None:
+def embeddings(results: Rows, requests: Rows) -> None:
     requests[0]["url"] = "/v1/embeddings"
 
 
-def an_image(results: list[Json], requests: list[Json]) -> None:
+def an_image(results: Rows, requests: Rows) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     requests[0]["body"]["messages"][0]["content"] = [image]
 
 
-def no_messages(results: list[Json], requests: list[Json]) -> None:
+def no_messages(results: Rows, requests: Rows) -> None:
     requests[0]["body"]["messages"] = "hello"
 
 
-def no_body(results: list[Json], requests: list[Json]) -> None:
+def no_choices(results: Rows, requests: Rows) -> None:
     results[0]["response"]["body"] = {"choices": []}
 
 
-def nothing_asked(results: list[Json], requests: list[Json]) -> None:
+def nameless(results: Rows, requests: Rows) -> None:
+    last = next(row for row in requests if row["custom_id"] == results[0]["custom_id"])
+    del last["body"]["model"], results[0]["response"]["body"]["model"]
+
+
+UNREADABLE = {
+    "a result of another batch": (other_id, "out.jsonl, line 1: in.jsonl has no such custom_id", 2),
+    "two results": (two_results, "line 2: in.jsonl has no such custom_id, or none more", 2),
+    "two requests": (two_requests, "in.jsonl, line 2: its custom_id stands in an earlier line", 1),
+    "embeddings": (embeddings, "in.jsonl, line 1: podium replays .* no other url", 2),
+    "image": (an_image, "in.jsonl, line 1: .* can replay texts only", 2),
+    "no messages": (no_messages, "in.jsonl, line 1: its body is not what this url takes", 2),
+    "no choices": (no_choices, "out.jsonl, line 1: response.body: choices: List should have", 2),
+    "no model": (nameless, "out.jsonl, line 1: response.body: model: it is absent", 2),
+}
+
+
+def spoilt(folder: Path, spoil: Callable[[Rows, Rows], None]) -> tuple[Path, Path]:
+    """Write a batch of three with something wrong in it."""
+    files = answered(folder, batch())
+    results, requests = (
+        [json.loads(line) for line in path.read_text().splitlines()] for path in files
+    )
+    spoil(results, requests)
+    return written(files[0], results), written(files[1], requests)
+
+
+@pytest.mark.parametrize(("spoil", "said", "kept"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_a_row_that_cannot_be_read_is_left_out_and_named(
+    tmp_path: Path, spoil: Callable[[Rows, Rows], None], said: str, kept: int
+) -> None:
+    files = spoilt(tmp_path, spoil)
+    with pytest.raises(UserError, match=f"cannot be read: .*{said}.*leave --strict out"):
+        record_batch(*files, tmp_path / "tape.jsonl", strict=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+    summary = record_batch(*files, tmp_path / "tape.jsonl")
+    assert summary.rows == kept
+    assert re.search(said, "\n".join(summary.unreadable))
+    assert "Left out: " in str(summary)
+
+
+def test_a_line_that_was_cut_off_is_left_out_and_named(tmp_path: Path) -> None:
+    results, requests = answered(tmp_path, batch())
+    results.write_text(results.read_text()[:-40])
+    summary = record_batch(results, requests, tmp_path / "tape.jsonl")
+    assert summary.rows == 2
+    assert "out.jsonl, line 3: it is not JSON" in summary.unreadable[0]
+
+
+def test_the_first_rows_that_are_left_out_are_listed_and_all_are_counted(tmp_path: Path) -> None:
+    rows = [asked(f"{n}", f"{n}?") for n in range(9)]
+    results, requests = answered(tmp_path, rows)
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    for line in lines[:8]:
+        line["response"]["body"]["choices"][0]["message"]["content"] = 7
+    said = str(record_batch(written(results, lines), requests, tmp_path / "tape.jsonl"))
+    assert "Left out: 8 rows that cannot be read (--strict refuses them)." in said
+    assert said.count("choices.0.message.content") == 5
+    assert "- and 3 more" in said
+
+
+def test_a_failed_call_that_was_sent_again_is_recorded(tmp_path: Path) -> None:
+    results, requests = answered(tmp_path, batch())
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    failed = {**rows[0], "response": {"status_code": 500, "body": None}}
+    summary = record_batch(written(results, [failed, *rows]), requests, tmp_path / "tape.jsonl")
+    assert (summary.rows, summary.errors, summary.unreadable) == (3, 1, [])
+
+
+def test_strict_goes_with_a_batch_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", "logs", "--out", "tape.jsonl", "--strict"]) == 2
+    assert "--strict goes with --requests" in capsys.readouterr().err
+
+
+def nothing_asked(results: Rows, requests: Rows) -> None:
     requests.clear()
 
 
-def all_failed(results: list[Json], requests: list[Json]) -> None:
-    for one in results:
-        one["error"] = {"code": "batch_expired"}
+def all_failed(results: Rows, requests: Rows) -> None:
+    for row in results:
+        row["error"] = {"code": "batch_expired"}
+
+
+def all_unreadable(results: Rows, requests: Rows) -> None:
+    for row in results:
+        row["response"]["body"] = {}
 
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        pytest.param(other_id, "has no such custom_id", id="a result of another batch"),
-        pytest.param(two_results, "or none more", id="two results"),
-        pytest.param(two_requests, "stands in an earlier line", id="two requests"),
-        pytest.param(embeddings, "no other url", id="embeddings"),
-        pytest.param(an_image, "can replay texts only", id="image"),
-        pytest.param(no_messages, "in.jsonl, line 1: its body is not what", id="no messages"),
-        pytest.param(no_body, "out.jsonl, line 1: its response's body is not", id="no completion"),
         pytest.param(nothing_asked, "in.jsonl has no request", id="nothing asked"),
         pytest.param(all_failed, "has no reply", id="all failed"),
+        pytest.param(all_unreadable, "has no reply.*line 1: response.body: choices", id="no rows"),
     ],
 )
-def test_what_is_no_batch_is_refused_and_nothing_is_written(
-    tmp_path: Path, spoil: Callable[[list[Json], list[Json]], None], said: str
+def test_a_batch_without_a_reply_is_refused_and_nothing_is_written(
+    tmp_path: Path, spoil: Callable[[Rows, Rows], None], said: str
 ) -> None:
-    files = answered(tmp_path, batch())
-    rows = [[json.loads(line) for line in one.read_text().splitlines()] for one in files]
-    spoil(*rows)
-    for path, lines in zip(files, rows, strict=True):
-        written(path, lines)
+    files = spoilt(tmp_path, spoil)
     with pytest.raises(UserError, match=said):
         record_batch(*files, tmp_path / "tape.jsonl")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_each_providers_row_is_read_for_what_a_reply_needs(
+    tmp_path: Path, shape: BatchShape
+) -> None:
+    found = recorded(shape, tmp_path)
+    assert found.outcome == shape.outcome, found.said
+    assert shape.says in found.said
+    if shape.outcome == "recorded":
+        assert (found.text, found.stop, found.tokens) == (shape.text, shape.stop, shape.tokens)
+
+
+def test_a_text_whose_finish_reason_is_a_failures_is_recorded_and_listed(tmp_path: Path) -> None:
+    found = recorded(SHAPES["finish_reason: error, with a text"], tmp_path)
+    assert "1 reply that a failure may have cut" in found.said
+    assert "line 1: its finish_reason is 'error'" in found.said
+
+
+def test_the_tokens_of_several_choices_are_unknown(tmp_path: Path) -> None:
+    results, requests = answered(tmp_path, batch()[:1])
+    (row,) = [json.loads(line) for line in results.read_text().splitlines()]
+    row["response"]["body"]["choices"] *= 2
+    record_batch(written(results, [row]), requests, tmp_path / "tape.jsonl")
+    rows = open_cassette(str(tmp_path / "tape.jsonl")).rows.values()
+    assert [(row.epoch, row.usage) for row in rows] == [(1, None), (2, None)]
 
 
 def test_half_a_surrogate_pair_is_kept_as_in_any_other_reply(tmp_path: Path) -> None:

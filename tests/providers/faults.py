@@ -181,6 +181,13 @@ UNKNOWN_STOP = _spelled(
     responses=_with("status", value="finished"),
     messages=_with("stop_reason", value="eos_token_reached"),
 )
+BROKEN = _spelled(
+    chat=_with("choices", 0, "finish_reason", value="error"),
+    responses=lambda body: {**body, "status": "failed", "error": FAILED},
+    messages=_with("stop_reason", value="error"),
+)
+FAILED = {"code": "server_error", "message": "the upstream is gone"}
+ANSWERED = {dialect: [Act()] for dialect in DIALECTS}
 IN_BAND = b'{"error": {"message": "model is overloaded", "type": "server_error", "code": 503}}'
 PARTS = {CHAT: "I1", RESPONSES: "I1"}
 """Anthropic's usage has no total, and its thinking is not read by Inspect."""
@@ -188,6 +195,12 @@ PATHS = {CHAT: "/v1/chat/completions", RESPONSES: "/v1/responses", MESSAGES: "/v
 REDIRECT = {
     dialect: [Act(status=307, headers={"location": path}), Act()] for dialect, path in PATHS.items()
 }
+
+
+def _followed(
+    acts: Mapping[str, Sequence[Act]], by: Mapping[str, Sequence[Act]]
+) -> Mapping[str, Sequence[Act]]:
+    return {dialect: [*listed, *by[dialect]] for dialect, listed in acts.items()}
 
 
 def _refused(status: int) -> Fault:
@@ -220,6 +233,15 @@ FAULTS: tuple[Fault, ...] = (
     Fault("an answer that is a word", [Act(content=b'"overloaded"')] * 2),
     Fault("the wrong content type", [Act(headers={"content-type": "text/plain"})], "right"),
     Fault("an error with status 200", [Act(content=IN_BAND, billed=False)] * 2),
+    Fault(
+        "an error with status 200, then an answer",
+        [Act(content=IN_BAND, billed=False), Act()],
+        "right",
+    ),
+    Fault("half a reply that ends with an error", _followed(BROKEN, BROKEN)),
+    Fault(
+        "half a reply that ends with an error, then an answer", _followed(BROKEN, ANSWERED), "right"
+    ),
     Fault("no choices", NO_REPLY, {CHAT: "unscored", RESPONSES: "wrong", MESSAGES: "wrong"}),
     Fault("choices that are null", NULL_REPLY),
     Fault(

@@ -165,7 +165,8 @@ def _reply(dialect: Dialect, asked: Asked, act: Act, line: Line) -> Response:
     said = Said(line.response_id, line.served, act.text, act.tell(line.usage))
     if asked.streamed:
         headers["content-type"] = "text/event-stream"
-        return _sent(server_sent(dialect.events(said), dialect.ends_with_done), act, headers)
+        stream = act.content or server_sent(dialect.events(said), dialect.ends_with_done)
+        return _sent(stream, act, headers)
     return _sent(_written(dialect.body(said), act), act, headers)
 
 

@@ -170,7 +170,7 @@
     const { reasons } = page.shown;
     by("reasons").hidden = !reasons.length;
     by("reasons").querySelector("ul").replaceChildren(...reasons.slice(0, 50).map((one) => {
-      const mode = one.state === 5 ? "no-answer" : "errors";
+      const mode = one.state === 5 || one.state === 7 ? "no-answer" : "errors";
       const pressed = page.view.reason === one.reason;
       const click = ({ currentTarget: { textContent } }) => {
         change(pressed ? { mode: "all", reason: "" } : { mode, reason: one.reason });
@@ -186,7 +186,8 @@
   const FIGURES = [
     ["graded", (one) => one.graded], ["right", (one) => one.right],
     ["partly", (one) => one.states[3]], ["wrong", (one) => one.states[2]],
-    ["no answer", (one) => one.states[5]], ["invalid plan", (one) => one.states[6]],
+    ["no answer", (one) => one.states[5]], ["too long", (one) => one.states[7]],
+    ["invalid plan", (one) => one.states[6]],
     ["unscored", (one) => one.states[4]], ["not asked", (one) => one.states[0]],
     ["won", (one) => one.won], ["lost", (one) => one.lost],
   ];

@@ -5,10 +5,10 @@ const matrixCanvas = (() => {
   const SIZES = { large: 24, medium: 14, small: 7 };
   const LABEL = 11; // px of a name
   const TONES = ["--soft", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
-    "--cell-wrong", "--cell-wrong"];
+    "--cell-wrong", "--cell-wrong", "--cell-wrong"];
 
   const INKS = ["--rule", "--cell-on-right", "--cell-on-wrong", "--cell-on-wrong",
-    "--cell-on-unscored", "--cell-on-wrong", "--cell-on-wrong"];
+    "--cell-on-unscored", "--cell-on-wrong", "--cell-on-wrong", "--cell-on-wrong"];
 
   function tone(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -38,6 +38,7 @@ const matrixCanvas = (() => {
       draw.stroke();
     },
     6: (draw, w, h) => line(draw, [[0.5, 0.22], [0.8, 0.75], [0.2, 0.75], [0.5, 0.22]], w, h),
+    7: (draw, w, h) => line(draw, [[0.15, 0.35], [0.85, 0.35], [0.85, 0.65], [0.15, 0.65], [0.15, 0.35]], w, h),
   };
 
   function line(draw, points, w, h) {
@@ -84,7 +85,7 @@ const matrixCanvas = (() => {
     draw.strokeStyle = tone(INKS[state]);
     draw.lineWidth = Math.min(w, h) < 16 ? 1.2 : 1.8;
     if (state === 4) stripes(draw, w, h, small ? 4 : 6);
-    else if (small && state > 4) line(draw, state === 5 ? [[0, 0.5], [1, 0.5]] : [[0, 0], [1, 1]], w, h);
+    else if (small && state > 4) line(draw, state % 2 ? [[0, 0.5], [1, 0.5]] : [[0, 0], [1, 1]], w, h);
     else if (!small) shape(draw, state, w, h);
     draw.restore();
   }

@@ -1,12 +1,12 @@
 "use strict";
 // Which cells of a block are shown, in what order, and how many of each kind: no page, no drawing.
 const matrixView = (() => {
-  const STATES = ["not asked", "right", "wrong", "partly", "unscored", "no answer", "invalid plan"];
-  const GLYPHS = ["·", "✓", "✗", "◐", "!", "?", "△"];
+  const STATES = ["not asked", "right", "wrong", "partly", "unscored", "no answer", "invalid plan", "too long"];
+  const GLYPHS = ["·", "✓", "✗", "◐", "!", "?", "△", "▭"];
   // Which states a mode shows; `different` is a property of questions and shows all of theirs.
   const MODES = {
-    all: [0, 1, 2, 3, 4, 5, 6], different: [0, 1, 2, 3, 4, 5, 6],
-    right: [1], wrong: [2, 5, 6], errors: [4, 6], "no-answer": [5],
+    all: [0, 1, 2, 3, 4, 5, 6, 7], different: [0, 1, 2, 3, 4, 5, 6, 7],
+    right: [1], wrong: [2, 5, 6, 7], errors: [4, 6], "no-answer": [5, 7],
   };
   const SORTS = ["hardest", "easiest", "lost", "won", "name"];
 
@@ -161,7 +161,7 @@ const matrixView = (() => {
       won += by > 0;
       lost += by < 0;
     }
-    const graded = states[1] + states[2] + states[3] + states[5] + states[6];
+    const graded = states[1] + states[2] + states[3] + states[5] + states[6] + states[7];
     return { states, graded, right: states[1], won, lost };
   }
 

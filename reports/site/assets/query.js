@@ -258,7 +258,9 @@
 
   function verdict(detail) {
     const { mark, said } = verdictOf(detail);
-    const why = detail.verdict === "wrong" && !detail.parsed ? ": no answer was found in the reply" : "";
+    const missing = detail.too_long ? ": its request was longer than the worker's context"
+      : ": no answer was found in the reply";
+    const why = detail.verdict === "wrong" && !detail.parsed ? missing : "";
     return el("p", { class: `query-verdict verdict-${detail.verdict}` },
       el("span", { "aria-hidden": "true" }, `${mark} `), said, why);
   }

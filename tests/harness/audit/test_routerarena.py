@@ -103,6 +103,18 @@ def cheap(rows: list[Row]) -> None:
     rows[0]["cost"] = 0.000001
 
 
+def answer(row: Row, text: object, tokens: int = 7) -> None:
+    sent = row["generated_result"]["token_usage"]["input_tokens"]
+    row["generated_result"].update(generated_answer=text)
+    usage(row, input_tokens=sent, output_tokens=tokens, total_tokens=sent + tokens)
+
+
+def short_counts(rows: list[Row]) -> None:
+    """State few tokens for each answer: too few for all answers together, not for any alone."""
+    for at, row in enumerate(rows):
+        answer(row, "to " * 200, at % 12 + 2)
+
+
 Break = Callable[[list[Row]], Any]
 BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
     "a word for a cost": (
@@ -175,6 +187,36 @@ BROKEN: dict[str, tuple[Break, str, tuple[int, ...], str]] = {
         (7,),
         "less than input and output",
     ),
+    "200 words of 7 tokens": (
+        lambda rows: answer(rows[6], "four " * 200),
+        "plausible",
+        (7,),
+        "7 output tokens of small for 999 characters",
+    ),
+    "200 short words in every row": (
+        short_counts,
+        "plausible",
+        tuple(range(1, 810, 5)),
+        "of acme/large for 97,038 characters",
+    ),
+    "right without an answer": (
+        lambda rows: (rows[6].update(accuracy=1.0), answer(rows[6], " ")),
+        "right",
+        (7,),
+        "marked right, and has no answer",
+    ),
+    "right and never asked": (
+        lambda rows: rows[6].update(accuracy=True, generated_result=None),
+        "right",
+        (7,),
+        "marked right, and has no answer",
+    ),
+    "right in their cache's words": (
+        lambda rows: (rows[6].update(evaluation_result={"score": 1}), answer(rows[6], None)),
+        "right",
+        (7,),
+        "marked right, and has no answer",
+    ),
     "constant tokens": (forty, "constant", tuple(range(1, 810, 5)), "have 40 input tokens"),
     "guessed tokens": (quarter, "estimated", tuple(range(1, 810, 5)), "characters over 4"),
     "an unknown model": (
@@ -211,6 +253,14 @@ def test_each_rule_names_its_rows(
     faults = audit_predictions(checkout.put(rows)).faults
     assert [one.rule for one in faults if one.rule != rule] == []
     assert any(one.rows == numbers and said in one.said for one in faults), faults
+
+
+def test_a_wrong_answer_may_be_empty_and_reasoning_may_be_long(checkout: Checkout) -> None:
+    rows = [honest(at) for at in range(809)]
+    rows[1].update(accuracy=0.0)
+    rows[1]["generated_result"]["generated_answer"] = ""
+    answer(rows[2], "4", tokens=60_000)
+    assert audit_predictions(checkout.put(rows)).ok
 
 
 def test_dollars_are_tokens_times_price_with_reasoning_at_the_rate_of_output(

@@ -17,12 +17,12 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
 
 from harness.budget import Spend
+from harness.ledger.answers import without_texts
 from harness.ledger.hooks import facts_digest, own_transcript, text_digest
 from harness.ledger.journal import Head, SampleRef
 from harness.ledger.kept_texts import texts_path
 from harness.ledger.manifest import manifested
 from harness.ledger.recorder import TaskJournal, recording
-from harness.ledger.runs import without_texts
 from harness.pool import Pool, pool_models
 from harness.pool_config import read_pool
 from harness.prices import Book, read_book

@@ -11,11 +11,12 @@ from inspect_ai.model import ChatMessageUser
 
 from harness.cli import main
 from harness.errors import UserError
+from harness.ledger.answers import AnswerRecord
 from harness.ledger.call import Call
 from harness.ledger.details import QuestionFilter, details, queries_json
 from harness.ledger.join import merged
 from harness.ledger.queries import QueryRow, answers_of, query_rows
-from harness.ledger.runs import AnswerRecord, gather, system_runs_below
+from harness.ledger.runs import gather, system_runs_below
 from harness.ledger.show import brief_text, query_text
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Grade, Question

@@ -1,0 +1,153 @@
+"""A request that is longer than its model's context, in the words of every server: one reading.
+
+Inspect makes of OpenAI's code a reply that stops for `model_length`; the others' refusals are
+exceptions there. Here each becomes that very reply: nothing was generated, nothing is billed, and
+the same request is not sent again. `DIALECTS` has their wording, `LOOKALIKES` what only resembles.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai.model import ModelOutput
+from pydantic import TypeAdapter
+
+from harness.errors import PodiumError
+from harness.ledger.hooks import kind_and_status
+from harness.records import Grade
+from harness.text import storable
+
+TOO_LONG = "too_long"
+"""Key of a grade's metadata that says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthRefusal:
+    """How one server says it, with the HTTP status that it usually sends."""
+
+    server: str
+    status: int
+    words: str
+    """A refusal as the server writes it."""
+    pattern: str
+    """Searched in the texts of an error's body, whatever the case."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lookalike:
+    """A refusal that resembles one and is another: it stays a failed call."""
+
+    server: str
+    status: int
+    words: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Wordings:
+    dialect: tuple[LengthRefusal, ...]
+    lookalike: tuple[Lookalike, ...]
+
+
+_WORDINGS = TypeAdapter(_Wordings).validate_python(
+    tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+)
+DIALECTS, LOOKALIKES = _WORDINGS.dialect, _WORDINGS.lookalike
+
+CODES = frozenset(
+    {
+        "context_length_exceeded", "context_window_exceeded", "exceed_context_size_error",
+        "model_max_prompt_tokens_exceeded", "tokens_limit_reached", "model_context_window_exceeded",
+    }
+)  # fmt: skip
+"""Values of `code` or `type` that say it without words."""
+REFUSING, SERVER_ERROR = frozenset({400, 403, 413, 422}), 500
+"""Statuses that may mean it; llama.cpp and gateways send those from 500 on. What a minute may have
+is refused with 429, or says so."""
+_PATTERN = re.compile("|".join(f"(?:{one.pattern})" for one in DIALECTS), re.IGNORECASE | re.DOTALL)
+_BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.IGNORECASE)
+_SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")
+"""Keys below which an error's body has its words: others may quote what was sent."""
+DEEPEST, LONGEST = 6, 10_000
+"""Levels of an error's body that are read, and characters of each text."""
+
+
+def refusal(error: BaseException) -> str | None:
+    """Return a provider's words if it refused a request for its length, else None."""
+    _, status = kind_and_status(error)
+    may_be = status is None or status in REFUSING or status >= SERVER_ERROR
+    if isinstance(error, PodiumError) or not may_be:
+        return None
+    texts = [*_texts(_body(error))]
+    if any(map(_BY_TIME.search, texts)):
+        return None
+    found = next(filter(_PATTERN.search, texts), None)
+    if found is None and CODES.intersection(texts):
+        found = max(texts, key=len)
+    return found and storable(found)
+
+
+def _body(error: BaseException) -> object:
+    """Return what a client's exception keeps of the body, by the names of several clients."""
+    for name in ("body", "details", "response"):
+        if isinstance(found := getattr(error, name, None), str | Mapping | list) and found:
+            return cast(object, found)
+    return str(error)
+
+
+def _texts(said: object, level: int = 0) -> Iterator[str]:
+    if isinstance(said, str):
+        inner = _read(said)
+        yield from [said[:LONGEST]] if inner is None else _texts(inner, level + 1)
+    elif isinstance(said, Mapping) and level < DEEPEST:
+        table = {str(key).lower(): one for key, one in cast(Mapping[object, object], said).items()}
+        for name in filter(table.__contains__, _SAID):
+            yield from _texts(table[name], level + 1)
+    elif isinstance(said, list) and level < DEEPEST:
+        for one in cast(Sequence[object], said):
+            yield from _texts(one, level + 1)
+
+
+def _read(text: str) -> object:
+    """Return the JSON that a text is, as gateways pass a provider's body on; None for words."""
+    try:
+        return json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        return None
+
+
+async def read_refusal(asked: Awaitable[Any], model: str) -> Any:
+    """Await what a provider's API returns; a refusal for length becomes the reply that says so."""
+    try:
+        found = await asked
+    except Exception as error:
+        if (words := refusal(error)) is None:
+            raise
+        return refused_reply(model, words)
+    output, *rest = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+    if isinstance(output, Exception) and (words := refusal(output)) is not None:
+        return (refused_reply(model, words), *rest)
+    return cast(Any, found)
+
+
+def refused_reply(model: str, words: str) -> ModelOutput:
+    """Return what Inspect makes of OpenAI's code, of a refusal in any server's words."""
+    return ModelOutput.from_content(model, words, stop_reason="model_length")
+
+
+def is_refused(output: ModelOutput | None) -> bool:
+    """Return whether a reply is a refusal for length: the provider then generated nothing."""
+    # A reply that was cut there, for there was no more room, has tokens and is a reply.
+    if output is None or output.empty or output.stop_reason != "model_length":
+        return False
+    return not (output.usage and output.usage.output_tokens)
+
+
+def graded_refusal(words: str) -> Grade:
+    """Return the grade of an answer that is missing because its request was too long."""
+    return Grade(0.0, None, f"The request was refused for its length. {words}", {TOO_LONG: True})

@@ -1,0 +1,149 @@
+"""What a log says of one answer: its verdict, the reason, and the shape of the work behind it."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from harness.context_length import TOO_LONG
+from harness.ledger.critical_path import answer_times
+from harness.ledger.logs import (
+    NOTHING,
+    CallEvent,
+    Json,
+    score_in,
+    shape_in,
+    solver_seconds,
+    verdict,
+)
+from harness.records import PODIUM
+from harness.suite import publishable, redacted_message
+from harness.workflow import workflow_of
+
+SECRET = "withheld"
+"""Stands for a text of a suite whose questions may not be published."""
+
+
+def without_texts(plan: str) -> str:
+    """Return a plan without its subtasks, which may quote a question."""
+    found = workflow_of(plan)
+    return found.without_texts().as_json() if found else SECRET
+
+
+Verdict = Literal["right", "wrong", "partly", "unscored"]
+"""`partly`: between 0 and 1, where a suite's card says so. `unscored`: nobody could grade it."""
+UNREAD = "no answer could be read in the reply"
+REFUSED = "the request is longer than its worker's context"
+NO_SCORE = "no score in the log"
+
+
+@dataclass(frozen=True, slots=True)
+class LogHeader:
+    """Whose answers a log holds."""
+
+    task: str
+    suite: str
+    system: str
+    label: str
+    shown: bool
+    purpose: str = "eval"
+
+
+def log_header(header: Json) -> LogHeader:
+    """Return what a log's header says of its suite."""
+    metadata: Json = header["eval"].get("metadata") or NOTHING
+    facts: Json = metadata.get(PODIUM) or NOTHING
+    named = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
+    task, purpose = str(header["eval"].get("task", "")), str(facts.get("purpose") or "eval")
+    return LogHeader(task, *named, shown=publishable(metadata), purpose=purpose)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """One (question, epoch) pair as one log has it; fields as in `QueryRow`."""
+
+    header: LogHeader
+    question: str
+    epoch: int
+    sample: str
+    score: float | None
+    reason: str
+    parsed: bool
+    answer: str | None
+    target: str | None
+    steps: int | None
+    depth: int | None
+    stopped: str | None
+    plan: str | None
+    plan_sha256: str | None
+    latency_s: float | None
+    critical_path_s: float | None
+    too_long: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the score says."""
+        if self.score is None:
+            return "unscored"
+        return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
+
+
+def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> AnswerRecord:
+    """Read one sample and the calls of its newest attempt."""
+    shown, score, shape = header.shown, score_in(sample), shape_in(sample)
+    plan: str | None = shape.get("plan")
+    digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
+    return AnswerRecord(
+        header=header,
+        question=str(sample["id"]),
+        epoch=int(sample["epoch"]),
+        sample=str(sample.get("uuid") or ""),
+        score=verdict(sample),
+        reason=_reason(sample, score, shown),
+        parsed=bool((score.get("metadata") or NOTHING).get("parsed", True)),
+        answer=_text(score.get("answer"), shown),
+        target=_text(sample.get("target"), shown),
+        steps=shape.get("steps"),
+        depth=shape.get("depth"),
+        stopped=shape.get("stopped"),
+        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
+        plan_sha256=None if plan is None else digest,
+        latency_s=solver_seconds(sample),
+        critical_path_s=answer_times(sample, calls, header.label).critical_path_s,
+        too_long=_is_too_long(score),
+    )
+
+
+def _text(value: object, shown: bool) -> str | None:
+    if value is None or value == "":
+        return None
+    several = " | ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
+    return _whole(str(several)) if shown else SECRET
+
+
+def _whole(text: str) -> str:
+    """Return a text that UTF-8 can hold: a model may write half a character."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _reason(sample: Json, score: Json, shown: bool) -> str:
+    if verdict(sample) is None:
+        said = why_unscored(sample)
+        return said if said == NO_SCORE else redacted_message(said, shown)
+    if shown and score.get("explanation"):
+        return _whole(str(score["explanation"]))
+    if (score.get("metadata") or NOTHING).get("parsed", True):
+        return ""
+    return REFUSED if _is_too_long(score) else UNREAD
+
+
+def _is_too_long(score: Json) -> bool:
+    return bool((score.get("metadata") or NOTHING).get(TOO_LONG))
+
+
+def why_unscored(sample: Json) -> str:
+    """Return why nobody graded a sample; `redacted_message` before showing."""
+    if sample.get("error"):
+        return str(sample["error"].get("message", ""))
+    score = score_in(sample)
+    return str(score.get("explanation") or score.get("reason") or "unscored") if score else NO_SCORE

@@ -1,0 +1,61 @@
+"""Which files are Inspect's logs: `.eval` files, and those that `--log-format json` writes."""
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from inspect_ai.log import convert_eval_logs
+
+from harness.files import DOCUMENT, TooLarge, format_bytes, json_with_nan, regular_size
+
+EVAL, JSON = ".eval", ".json"
+BEGINNING = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"[a-z]+"')
+"""How Inspect begins a log in JSON; the other JSON files that lie beside logs begin otherwise."""
+HEAD = 200  # bytes that are looked at
+
+
+def is_log(path: Path) -> bool:
+    """Say whether a file is a log, by its name or, of JSON, by how it begins."""
+    if path.suffix != JSON:
+        return path.suffix == EVAL
+    try:
+        if not path.is_file():  # opening a pipe waits for ever
+            return False
+        with path.open("rb") as file:
+            return BEGINNING.match(file.read(HEAD)) is not None
+    except OSError:
+        return False
+
+
+def logs_below(folder: Path, recursive: bool = True) -> Iterator[Path]:
+    """Yield the logs in a directory; of one that stands there in both forms, the `.eval` file."""
+    below = "**/*" if recursive else "*"
+    yield from folder.glob(f"{below}{EVAL}")
+    for path in folder.glob(f"{below}{JSON}"):
+        if not path.with_suffix(EVAL).exists() and is_log(path):
+            yield path
+
+
+@contextmanager
+def converted(path: Path) -> Generator[Path]:
+    """Convert a log in JSON to an `.eval` file, by Inspect's own call, for as long as it is read.
+
+    ValueError if it cannot be read.
+    """
+    refuse_unreadable(path)
+    with TemporaryDirectory(prefix="podium-log-") as folder:
+        try:
+            convert_eval_logs(str(path), to="eval", output_dir=folder)
+        except Exception as error:  # a damaged file may fail anywhere in JSON or pydantic
+            raise ValueError(f"{type(error).__name__}: {error}") from error
+        yield Path(folder) / f"{path.stem}{EVAL}"
+
+
+def refuse_unreadable(path: Path) -> None:
+    """Raise ValueError for a log in JSON that Inspect's readers had better not be handed."""
+    # They take it into memory whole, and crash the process where it is nested too deeply.
+    if (size := regular_size(path)) > DOCUMENT:
+        raise TooLarge(f"it has {format_bytes(size)}, and may have {format_bytes(DOCUMENT)}")
+    json_with_nan(path.read_bytes())

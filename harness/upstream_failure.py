@@ -1,0 +1,253 @@
+"""Failures that a provider reports inside a reply with HTTP status 200.
+
+A gateway that loses its upstream has often sent its status already, so the failure stands in the
+body: an `error`, or a finish reason that no reply ends with. Inspect takes most of these for
+replies. Here they become an exception that is retried as a 5xx is, and their usage is counted.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import wraps
+from typing import Any, cast
+
+from inspect_ai._util.http import is_retryable_http_status
+from inspect_ai.hooks._hooks import emit_model_usage
+from inspect_ai.log._samples import (
+    _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
+)
+from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput, ModelUsage
+from inspect_ai.model._model import RetryDecision, record_and_check_model_usage
+from inspect_ai.model._openai import OpenAIResponseError, http_status_from_error_code
+from openai import APIError
+
+from harness.api_keys import Cleaner, known_keys
+from harness.context import current
+from harness.ledger.recorder import HttpResponse
+from harness.text import make_storable
+from harness.usage import NOTHING, Raw, believed, dialect_of, raw_usage, usage_from_raw
+
+FAILED = re.compile(
+    r"error|fail|abort|cancel|overload|insufficient|unavailable|time.?d?.?out|network|interrupt"
+    r"|disconnect|exception",
+    re.IGNORECASE,
+)
+"""Words in a finish reason or status that say that the reply was broken off by a failure: `error`
+(OpenRouter, vLLM, Mistral), `network_error` (Zhipu), `insufficient_system_resource` (DeepSeek),
+`abort` (vLLM, SGLang), `cancelled` (TensorRT-LLM), `failed` (OpenAI's Responses API)."""
+PERMANENT = re.compile(
+    r"invalid.?(?:request|prompt|api)|authenti|permission|forbidden|not.?found|quota|billing|credit"
+    r"|context|length|policy|filter|unsupported|too.?large",
+    re.IGNORECASE,
+)
+"""Words in an error's code or type that say that asking again is in vain."""
+RATE_LIMIT = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
+GOOGLES = frozenset({"candidates", "usage_metadata", "usageMetadata", "sdkHttpResponse"})
+"""Fields of a reply of Google's, of which its client drops what it does not know: an `error`."""
+LONGEST = 300
+"""Characters of a provider's message that are repeated."""
+
+
+class UpstreamFailure(Exception):
+    """A provider answered 200 and reported a failure in the body; there is no reply."""
+
+    def __init__(self, sentence: str, decision: RetryDecision, status: int | None = None) -> None:
+        """Say what was reported, and whether to ask again.
+
+        `status` is the one in the body; None if a part of a reply came, which may be billed.
+        """
+        super().__init__(sentence)
+        self.decision = decision
+        self.status_code = status
+        call = current().in_flight
+        self.headers = dict(call.response.headers) if call and call.response else {}
+
+
+REFUSALS = ("content_filter", "model_length")
+"""Stop reasons of what is a reply, whatever error led to it: Inspect makes replies of refusals."""
+
+
+def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure | None:
+    """Return the failure that a reply is, though Inspect takes it for one; None for a reply."""
+    refused = not output.empty and output.stop_reason in REFUSALS
+    return None if call is None or call.error or refused else reported_failure(call.response)
+
+
+def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFailure | None:
+    """Return the failure that a response body reports; None for a reply, whatever it says.
+
+    `began`: text was streamed before.
+    """
+    body = _object(response)
+    choice = _first(body.get("choices"))
+    error = _error(choice.get("error")) or _error(body.get("error"))
+    reason = next(
+        (one for one in _reasons(body, choice) if FAILED.search(one.partition(" ")[2])), ""
+    )
+    if not (error or reason):
+        return None
+    code = http_status_from_error_code(error.get("code"))
+    began = began or bool(choice or body.get("output") or body.get("content"))
+    return UpstreamFailure(
+        _sentence(error, reason), _decision(error, code), None if began else code
+    )
+
+
+def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
+    """Yield why the reply ended, each as `FIELD REASON`."""
+    candidate = _first(body.get("candidates"))
+    for name, value in (
+        ("finish_reason", choice.get("finish_reason") or choice.get("native_finish_reason")),
+        ("finish_reason", candidate.get("finishReason") or candidate.get("finish_reason")),
+        ("reply", "failed: no candidates" if _is_empty_of_google(body) else None),
+        ("stop_reason", body.get("stop_reason")),
+        ("status", body.get("status")),
+        ("incomplete", _object(body.get("incomplete_details")).get("reason")),
+    ):
+        if isinstance(value, str):
+            yield f"{name} {value}"
+
+
+def _is_empty_of_google(body: Raw) -> bool:
+    """Say whether Google sent neither a reply nor why there is none, which Inspect makes a text."""
+    feedback = body.get("prompt_feedback") or body.get("promptFeedback")
+    return not GOOGLES.isdisjoint(body) and not (body.get("candidates") or feedback)
+
+
+def _error(value: object) -> Raw:
+    """Return an error object; empty if there is none, or none of its fields says anything."""
+    if isinstance(value, str):
+        return {"message": value} if value else NOTHING
+    error = _object(value)
+    return error if any(error.values()) else NOTHING
+
+
+def _sentence(error: Raw, reason: str) -> str:
+    code = error.get("code") or error.get("type")
+    named = [reason, f"code {code}" if isinstance(code, str | int) else ""]
+    message = error.get("message")
+    text = " ".join(message.split())[:LONGEST] if isinstance(message, str) else ""
+    where = ", ".join(filter(None, named))
+    sentence = "the provider reported a failure in its reply" + (f" ({where})" if where else "")
+    return f"{sentence}: {text}" if text else sentence
+
+
+def _decision(error: Raw, code: int | None) -> RetryDecision:
+    """Return whether to ask again: by the status in the body if there is one, else by its words."""
+    words = " ".join(str(error.get(name) or "") for name in ("code", "type"))
+    if code == 429 or (code is None and RATE_LIMIT.search(words)):
+        return RetryDecision.rate_limit()
+    if not is_retryable_http_status(code) if code else PERMANENT.search(words):
+        return RetryDecision.no()
+    return RetryDecision.transient()
+
+
+def name_failures(model: Model) -> Model:
+    """Let a model raise `UpstreamFailure` for a reported failure, and retry it; the same model."""
+    ask, classify = model.api.generate, model.api.should_retry
+
+    @wraps(ask)
+    async def generate(*args: Any, **kwargs: Any) -> Any:
+        _keep_responses(model.api)
+        try:
+            result: Any = await ask(*args, **kwargs)
+        except Exception as error:
+            body = await _kept_body()
+            if failure := _behind(error, body):
+                await _count(model, _left_behind(model, body), body)
+                raise failure from error
+            raise
+        output, call = cast(
+            "tuple[Any, ModelCall | None]", result if isinstance(result, tuple) else (result, None)
+        )
+        if isinstance(output, ModelOutput) and call and (failure := failure_in(output, call)):
+            await _count(model, output, call.response)
+            raise failure
+        return cast(Any, result)
+
+    def should_retry(error: Exception) -> bool | RetryDecision:
+        return error.decision if isinstance(error, UpstreamFailure) else classify(error)
+
+    cast(Any, model.api).generate = generate
+    cast(Any, model.api).should_retry = should_retry
+    return model
+
+
+def _keep_responses(api: ModelAPI) -> None:
+    """Let the call in flight have what its provider answers, before any client reads it."""
+    # A client that cannot make a reply of it raises without it. A provider may make a new client.
+    client: object = getattr(getattr(api, "client", None), "_client", None)
+    hooks: Any = getattr(client, "event_hooks", None)
+    if hooks and _keep_response not in hooks["response"]:
+        hooks["response"].append(_keep_response)
+
+
+async def _keep_response(response: HttpResponse) -> None:
+    call = current().in_flight
+    if call is None:
+        return
+    call.response = response if response.status_code == 200 else None
+    if call.response and _is_json(response):  # no stream, which its client reads piece by piece
+        await response.aread()
+
+
+def _is_json(response: HttpResponse) -> bool:
+    return "json" in response.headers.get("content-type", "")
+
+
+async def _kept_body() -> Raw:
+    response = call.response if (call := current().in_flight) else None
+    try:
+        body: object = json.loads(await response.aread() if response and _is_json(response) else "")
+    except (ValueError, RecursionError):
+        return NOTHING
+    return _object(Cleaner(known_keys()).cleaned(make_storable(body)))
+
+
+def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
+    """Return the failure behind an exception of Inspect or of a client that could not read it."""
+    if type(error) is APIError:  # in the middle of a stream
+        return reported_failure({"error": error.body}, began=True)
+    if isinstance(error, OpenAIResponseError) and not body:
+        return reported_failure({"error": {"code": error.code, "message": error.message}})
+    return reported_failure(body)
+
+
+def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
+    """Return what is known of a body that no client made a reply of: its usage."""
+    raw = raw_usage(body)
+    dialect = dialect_of(raw) if raw else None
+    usage = believed(usage_from_raw(dialect, raw), raw) if raw and dialect else None
+    if usage is None:
+        return None
+    counted = ModelUsage(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        total_tokens=usage.parts_total if usage.total_reported is None else usage.total_reported,
+        input_tokens_cache_read=usage.cache_read,
+        input_tokens_cache_write=usage.cache_write,
+        reasoning_tokens=usage.reasoning,
+    )
+    return ModelOutput(model=str(body.get("model") or model.name), choices=[], usage=counted)
+
+
+async def _count(model: Model, output: ModelOutput | None, response: Raw | None) -> None:
+    """Give the log, the ledger and Inspect's totals what came before a failure."""
+    event, call = _active_model_event.get(), current().in_flight
+    if output is None or event is None or call is None:
+        return
+    if event.call:
+        event.call.response = make_storable(dict(response or {}))
+    call.broken = event.output = make_storable(output)
+    if output.usage:
+        call.tell_price(output, response)
+        record_and_check_model_usage(model, output.usage, event.role, output)
+        await emit_model_usage(model_name=str(model), usage=output.usage, call_duration=0.0)
+
+
+def _object(value: object) -> Raw:
+    return cast(Raw, value) if isinstance(value, Mapping) else NOTHING
+
+
+def _first(value: object) -> Raw:
+    return _object(cast("list[object]", value)[0]) if isinstance(value, list) and value else NOTHING
