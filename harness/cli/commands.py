@@ -7,10 +7,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from signal import SIGINT
 from typing import Any
 
 from harness.cli.arguments import (
@@ -44,6 +46,10 @@ SLOW = ("harness.run.run", "suites._registry", "baselines._registry", "conductor
 """What `run` and `demo` import before they begin, for a break to find nothing begun."""
 
 
+ASKING = ("run", "demo", "shard", "doctor", "ablate")
+"""Commands that ask models in this process, and do not answer signals in a way of their own."""
+
+
 def load(name: str) -> Command:
     """Return what carries out a command, with all that it needs imported; help, without one."""
     if name not in COMMANDS:
@@ -60,7 +66,8 @@ def load(name: str) -> Command:
 def carry_out(command: Command, args: argparse.Namespace) -> int:
     """Run the command that was read; what it raises becomes a sentence and an exit code."""
     try:
-        return command(args)
+        with _stoppable(args):
+            return command(args)
     except PodiumError as error:
         say(f"podium: {error}", file=sys.stderr)
         return 2
@@ -71,9 +78,18 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
         place = error.filename or getattr(args, "log_dir", None) or "a file"
         say(f"podium: {place}: {error.strerror or error}{_remedy(place, args)}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
-        return 130
+        return 128 + getattr(stop, "number", SIGINT)  # as a shell tells it
+
+
+def _stoppable(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Let SIGTERM and SIGHUP stop a command that asks models as Ctrl-C does."""
+    if args.command_name not in ASKING:
+        return nullcontext()
+    from harness.shutdown import GRACE_S, graceful_shutdown
+
+    return graceful_shutdown(getattr(args, "grace", GRACE_S))
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:
@@ -135,6 +151,8 @@ def run(add: Arguments) -> None:
     add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
     display = "progress: line is ours, the others are Inspect's (line)"
     add("--display line|full|rich|plain|none", display)
+    grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
+    add("--grace S", grace, finite, default=20.0)
     _learning(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))

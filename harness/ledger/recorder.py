@@ -51,6 +51,7 @@ from harness.pool_config import provider_of
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
+from harness.shutdown import Shutdown
 from harness.text import pluralise
 from harness.usage import usage_of_reply
 
@@ -147,6 +148,8 @@ class CallInFlight:
     draw: "ReplyDraw | None" = None
     """Under which its reply is kept; None where none is."""
     kept: bool = False
+    shutdown: Shutdown | None = None
+    """Which lets no new attempt be made once the command is stopped."""
 
     @property
     def too_long(self) -> bool:
@@ -171,6 +174,8 @@ class CallInFlight:
             await self.allowance.take()
         if turns := current().turns:
             await turns.turn(provider_of(str(self.request.model)))
+        if self.shutdown:
+            await self.shutdown.admit(self)
         if self.recorder:
             journal, call = self.written(self.recorder)
             if self.waits:
@@ -182,6 +187,8 @@ class CallInFlight:
         if self.allowance:
             self._lost(self.allowance, 0 if is_refusal(status) else 1)
             self.allowance.release()
+        if self.shutdown:
+            self.shutdown.landed(self)
         if self.recorder:
             self.waits = True
             journal, call = self.written(self.recorder)
@@ -296,6 +303,7 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     allowance = _allowance(request, spend) if spend else None
     recorder, span = current().recorder, current_span_id()
     asked = CallInFlight(request, spend, recorder, span, allowance=allowance)
+    asked.shutdown = current().shutdown
     try:
         with run_context(in_flight=asked):
             yield asked
@@ -310,6 +318,8 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
         asked.end()
     finally:
         asked.settle()
+        if asked.shutdown:
+            asked.shutdown.landed(asked)
 
 
 def _allowance(request: Request, spend: Spend) -> Allowance:

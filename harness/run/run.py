@@ -28,6 +28,7 @@ from harness.run.experiment import lock_experiment, open_experiment
 from harness.run.request import RequestReader, read_request, refuse_heard, unknown_prompt_note
 from harness.run.systems import moved_graders
 from harness.shards.plan import refuse_sharded
+from harness.shutdown import graceful_shutdown
 from harness.suite import Suite
 from harness.text import pluralise, say
 
@@ -97,6 +98,7 @@ def run(
     """Run a request until it ends or can be resumed; UserError before any call and any file."""
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
+        stack.enter_context(graceful_shutdown(request.grace_s))
         reader = RequestReader(request, catalogue, controls)
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
