@@ -7,7 +7,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from decimal import Decimal
 from importlib import import_module
@@ -46,10 +45,6 @@ SLOW = ("harness.run.run", "suites._registry", "baselines._registry", "conductor
 """What `run` and `demo` import before they begin, for a break to find nothing begun."""
 
 
-ASKING = ("run", "demo", "shard", "doctor", "ablate")
-"""Commands that ask models in this process, and do not answer signals in a way of their own."""
-
-
 def load(name: str) -> Command:
     """Return what carries out a command, with all that it needs imported; help, without one."""
     if name not in COMMANDS:
@@ -66,8 +61,7 @@ def load(name: str) -> Command:
 def carry_out(command: Command, args: argparse.Namespace) -> int:
     """Run the command that was read; what it raises becomes a sentence and an exit code."""
     try:
-        with _stoppable(args):
-            return command(args)
+        return command(args)
     except PodiumError as error:
         say(f"podium: {error}", file=sys.stderr)
         return 2
@@ -81,15 +75,6 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
     except KeyboardInterrupt as stop:
         say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
         return 128 + getattr(stop, "number", SIGINT)  # as a shell tells it
-
-
-def _stoppable(args: argparse.Namespace) -> AbstractContextManager[None]:
-    """Let SIGTERM and SIGHUP stop a command that asks models as Ctrl-C does."""
-    if args.command_name not in ASKING:
-        return nullcontext()
-    from harness.shutdown import GRACE_S, graceful_shutdown
-
-    return graceful_shutdown(getattr(args, "grace", GRACE_S))
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:

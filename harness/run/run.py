@@ -20,7 +20,7 @@ from harness.ledger.manifest import manifested
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.reply_cache import PaidReplies
+from harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from harness.run import entries, evaluate, preflight
 from harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls, Job, RunOutcome
@@ -32,6 +32,10 @@ from harness.shutdown import graceful_shutdown
 from harness.suite import Suite
 from harness.text import pluralise, say
 
+NEARLY_FULL = (
+    f"The disk of {{}} has less than {ROOM >> 20} MiB left, which replies that are paid for may "
+    "take: make room, and the same command goes on."
+)
 Runner = Callable[[RunRequest, Catalogue, Controls], RunOutcome]
 
 
@@ -104,6 +108,8 @@ def run(
             raise UserError(reason)
         job = reader.job
         stack.enter_context(lock_experiment(request.log_dir))
+        if is_nearly_full(request.log_dir):
+            raise UserError(NEARLY_FULL.format(request.log_dir))
         stack.enter_context(manifested(request.log_dir))
         mend(request.log_dir)
         job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))

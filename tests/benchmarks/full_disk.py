@@ -24,7 +24,7 @@ from harness.ledger.journal import FOLDER
 from harness.ledger.runs import calls_of
 from tests.harness.billed_run import BilledRun, billed, default_signals
 
-FILES = (20, 45, 80, 120, 160, 300)
+FILES = (20, 45, 80, 300)
 """KiB that one file may have."""
 DISKS = (30, 60, 90, 120, 160, 200, 300)
 """KiB of a file system."""
@@ -94,9 +94,11 @@ def main() -> None:
     asked = parser.parse_args()
     print(f"{HEAD}\n|{'---|' * 8}")
     for size in asked.sizes or (DISKS if asked.tmpfs else FILES):
-        with tempfile.TemporaryDirectory() as folder:
-            with billed(Path(folder), QUESTIONS, workers=1, wait_s=0.05) as run:
-                (on_small_disk if asked.tmpfs else with_small_files)(run, size)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            billed(Path(folder), QUESTIONS, workers=1, wait_s=0.05) as run,
+        ):
+            (on_small_disk if asked.tmpfs else with_small_files)(run, size)
 
 
 if __name__ == "__main__":

@@ -66,12 +66,11 @@ def stopped(
         await calls.make("first", takes_s, send)
         await calls.make("second", 0)
 
-    with usual_signals(**ignored):
-        try:
-            with graceful_shutdown(grace_s), cancellable():
-                anyio.run(make_both)
-        except Interrupted as stop:
-            return stop.number
+    try:
+        with usual_signals(**ignored), graceful_shutdown(grace_s), cancellable():
+            anyio.run(make_both)
+    except Interrupted as stop:
+        return stop.number
     return None
 
 
