@@ -20,10 +20,12 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from sandbox.inside import isolation, zygote
 from sandbox.inside.isolation import MODES, Mode, Process
+from sandbox.inside.runners import LACKING, LACKS
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
@@ -271,6 +273,7 @@ class Run:
             "wall_s": round(self.wall_s, 6),
             "clean": self.clean,
             **dict(zip(("stdout", "stderr", "result"), sizes, strict=True)),
+            **({"lacks": LACKING} if LACKING and self.exit_code == LACKS else {}),
         }
 
     def close(self) -> None:
@@ -516,10 +519,14 @@ def facts(mode: Mode) -> dict[str, Any]:
     }
 
 
-def main(mode: str, source: int, sink: int, refused: bytes) -> None:
-    """Serve until the host closes the stream; `mode` is a key of modes.MODES."""
+def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
+    """Serve until the host closes the stream; `mode` is a key of modes.MODES.
+
+    Of the `promised` packages, those that are not here end the programs that import them.
+    """
     if os.path.isdir(SITE):  # noqa: PTH112  (pathlib costs 10 ms of every start)
         sys.path.append(SITE)
+    LACKING.extend(name for name in promised if find_spec(name) is None)
     judge = Judge(MODES[mode](), source, sink, refused)
     for step in (judge.serve, judge.end_lasting):  # at the end, what the last program left
         with suppress(Ended, OSError):

@@ -125,7 +125,9 @@ def test_a_right_program_may_write_any_amount_to_stderr(any_box: Box, flood: str
 
 @pytest.mark.parametrize("runner", ["call", "official"])
 def test_a_method_may_write_any_amount_to_stderr_on_every_input(any_box: Box, runner: str) -> None:
-    source = "import os\ndef f(x):\n    for _ in range(300): os.write(2, bytes(1 << 16))\n    return x"
+    source = (
+        "import os\ndef f(x):\n    for _ in range(300): os.write(2, bytes(1 << 16))\n    return x"
+    )
     pure = "import sys\ndef f(x):\n    print('x' * (9 << 20), file=sys.stderr)\n    return x"
     for program in (source, pure):
         outcomes = list(any_box.run(Program(program, runner, "f"), [b"[1]", b"[2]"], Limits()))  # type: ignore[arg-type]
