@@ -567,6 +567,7 @@ def sandbox(add: Arguments) -> None:
     action = add.actions()
     build = action("build", "make the image that programs run in")
     build("--image basic|bigcodebench", "which one (basic)")
+    build("--box docker|bwrap", "box to build for (docker, and bwrap if it is usable here)")
     build("--base-image NAME", "image with python3 to build on (a public Python's)")
     action("status", "say what can run programs here, and in which images").listing()
     clean = action("clean", "remove what killed runs and older builds left")
