@@ -16,13 +16,13 @@ from harness.ledger.totals import SystemRun, SystemTotals, in_table, system_tota
 from harness.prices import Book, book_from_json
 from harness.prices.cost import gpu_cost
 from harness.records import GRADER, Usage
-from harness.text import format_range
+from harness.text import format_range, pluralise
 from reports import blocks, intervals
 from reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
 from reports.costs import block_arrays, block_columns, regrets
 from reports.intervals import Difference, difference, grades_of
 from reports.render import usd
-from reports.row import COLUMNS, TableRow, block_of
+from reports.row import COLUMNS, IMPOSSIBLE, TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 
@@ -225,6 +225,7 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
     notes += _notes_on_verdicts(system_run)
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
+    notes += _notes_on_counts(totals)
     notes += _notes_on_money(system_run, totals, money)
     if totals.n_failed:
         known = system_run.facts.label != "live" or totals.usd_spent is not None
@@ -241,6 +242,15 @@ def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
         notes.append(f"{verdicts} within 20 % of the time limit")
     found = Counter(one.fallback for one in graded if one.fallback)
     return notes + [f"{n} of {len(graded)} answers: {said}" for said, n in sorted(found.items())]
+
+
+def _notes_on_counts(totals: SystemTotals) -> list[str]:
+    calls, samples = totals.n_contradictory, totals.n_overstated
+    said = {
+        f"token counts in {pluralise(calls, 'call')} (a sum above or below its parts)": calls,
+        f"totals of Inspect in {pluralise(samples, 'sample')} (above their calls)": samples,
+    }
+    return [f"{IMPOSSIBLE}{what}: see `podium audit`" for what, count in said.items() if count]
 
 
 def _notes_on_money(

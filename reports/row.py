@@ -161,6 +161,8 @@ class TableRow:
     n_too_long: int = 0  # graded wrong because the last request was refused for its length
 
 
+IMPOSSIBLE = "impossible "
+"""Begins a row's note on counts of tokens that contradict each other."""
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
 
 

@@ -8,7 +8,7 @@ from reports.across import across_text
 from reports.derived import MOST_GROUPS, SUBJECT, Comparison, GroupScore, by_group, largest_groups
 from reports.equivalence import equivalence_words
 from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
-from reports.row import TableRow
+from reports.row import IMPOSSIBLE, TableRow
 
 LEGEND = (
     "vs ref: points against the reference, question by question; inconclusive: less than so many "
@@ -122,6 +122,12 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             f"{row.system} {row.n_unpriced}"
             for row in block
             if priced and row.n_unpriced and row.usd_per_query is None
+        ],
+        "warning": [
+            f"{row.system}: {note}"
+            for row in block
+            for note in row.notes.split("; ")
+            if note.startswith(IMPOSSIBLE)
         ],
     }.items():
         said += [f"{title}: {', '.join(each)}"] if each else []

@@ -33,7 +33,7 @@ from harness.audit.evidence import (
 )
 from harness.audit.stated_dollars import compare_dollars
 from harness.errors import UserError
-from harness.ledger.call import PARTS, ZERO, Call, plain
+from harness.ledger.call import PARTS, ZERO, Call, contradictions, plain
 from harness.ledger.logs import Json
 from harness.ledger.runs import LogRecord, SampleRecord
 from harness.prices import BUILT_IN, Book, book_from_json, read_book
@@ -51,27 +51,11 @@ def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
         if usage is None:
             found.weak[UNBELIEVED] += bool(row.raw_usage)
             continue
-        yield from ((f"call {row.call}", said) for said in _wrong(usage))
+        yield from ((f"call {row.call}", said) for said in contradictions(row))
         if row.raw_usage:  # parsed only here: most rows of rehearsals have none
             for said in _unlike(evidence, row, usage, found):
                 yield f"call {row.call}", said
         found.weak["calls whose provider states no total"] += usage.total_reported is None
-
-
-def _wrong(usage: Usage) -> Iterator[str]:
-    reasoning, total = usage.reasoning or 0, usage.total_reported
-    counts = (usage.input, usage.cache_read, usage.cache_write, usage.output, reasoning)
-    if min(counts) < 0:
-        yield "a count of tokens is negative"
-    if reasoning > usage.output:
-        yield f"{reasoning} reasoning tokens are more than its {usage.output} output tokens"
-    if usage.cache_write_1h > usage.cache_write:
-        yield "more tokens are cached for an hour than are cached"
-    if usage.orchestration_in_cached > usage.orchestration_in:
-        yield "more orchestration tokens are cached than there are"
-    if total is not None and total != usage.parts_total:
-        rest = total - usage.parts_total
-        yield f"unexplained tokens: {rest:+,} of the {total:,} that are reported"
 
 
 def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> Iterator[str]:

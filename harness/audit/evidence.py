@@ -164,6 +164,13 @@ class Evidence(Merged):
         }
 
     @cached_property
+    def call_of(self) -> Mapping[str, str]:
+        """The calls of journals by their spans, and by the events that they ended with."""
+        names = ((call, record.intent.get("span")) for call, record in self.calls.items())
+        ended = ((call, (one.outcome or {}).get("event")) for call, one in self.calls.items())
+        return {str(name): call for call, name in (*names, *ended) if name}
+
+    @cached_property
     def written_down(self) -> frozenset[str]:
         """The uuids of samples whose journal is recent enough to have answer and verdict too."""
         calls = self.calls.values()

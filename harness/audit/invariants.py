@@ -4,7 +4,6 @@ I16 asks whether verdicts are those that were written down; whether they are rig
 """
 
 import zipfile
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from harness.audit.amounts import (
     scopes_apart,
     token_partition,
 )
+from harness.audit.archives import archives
 from harness.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
 from harness.audit.records import complete, plausible, records_agree, texts_agree
 from harness.audit.sharded import shards_as_planned, spent_as_leased
@@ -150,7 +150,7 @@ def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
     if not evidence.journals:
         found.gaps[evidence.why_no_journal()] += 1
     yield from _journals(evidence, found)
-    yield from _archives(evidence, found)
+    yield from archives(evidence, found)
     yield from _in_experiment(evidence)
 
 
@@ -163,24 +163,6 @@ def _journals(evidence: Evidence, found: InvariantCheck) -> Faults:
         begun = str(journal.head.get("at", ""))[:SECONDS]
         status = next((status for at, status in reversed(logs) if at <= begun), None)
         found.weak[CUT] += status == "success" and bool(journal.calls) and not journal.closed
-
-
-def _archives(evidence: Evidence, found: InvariantCheck) -> Faults:
-    for log in evidence.logs:
-        for oddity in log.oddities:
-            where, said = f"log {log.name}", f"{oddity.where}: {oddity.said}"
-            if oddity.grave:
-                yield where, said
-            else:
-                found.weak[f"{where}: {said}"] += 1
-    # Inspect's id of a run and the time tell a file: of a run that was killed it recovers another.
-    same: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for log in evidence.logs:
-        if log.eval_id and log.status != "started":
-            same[log.eval_id, log.created].append(log.name)
-    for (_, created), names in same.items():
-        if len(names) > 1:
-            yield f"log {', '.join(sorted(names))}", f"the same log of {created} twice"
 
 
 def _in_experiment(evidence: Evidence) -> Faults:

@@ -23,11 +23,11 @@ from harness.audit.evidence import (
     told,
 )
 from harness.ledger.call import Call
-from harness.ledger.hooks import CallTexts, text_digest
+from harness.ledger.hooks import CallTexts, reply_digest, text_digest
 from harness.ledger.join import LoggedEvent
 from harness.ledger.journal import usage_of
 from harness.ledger.kept_texts import kept_texts, kept_traces
-from harness.ledger.logs import CallEvent, Json, seconds_between
+from harness.ledger.logs import NOTHING, CallEvent, Json, seconds_between
 from harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecord
 from harness.records import CONDUCTOR, Usage
 from harness.request import STANDARD
@@ -110,6 +110,21 @@ def _disagree(evidence: Evidence) -> Faults:
                 said += _unlike(record.outcome, seen.event)
                 said += _ended_otherwise(record.intent, record.outcome, seen.event)
             yield from ((f"call {call}", one) for one in said)
+
+
+def not_as_journaled(record: CallRecord | None, seen: LoggedEvent) -> Iterator[str]:
+    """Yield in what an event is not what a journal has of its call, by the texts too."""
+    if record is None:
+        yield f"no journal has the call of its event {seen.event.id}"
+        return
+    yield from _asked_otherwise(record.intent, seen)
+    outcome = record.outcome or NOTHING
+    if outcome.get("event") == seen.event.id:
+        yield from _unlike(outcome, seen.event)
+        yield from _ended_otherwise(record.intent, outcome, seen.event)
+        yield from _call(record, [seen], InvariantCheck())
+    elif not (seen.event.error or seen.event.pending):
+        yield f"the journal's call ended with another event than {seen.event.id}"
 
 
 def _unlike(outcome: Json, event: CallEvent) -> Iterator[str]:
@@ -197,6 +212,8 @@ def _journal(evidence: Evidence, journal: JournalRecord) -> Iterator[str]:
             yield f"it names {name} {ours}, the log {theirs}"
 
 
+NO_REPLY = reply_digest({"choices": [{"message": {"content": ""}}]})
+"""Of what Inspect makes the output of a call that failed."""
 OLDER = "calls of an older journal: of their replies it has the completion's digest alone"
 MERGED = "not comparable: requests whose turns the provider's adapter put together (older journal)"
 OTHERWISE = "requests of an older journal that the log has in other words, by hand or by an adapter"
@@ -265,6 +282,8 @@ def _said(outcome: Json, texts: CallTexts, found: InvariantCheck) -> Iterator[st
     if texts.said is None:
         if ours not in (None, text_digest("")):
             yield "the journal holds the digest of a reply, and the log has none"
+    elif ours is None and texts.reply == NO_REPLY:
+        return
     elif ours is None:
         failed = outcome.get("error") and texts.said == text_digest("")
         found.weak["replies in the log of which the journal holds no digest"] += bool(

@@ -59,13 +59,13 @@ SPENT = """SELECT x FROM (SELECT $asked n_asked, coalesce(sum(paid) FILTER (scop
     NOT isnan(paid)), 0) / $begun usd_paid_low, coalesce(sum(usd) FILTER (scope = 'scoring'), 0) /
     nullif((SELECT count(*) FROM p WHERE run = $run AND $begun > 0), 0) usd_scoring_per_query FROM
     call WHERE run = $run) x"""
-MAJORITY = """WITH try AS (SELECT *, row_number() OVER w - 1 AS at, count(*) OVER w n, CASE WHEN
+MAJORITY = """WITH tries AS (SELECT *, row_number() OVER w - 1 AS nth, count(*) OVER w n, CASE WHEN
     vote <> '' THEN avg(value) OVER (PARTITION BY question, vote) ELSE 0 END v FROM p WHERE run =
-    $run WINDOW w AS (PARTITION BY question)), led AS (SELECT question, some, vote, v,
-    count(nullif(vote, '')) c FROM try, range(1 << $n) t(some) WHERE n >= $k AND some < 1 << n AND
-    bit_count(some) = $k AND (some >> at) & 1 = 1 GROUP BY ALL QUALIFY c = max(c) OVER (PARTITION BY
-    question, some)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM (SELECT question, avg(v) v
-    FROM led GROUP BY question, some) GROUP BY question)"""
+    $run WINDOW w AS (PARTITION BY question)), led AS (SELECT question, pick, vote, v,
+    count(nullif(vote, '')) c FROM tries, range(1 << $n) t(pick) WHERE n >= $k AND pick < 1 << n AND
+    bit_count(pick) = $k AND (pick >> nth) & 1 = 1 GROUP BY question, pick, vote, v QUALIFY c =
+    max(c) OVER (PARTITION BY question, pick)) SELECT avg(v) accuracy FROM (SELECT avg(v) v FROM
+    (SELECT question, avg(v) v FROM led GROUP BY question, pick) GROUP BY question)"""
 ROUTED = """SELECT x FROM (SELECT avg(v) accuracy, avg(usd) usd_per_query, avg(tokens) tokens_out
     FROM (SELECT *, count(*) OVER (PARTITION BY question) here, row_number() OVER (PARTITION BY
     question ORDER BY v DESC, CASE WHEN $priced THEN usd ELSE tokens END, run) place FROM q WHERE
@@ -109,22 +109,23 @@ def _calls(folder: Path, head: Json) -> Iterator[list[Any]]:
             if line.get("kind") == "intent":
                 intents[line["call"]] = line
             elif line.get("kind") == "outcome":
-                call, told = intents[line["call"]], line["usage"] or dict.fromkeys(PARTS)
+                call, told = intents[line["call"]], line["usage"]
+                spared = line.get("refused") or (not told and (line.get("http_status") or 0) > 299)
+                told = told or dict.fromkeys(PARTS, 0 if spared else None)  # refused, so none used
                 use: Json = {k: nan if (n := told.get(k, 0)) is None else n for k in PARTS}
                 ref, free = call["price_ref"], line["cache"] == "read" or facts["label"] != "live"
                 price = book.get(ref) or rules.get(ref[: ref.find("/") + 1]) or {"request": nan}
                 listed = use | BARE | {"input": sum(use[part] for part in INPUT)}
                 usd = [_cost(listed, price), 0 if free else _cost(use, price, call.get("service"))]
                 by = [*map(call.get, ("scope", "role", "step")), line["event"], listed["input"]]
-                yield [*by, *map(use.get, PARTS[3:5]), *([0, 0] if line.get("refused") else usd)]
+                yield [*by, *map(use.get, PARTS[3:5]), *([0, 0] if spared else usd)]
 
 
 def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
     newest = {log.parent: head for _, _, log, head in reversed(logs)}  # of each shard
-    head, plans = logs[0][3], logs[0][2].parents[2].glob("shards.json")
+    head, plans, begun = logs[0][3], logs[0][2].parents[2].glob("shards.json"), set[Any]()
     for call in (one for folder in newest for one in _calls(folder, newest[folder])):
         db.execute(f"INSERT INTO call VALUES (?{', ?' * len(call)})", [run, *call])
-    begun = set[tuple[str, int]]()
     for sample in (one for log in logs for one in _members(log[2], "samples/")):
         pair = str(sample["id"]), sample["epoch"]
         if pair not in begun and pair[1] <= row["epochs"]:
@@ -162,8 +163,7 @@ def _remade(db: Any, rows: list[Json], run: int) -> Json:
     base = next((at for at in singles if row["system"].endswith(f" of {rows[at]['system']})")), run)
     other = next((at for at in beside if rows[at]["verdict"] == "reference" != row["verdict"]), -1)
     found = db.execute(FIGURES, {"run": base, "other": other}).fetchone()[0]
-    if row["derived"]:  # k tries cost k of them
-        found = {name: k * found[name] for name in SUMS}
+    found = {name: k * found[name] for name in SUMS} if row["derived"] else found  # k tries' sums
     if k and rows[base]["epochs"] <= 12:  # of more the majorities are drawn, or too many
         most = db.execute(MAJORITY, {"run": base, "k": k, "n": rows[base]["epochs"]}).fetchone()
         found["accuracy" if row["derived"] else "maj_accuracy"] = most[0]
@@ -175,7 +175,7 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
     rows = json.loads((path or folder / "report" / "table.json").read_text())["rows"]
     db, rest = duckdb.connect().execute(TABLES), list[Json]()
     groups = defaultdict[Any, dict[Path, list[Any]]](dict)
-    for log in folder.rglob("*.eval"):
+    for log in folder.resolve().rglob("*.eval"):
         head = [*_members(log, "header.json"), *_members(log, "_journal/start.json")][0]["eval"]
         facts = (head.get("metadata") or NONE).get("podium", NONE)
         if facts.get("purpose", "eval") == "eval" and "system" in facts:

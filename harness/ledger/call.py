@@ -6,7 +6,7 @@ are known. None is "nobody knows"; it never becomes 0.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
@@ -126,6 +126,26 @@ class Call:
         return {one.name: plain(getattr(self, one.name)) for one in fields(self)}
 
 
+def contradictions(call: Call) -> Iterator[str]:
+    """Yield what cannot be in a call's counts of tokens: a sum above its parts, or the reverse."""
+    if call.input_total is None or call.output is None:
+        return
+    reasoning, total = call.reasoning or 0, call.total_reported
+    counts = (call.input_uncached or 0, call.cache_read or 0, call.cache_write or 0, call.output)
+    asked, said = call.orchestration_in or 0, call.orchestration_out or 0
+    parts = sum(counts) + asked + said
+    if min(*counts, reasoning) < 0:
+        yield "a count of tokens is negative"
+    if reasoning > call.output:
+        yield f"{reasoning} reasoning tokens are more than its {call.output} output tokens"
+    if (call.cache_write_1h or 0) > counts[2]:
+        yield "more tokens are cached for an hour than are cached"
+    if (call.orchestration_in_cached or 0) > asked:
+        yield "more orchestration tokens are cached than there are"
+    if total is not None and total != parts:
+        yield f"unexplained tokens: {total - parts:+,} of the {total:,} that are reported"
+
+
 TOKENS = {"input_uncached": "input"} | {
     one.name: one.name for one in fields(Usage) if one.name != "input"
 }
@@ -179,8 +199,11 @@ class Attempted:
     service: Service
     prompt_bytes: int | None
     max_tokens: int | None
+    stop: str | None = None
 
 
+LENGTH_REFUSED = "model_length"
+"""Why Inspect says that a reply ended whose request was refused for its length."""
 REFUSED = 300
 """HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
 
@@ -225,7 +248,8 @@ def at_price(call: Call, price: Price | None) -> Call:
 def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
     usage = attempted.usage
     if attempted.cache == "read":
-        headline = list_cost(usage, price) if usage and price else None
+        nothing = ZERO if usage is None and attempted.stop == LENGTH_REFUSED else None
+        headline = list_cost(usage, price) if usage and price else nothing
         return {**FREE, "usd_list": headline}
     if attempted.billable == "no":
         return {**FREE, "usd_list": ZERO}

@@ -72,7 +72,7 @@ def write(base: Columns, price: Price | None, ended: Columns) -> Call:
     It began when its event says, else when its call began.
     """
     usage, raw = ended.get("usage"), ended.get("raw_usage")
-    sizes = base["service"], base["prompt_bytes"], base["max_tokens"]
+    sizes = base["service"], base["prompt_bytes"], base["max_tokens"], ended.get("stop")
     cache = ended.get("cache", "none")
     source = base["label"] if base["label"] in REPLAYS else "provider"
     told = {name: value for name, value in ended.items() if name != "usage"}

@@ -28,7 +28,7 @@ from harness.files import (
     refuse_false_sizes,
     regular_size,
 )
-from harness.ledger.call import Cache
+from harness.ledger.call import LENGTH_REFUSED, Cache
 from harness.ledger.journal import SERVED
 from harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
 from harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
@@ -68,6 +68,15 @@ class RawLog:
         # Of a sample that was written twice the last one counts, as for every reader of zip files.
         for name, info in self.zip.NameToInfo.items():
             if name.startswith("samples/") and name.endswith(".json"):
+                yield _parsed(self.path, self.file, info)
+
+    def superseded(self) -> Iterator[Json]:
+        """Yield the samples that no reader takes, because a later member has their name."""
+        # A sample that failed and was asked again stays until Inspect packs the log anew: when the
+        # run ends well, and only if what readers pass over is a tenth of the file.
+        for info in self.zip.infolist():
+            passed_over = self.zip.NameToInfo[info.filename] is not info
+            if passed_over and info.filename.startswith(SAMPLES):
                 yield _parsed(self.path, self.file, info)
 
     def sample(self, question: str, epoch: int) -> Json | None:
@@ -243,7 +252,7 @@ class CallEvent:
     @property
     def refused(self) -> bool:
         """Say whether the provider refused the request for its length: nothing was generated."""
-        return self.stop == "model_length" and not (self.usage and self.usage.output)
+        return self.stop == LENGTH_REFUSED and not (self.usage and self.usage.output)
 
     @property
     def latency_s(self) -> float | None:
@@ -449,6 +458,8 @@ INSPECTS = re.compile(
     re.DOTALL,
 )
 """What Inspect calls the members of a log."""
+UTF_8 = 0x800
+"""The flag by which an archive says how a member's name is encoded."""
 CLOSE = 1e-9
 """Means are sums of floats, in one order or another."""
 
@@ -464,27 +475,33 @@ class Oddity:
 
 def oddities(log: RawLog) -> Iterator[Oddity]:
     """Yield what is wrong with the members of an archive, by their names."""
+    # Copies of a sample that readers pass over are judged by what they hold: `RawLog.superseded`.
     members: dict[str, list[zipfile.ZipInfo]] = defaultdict(list)
     for one in log.zip.infolist():
         members[one.filename].append(one)
-    stopped = log.header.get("status", "started") != "success"
     for name, copies in members.items():
-        if len(copies) > 1 and not (stopped and _was_tried_again(log.zip, copies)):
-            alike = len({(one.CRC, one.file_size) for one in copies}) == 1
+        alike = len(copies) > 1 and len({_bytes(log, one) for one in copies}) == 1
+        if alike or (len(copies) > 1 and not name.startswith(SAMPLES)):
             how = ", always the same" if alike else ": readers take different ones"
             said = f"it stands in the archive {len(copies)} times{how}"
             yield Oddity(name, said, grave=not alike)
+        if any(map(_is_read_differently, copies)):
+            yield Oddity(name, "readers do not agree on its name")
         if not INSPECTS.fullmatch(name):
             yield Oddity(name, "Inspect writes no such member", grave=False)
 
 
-def _was_tried_again(archive: zipfile.ZipFile, copies: Sequence[zipfile.ZipInfo]) -> bool:
-    """Say whether all copies of a sample but the last ended in an error."""
-    # A run that goes on copies those, and Inspect packs the log anew only if it ends well.
-    earlier = [_read(archive, one) for one in copies[:-1]]
-    return copies[0].filename.startswith(SAMPLES) and all(
-        isinstance(one, dict) and cast(Json, one).get("error") for one in earlier
-    )
+def _bytes(log: RawLog, member: zipfile.ZipInfo) -> bytes | None:
+    try:
+        return member_bytes(log.file, member)
+    except UNREADABLE:
+        return None
+
+
+def _is_read_differently(member: zipfile.ZipInfo) -> bool:
+    """Say whether Python reads a member's name otherwise than Inspect, which takes it as UTF-8."""
+    name = member.orig_filename
+    return name != member.filename or not (name.isascii() or member.flag_bits & UTF_8)
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:

@@ -421,7 +421,8 @@ def _unanswered(event: ModelEvent | None) -> int:
 def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallInFlight:
     """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
     asked = CallInFlight(request, spend, current().recorder, event.span_id, event.output)
-    ended = replace(outcome_of(event.output, event, 0.0, refused=False), from_store=True)
+    told = outcome_of(event.output, event, 0.0, refused=asked.too_long)
+    ended = replace(told, from_store=True)
     asked.ended, asked.usage = ended, ended.usage
     asked.set_price(ended)
     if recorder := asked.recorder:

@@ -264,6 +264,8 @@ class LogRecord:
     samples: list[SampleRecord] = field(default_factory=list[SampleRecord])
     answers: list[AnswerRecord] = field(default_factory=list[AnswerRecord])
     oddities: tuple[Oddity, ...] = ()
+    superseded: tuple[SampleRecord, ...] = ()
+    """Copies of samples that no reader takes, because a later member has their name."""
 
 
 def header_record(log: RawLog) -> LogRecord:
@@ -282,11 +284,7 @@ def header_record(log: RawLog) -> LogRecord:
 
 
 def read_log_record(
-    path: Path,
-    seen: set[tuple[str, int]],
-    *,
-    answers: bool = False,
-    digests: bool = False,
+    path: Path, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool = False
 ) -> LogRecord:
     """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
     with open_log(path) as log:
@@ -294,19 +292,19 @@ def read_log_record(
         with naming(path):
             whose = log_header(log.header) if answers else None
             for sample in log.samples():
-                made = _sample(sample, seen)
+                made = _sample(sample, seen, digests=digests)
                 record.samples.append(made)
                 if whose:
                     record.answers.append(answered(sample, whose, made.events))
-                if digests:
-                    made.digests = SampleDigests(sample)
             if digests:
                 record.oddities = (*oddities(log), *disagreements(log, record.samples))
+                passed_over = (_sample(one, seen, digests=True) for one in log.superseded())
+                record.superseded = tuple(passed_over)
     seen.update((one.question, one.epoch) for one in record.samples)
     return record
 
 
-def _sample(sample: Json, seen: set[tuple[str, int]]) -> SampleRecord:
+def _sample(sample: Json, seen: set[tuple[str, int]], *, digests: bool) -> SampleRecord:
     score = score_value(sample)
     failed = sample.get("error") is not None
     said = (
@@ -331,6 +329,7 @@ def _sample(sample: Json, seen: set[tuple[str, int]]) -> SampleRecord:
         events=list(events_of(sample)),
         lost=list(lost_in(sample)),
         chars={one: len(text) for one, text in said if isinstance(text, str)},
+        digests=SampleDigests(sample) if digests else None,
     )
 
 

@@ -54,10 +54,11 @@ from harness.ledger.totals import (
 )
 from harness.parallel import map_in_processes, without_collector
 from harness.prices import EMBEDDED, Book, book_from_json
-from harness.records import CONDUCTOR, FALLBACK
+from harness.records import CONDUCTOR, FALLBACK, Usage
 from harness.shards.figures import joined, read_figures_of, whole_plan
 from harness.shards.plan import outside_shards, parent_of, shard_dirs
 from harness.suite import redacted_message
+from harness.usage import usage_from_json
 from harness.workflow import MALFORMED
 
 GROUPINGS = ("difficulty", "platform")
@@ -333,8 +334,22 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         planned=planned,
         plan_fault=_plan_fault(shape) if planned else None,
         groups=_groups(metadata, found),
+        overstated=_is_overstated(entry),
         too_long=bool(found.get(TOO_LONG)),
     )
+
+
+def _is_overstated(entry: SampleCalls) -> bool:
+    """Say whether Inspect's total of a sample is above what all its calls add up to."""
+    # Below it may be: Inspect adds up no reply from its cache, and nothing that was judged later.
+    totals: Json = entry.sample.get("model_usage") or NOTHING if entry.calls else NOTHING
+    for model, total in totals.items():
+        stated = usage_from_json(total) or Usage()
+        counted = (one.counted for one in entry.calls if one.model == model)
+        known = sum((one for one in counted if one), Usage())
+        if stated.input_total > known.input_total or stated.output > known.output:
+            return True
+    return False
 
 
 def _plan_fault(shape: Json) -> str | None:

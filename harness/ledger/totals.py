@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from harness.errors import UserError
-from harness.ledger.call import ZERO, Call, Scope
+from harness.ledger.call import LENGTH_REFUSED, ZERO, Call, Scope, contradictions
 from harness.ledger.logs import Phase
 from harness.ledger.runs import PLAIN, RunFacts
 from harness.pool_config import REPLAYING
@@ -56,6 +56,8 @@ class CallSum:
     on_gpu: int = 0
     gpu_s: Decimal = ZERO
     usd_gpu: Decimal = ZERO
+    contradictory: int = 0
+    """Calls whose counts of tokens cannot all be true."""
 
     def add(self, call: Call) -> None:
         """Count one call, or one attempt at it."""
@@ -85,13 +87,14 @@ class CallSum:
 
     def _tokens(self, call: Call) -> None:
         if call.output is None:
-            self.untold += call.billable != "no"
-            self.unthought += call.billable != "no"
+            self.untold += is_uncounted(call)
+            self.unthought += is_uncounted(call)
             return
         self.input += call.input_uncached or 0
         self.cache_read += call.cache_read or 0
         self.cache_write += call.cache_write or 0
         self.output += call.output
+        self.contradictory += any(contradictions(call))
         self.orchestration += (call.orchestration_in or 0) + (call.orchestration_out or 0)
         if call.reasoning is None:
             self.unthought += 1
@@ -144,6 +147,14 @@ def add_up(calls: Iterable[Call]) -> CallSum:
     for call in calls:
         found.add(call)
     return found
+
+
+def is_uncounted(call: Call) -> bool:
+    """Say whether a call used tokens that nobody counted, so that its sums are unknown."""
+    # A request that was refused, for its length too, used none; a reply from the local cache did,
+    # when it was made. `spared` in harness/audit/witness.py says the same without our code.
+    answered = call.cache == "read" and call.stop != LENGTH_REFUSED
+    return call.output is None and (call.billable != "no" or answered)
 
 
 def usage_of(calls: Iterable[Call]) -> Usage | None:
@@ -292,6 +303,8 @@ class QuestionResult:
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     overhead_s: float | None = None
     """Seconds beyond that chain: waiting for connections, failed tries, this machine's work."""
+    overstated: bool = False
+    """Whether Inspect's total of the sample is above what its calls add up to."""
     too_long: bool = False
     """True when it was graded wrong because its last request was refused for its length."""
 
@@ -357,6 +370,10 @@ class SystemTotals:
     conductor_s: float | None
     """Of a model that plans in this process, on this machine's processor; None without one."""
     n_failed: int
+    n_contradictory: int
+    """Calls whose counts of tokens cannot all be true."""
+    n_overstated: int
+    """Pairs of which Inspect's total is above what their calls add up to."""
 
     @property
     def usd_at_least(self) -> Decimal:
@@ -404,6 +421,8 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_planned=sum(attempt.planned for attempt in graded),
         plan_faults=Counter(one.plan_fault for one in graded if one.plan_fault),
         n_failed=whole.failed,
+        n_contradictory=whole.contradictory,
+        n_overstated=sum(attempt.overstated for attempt in run.attempts),
     )
 
 

@@ -3,7 +3,8 @@
     python tests/benchmarks/forgeries.py                # this podium
     python tests/benchmarks/forgeries.py /some/checkout # another one, on the same forgeries
 
-Each forgery of tests/harness/audit/forgeries.py is done to a fresh copy of a run of two systems.
+Each forgery of tests/harness/audit/forgeries.py and forged_archives.py is done to a fresh copy of a
+run of two systems.
 """
 
 import shutil
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else sys.path[0])
 
+from tests.harness.audit.forged_archives import ARCHIVES
 from tests.harness.audit.forgeries import FORGERIES, caught, rewritten, run
 
 
@@ -25,7 +27,7 @@ def main() -> None:
     rows: list[tuple[str, str, str, str]] = []
     with TemporaryDirectory() as scratch:
         home = run(Path(scratch) / "run")
-        for at, forgery in enumerate(FORGERIES):
+        for at, forgery in enumerate((*FORGERIES, *ARCHIVES)):
             folder = shutil.copytree(home, Path(scratch) / str(at))
             forgery.forge(folder)
             kept = caught(folder)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.audit import audit
+from tests.harness.audit.forged_archives import ARCHIVES
 from tests.harness.audit.forgeries import FORGERIES, Forgery, caught, rewritten, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -25,7 +26,7 @@ def test_nothing_is_wrong_with_the_run_that_is_forged(ran: Path) -> None:
     assert caught(ran) == caught(ran, anew=True) == "nothing"
 
 
-@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda one: one.name)
+@pytest.mark.parametrize("forgery", [*FORGERIES, *ARCHIVES], ids=lambda one: one.name)
 def test_a_forgery_is_caught_with_its_manifest_kept_and_made_anew(
     forgery: Forgery, ran: Path, tmp_path: Path
 ) -> None:
