@@ -191,12 +191,12 @@ class CallInFlight:
         if self.allowance:
             self._lost(self.allowance, 0 if is_refusal(status) else 1)
             self.allowance.release()
-        if self.shutdown:
-            self.shutdown.landed(self)
         if self.recorder:
             self.waits = True
             journal, call = self.written(self.recorder)
             journal.retry(call, attempt, error, status)
+        if self.shutdown:
+            self.shutdown.landed(self)
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
         """Write the intent, once; return the journal and the call's id. OSError: it cannot be."""
@@ -261,8 +261,8 @@ class CallInFlight:
             if error is None:
                 return outcome_of(self.output, event, took, refused=self.too_long)
             ended = failed(error, event, took)
-            # Where one waits, the attempt that was to follow never went out; nor has one that was
-            # cancelled before its client had it.
+            # If one waits, the attempt that was to follow never went out; nor has one that was
+            # cancelled before its client had begun to send it.
             unsent = self.waits or not (self.sent or isinstance(error, Exception))
             return replace(ended, event=None, refused=True) if unsent else ended
         except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
