@@ -220,13 +220,13 @@ class CallInFlight:
             if billed:
                 self.allowance.paid(self._price(self.spend, billed))
             self.allowance.release()
-        if self.shutdown:
-            self.shutdown.landed(self)
         if self.recorder:
             self.waits = True
             journal, call = self.written(self.recorder)
             journal.retry(call, attempt, error, status, came)
         self.broken = None
+        if self.shutdown:
+            self.shutdown.landed(self)
 
     def _came(self) -> CallOutcome | None:
         """Return what is known of a reply that its provider broke off; None without one."""
@@ -305,8 +305,8 @@ class CallInFlight:
             if error is None:
                 return outcome_of(self.output, event, took, refused=self.too_long)
             ended = failed(error, event, took, self.broken)
-            # Where one waits, the attempt that was to follow never went out; nor has one that was
-            # cancelled before its client had it.
+            # If one waits, the attempt that was to follow never went out; nor has one that was
+            # cancelled before its client had begun to send it.
             unsent = self.waits or not (self.sent or isinstance(error, Exception))
             return replace(ended, event=None, refused=True) if unsent else ended
         except Exception as odd:  # a reply that we cannot read; what it cost is then unknown

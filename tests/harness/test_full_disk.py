@@ -97,14 +97,13 @@ def test_a_run_on_a_full_disk_says_which_file_and_audits_clean_once_it_is_resume
 def test_a_disk_without_room_is_refused_before_anything_is_bought(tmp_path: Path) -> None:
     place = tmp_path / "run"
     place.mkdir()
-    with billed(tmp_path, questions=6, workers=1, wait_s=0) as run:
-        with small_disk(place, "120k"):
-            assert run.finished() == 2
-            assert f"The disk of {place} has less than 16 MiB left" in run.said
-            assert run.requests == 0
-            subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
-            assert run.finished() == 0
-            assert (run.requests, run.bought_twice, run.failing) == (6, 0, {})
+    with billed(tmp_path, questions=6, workers=1, wait_s=0) as run, small_disk(place, "120k"):
+        assert run.finished() == 2
+        assert f"The disk of {place} has less than 16 MiB left" in run.said
+        assert run.requests == 0
+        subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
+        assert run.finished() == 0
+        assert (run.requests, run.bought_twice, run.failing) == (6, 0, {})
 
 
 @pytest.mark.slow
