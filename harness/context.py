@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # who sets a field imports this module
     from harness.parallel import ProgressLine
     from harness.pool_config import PoolSpec
     from harness.request import SampleIndex
+    from harness.shutdown import Shutdown
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]
 """(sealed question, reply) -> the share of the tests shown in the question that it passes."""
@@ -43,6 +44,7 @@ class RunContext:
     sample: "SampleIndex | None" = None  # which sample of a reply a pool asks for
     in_flight: "CallInFlight | None" = None  # the call that is waited for
     overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to
+    shutdown: "Shutdown | None" = None  # what lets no new call begin once a signal has come
     watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 

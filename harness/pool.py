@@ -248,11 +248,14 @@ def _known_before_inspect(model: Model) -> Model:
 
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
+        asked = current().in_flight
+        if asked:  # an API's client is made anew after some errors
+            sdk = getattr(model.api, "client", None)
+            asked.watch_request(getattr(sdk, "_client", None))
         asking = ask(*args, **kwargs)
         may_refuse = current().overflows == WRONG
         found: Any = await (read_refusal(asking, model.name) if may_refuse else asking)
         output, call = cast("tuple[Any, Any]", found if isinstance(found, tuple) else (found, None))
-        asked = current().in_flight
         if asked and isinstance(output, ModelOutput):
             response = call.response if call else None
             with suppress(Exception):  # what cannot be priced is told when the call has ended

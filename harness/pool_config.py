@@ -16,6 +16,7 @@ from harness.api_keys import NAMED, note_keys
 from harness.errors import UserError, did_you_mean, shipped_file
 from harness.files import SETTINGS, parse_toml, read_limited
 from harness.records import CONDUCTOR, GRADER
+from harness.remote_code import code_refusal
 
 POOLS = Path(__file__).parent / "pools"
 Label = Literal["live", "recorded", "rehearsal"]  # where replies come from, also once recorded
@@ -59,7 +60,9 @@ class WorkerSpec(BaseModel):
     none of their tokens. Empty where tokens and a price are enough, orchestration included."""
 
     @model_validator(mode="after")
-    def _has_no_price_and_no_key_out_of_place(self) -> Self:
+    def _has_no_price_no_key_and_no_code_out_of_place(self) -> Self:
+        if refusal := code_refusal(self.args):
+            raise _Misplaced(f"args.{refusal[1]}", ("args", *refusal[0]))
         if self.not_auditable and self.price:
             raise _Misplaced("a worker that is not_auditable has no price", ("price",))
         for name in self.config.extra_headers or ():

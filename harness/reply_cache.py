@@ -39,7 +39,15 @@ BEGIN EXCLUSIVE;
 COMMIT;
 """
 """For this process alone. Who writes gives to the system: only its going down can lose a reply."""
+ROOM = 16 << 20
+"""Bytes that a disk must have left for a call to begin: replies in flight, and the logs' ends."""
 Ask = Callable[[], Awaitable[Reply]]
+
+
+def is_nearly_full(folder: Path) -> bool:
+    """Say whether a disk lacks room for replies that would be paid for; no, if nobody knows."""
+    disk = os.statvfs(folder)
+    return bool(disk.f_blocks) and disk.f_bavail * disk.f_frsize < ROOM
 
 
 def key_of(*parts: object) -> bytes:
@@ -55,6 +63,7 @@ class _File:
     path: Path
     replies: sqlite3.Connection
     lock: threading.Lock = field(default_factory=threading.Lock)
+    full: OSError | None = None  # why a reply could not be kept: no other is to be paid for
 
     def read(self, key: bytes) -> str | None:
         with self.lock:
@@ -67,14 +76,18 @@ class _File:
             with self.lock:
                 self.replies.execute(said, (key, reply, sample, time.time()))
         except sqlite3.OperationalError as error:
-            raise OSError(errno.ENOSPC, str(error), str(self.path)) from error
+            self.full = OSError(errno.ENOSPC, str(error), str(self.path))
+            raise self.full from error
 
     def forget(self, logged: Mapping[str, float]) -> int:
         """Delete what samples had before a time; return how many replies are left."""
         said = "DELETE FROM replies WHERE sample = ? AND at < ?"
-        with self.lock:
-            self.replies.executemany(said, logged.items())
-            return int(self.replies.execute("SELECT count(*) FROM replies").fetchone()[0])
+        try:
+            with self.lock:
+                self.replies.executemany(said, logged.items())
+                return int(self.replies.execute("SELECT count(*) FROM replies").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            raise OSError(errno.ENOSPC, str(error), str(self.path)) from error
 
 
 _OPEN: "WeakValueDictionary[tuple[int, Path], _File]" = WeakValueDictionary()
@@ -115,6 +128,15 @@ class PaidReplies:
         """Keep a reply of a run until its sample is in its log; OSError when it cannot be."""
         if file := self.open():
             file.write(key, reply, sample)
+
+    def refuse_full(self) -> None:
+        """Raise OSError where another reply could not be kept, for nobody to pay for it."""
+        if (file := self.open()) is None:
+            return
+        if file.full:
+            raise file.full
+        if is_nearly_full(file.path.parent):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file.path))
 
     def forget(self, logged: Mapping[str, float]) -> None:
         """Delete what samples had been given before their logs were written, at a time each."""

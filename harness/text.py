@@ -1,14 +1,16 @@
 """Text as others see it: counts in words, aligned columns, and what foreign text may not do.
 
-`say` is the only way in which a command prints, and `escape_markdown` cleans what goes into an
-`.md` file; files of data (CSV, JSON, Parquet) keep texts as they are.
+`say` is the only way in which a command prints; `escape_markdown` cleans what goes into an `.md`
+file, and `csv_line` what goes into a spreadsheet. JSON and Parquet keep texts as they are.
 """
 
 import argparse
+import csv
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from io import StringIO
 from typing import IO, Any, cast
 
 from pydantic import BaseModel, TypeAdapter
@@ -105,6 +107,7 @@ def format_range(span: tuple[int, int] | None) -> str:
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tab and newline
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of text
+    "\u00ad\u180e\u200b-\u200d\u2060-\u2064\U000e0000-\U000e007f"  # without width
     "\u2028\u2029\ufeff"
     "\ud800-\udfff]"  # halves of characters, which no stream can encode
 )
@@ -119,7 +122,13 @@ def escape_controls(text: str) -> str:
     >>> escape_controls("red \x1b[31m, bell \x07")
     'red \\u001b[31m, bell \\u0007'
     """
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("\r\n", "\n"))
+    plain = text.replace("\r\n", "\n")
+    return _UNSEEN.sub(_spelt, plain)
+
+
+def _spelt(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def escape_markdown(text: str) -> str:
@@ -135,6 +144,26 @@ def escape_markdown(text: str) -> str:
 def markdown_cell(text: str) -> str:
     """Return a text as one cell of a Markdown table: on one line, without a bar that ends it."""
     return " ".join(text.split("\n")).replace("|", "\\|")
+
+
+FORMULA = tuple("=+-@\t\n\r\uff1d\uff0b\uff0d\uff20")  # the last four: of full width
+NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """Return a line of a CSV file, without its end; no text in it is a spreadsheet's formula."""
+    line = StringIO(newline="")
+    csv.writer(line, lineterminator="").writerow(map(spreadsheet_safe, values))
+    return line.getvalue()
+
+
+def spreadsheet_safe(value: Any) -> Any:
+    """Return a cell of a CSV file; what a spreadsheet would compute gets a quote before it."""
+    # Texts come from models. Numbers stay as they are, decimals as text among them.
+    if not isinstance(value, str):
+        return value
+    formula = value.startswith(FORMULA) and not NUMBER.fullmatch(value)
+    return escape_controls(f"'{value}" if formula else value)
 
 
 def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:

@@ -1,7 +1,5 @@
 """How figures, tables and files of a report look: one place, so that all of them agree."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -13,7 +11,7 @@ from typing import Any, TypeVar
 
 from harness.errors import UserError
 from harness.files import refuse_unwritable
-from harness.text import aligned, escape_markdown, markdown_cell
+from harness.text import aligned, csv_line, escape_markdown, markdown_cell
 
 UNKNOWN = "-"
 Record = TypeVar("Record")
@@ -188,13 +186,12 @@ def figures_table(rows: Sequence[Sequence[str]]) -> str:
 
 def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[object], object]) -> str:
     """Return records as CSV; an empty cell is an unknown figure."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
+    lines = [csv_line(columns)]
     for row in rows:
-        cells = asdict(row).items()
-        writer.writerow({name: "" if value is None else shown(value) for name, value in cells})
-    return text.getvalue()
+        values = asdict(row)
+        cells = (values[name] for name in columns)
+        lines.append(csv_line(None if cell is None else shown(cell) for cell in cells))
+    return "\n".join(lines) + "\n"
 
 
 def rounded(places: int) -> Callable[[object], object]:

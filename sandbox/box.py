@@ -48,7 +48,7 @@ class Limits:
     memory_bytes: int = 1 << 30
     """Memory of all its processes together."""
     output_bytes: int = 8 << 20
-    """Largest stdout, largest stderr, largest result and largest file."""
+    """Largest stdout, largest result and largest file; stderr has no limit."""
     processes: int = 64
     """Processes and threads alive at once."""
 
@@ -73,6 +73,7 @@ class ProgramOutcome:
     """As the shell's: negative for a signal. Meaningful when the status is `exited`."""
     stdout: bytes
     stderr: bytes
+    """The end of it: a program may write any amount there."""
     result: bytes
     """What the runner reports, empty when it never came that far. Written by a process that the
     program controls: parse it as data, and never take it for a verdict."""

@@ -14,7 +14,8 @@ traced or read, and the filter refuses signals to them and changes to another pr
 
 Weaker than docker: memory and processes are watched and limited per process, not by a cgroup; files
 in memory are limited each, not together, and empty ones not in number; /usr and the Python are the
-host's and can be read.
+host's and can be read. Third-party packages are the basic image's, if they were fetched
+(sandbox/packages.py).
 """
 
 import os
@@ -23,11 +24,21 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from sandbox.box import SandboxError
-from sandbox.cells import ENVIRONMENT, PYTHON_FLAGS, CellBox, CellKind, SandboxCell, spawn
+from sandbox.cells import (
+    ENVIRONMENT,
+    PYTHON_FLAGS,
+    CellBox,
+    CellKind,
+    SandboxCell,
+    boot_message,
+    spawn,
+)
+from sandbox.packages import SITE, host_packages, promised_names
 from sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
@@ -53,8 +64,14 @@ class BwrapBox(CellBox):
 
     name = "bwrap"
 
-    def __init__(self, max_sandboxes: int | None = None) -> None:
-        """Hold at most `max_sandboxes` cells at once: one per core when not said."""
+    def __init__(
+        self, max_sandboxes: int | None = None, packages: Callable[[], Path | None] = host_packages
+    ) -> None:
+        """Hold at most `max_sandboxes` cells at once: one per core when not said.
+
+        `packages` says which folder holds what programs may import, if there is any.
+        """
+        self._packages = packages
         # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
@@ -62,7 +79,7 @@ class BwrapBox(CellBox):
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in namespaces of its own; SandboxError says what keeps it from starting."""
         try:
-            return self._starters.submit(self._start).result()
+            return self._starters.submit(self._start, kind).result()
         except SandboxError as error:
             raise SandboxError(why_unusable() or str(error)) from error
         except RuntimeError as error:  # the threads are gone: the box has been closed
@@ -74,14 +91,15 @@ class BwrapBox(CellBox):
 
     def command(self, seccomp_fd: int) -> list[str]:
         """Return the command that starts Python in a cell; flags can be added."""
-        return bwrap_argv(seccomp_fd, host_python(), users=self.switches_users())
+        users = self.switches_users()
+        return bwrap_argv(seccomp_fd, host_python(), users=users, packages=self._packages())
 
     def close(self) -> None:
         """End every cell."""
         super().close()
         self._starters.shutdown()
 
-    def _start(self) -> SandboxCell:
+    def _start(self, kind: CellKind) -> SandboxCell:
         users = self.switches_users()
         try:
             seccomp_fd = filter_file(users=users)
@@ -89,16 +107,20 @@ class BwrapBox(CellBox):
             raise SandboxError(f"The bwrap sandbox could not open a file: {error}.") from error
         try:
             argv = [*self.command(seccomp_fd), *PYTHON_FLAGS]
-            return spawn(argv, "users" if users else "namespace", (seccomp_fd,))
+            boot = boot_message("users" if users else "namespace", promised_names(kind.image))
+            return spawn(argv, boot, (seccomp_fd,))
         finally:
             os.close(seccomp_fd)
 
 
-def bwrap_argv(seccomp_fd: int, python: Path, *, users: bool) -> list[str]:
+def bwrap_argv(
+    seccomp_fd: int, python: Path, *, users: bool, packages: Path | None = None
+) -> list[str]:
     """Return the command that starts Python in a box, as its process 1; flags can be added.
 
     It inherits `seccomp_fd`, to read the filter from. With `users` it keeps the capabilities to
-    switch users, which takes a caller that has them; else it gets a user namespace.
+    switch users, which takes a caller that has them; else it gets a user namespace. Programs find
+    `packages` at `SITE`.
     """
     argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
     argv += ["--unshare-cgroup-try", "--hostname", "podium", "--die-with-parent", "--new-session"]
@@ -109,7 +131,10 @@ def bwrap_argv(seccomp_fd: int, python: Path, *, users: bool) -> list[str]:
     else:
         # Not root inside either: files of /proc that belong to nobody we know fall to root.
         argv += ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
-    argv += _system(python) + _places()
+    argv += _system(python)
+    if packages:
+        argv += _bind("--ro-bind", packages, SITE)
+    argv += _places()
     argv += ["--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
     for name, value in ENVIRONMENT.items():
         argv += ["--setenv", name, value]
@@ -209,12 +234,12 @@ def _system(python: Path) -> list[str]:
     return argv
 
 
-def _bind(how: str, path: Path) -> list[str]:
+def _bind(how: str, path: Path, place: str = "") -> list[str]:
     """Return a bind mount and the directories above it: bubblewrap's own only root may enter."""
     argv: list[str] = []
-    for folder in reversed(path.parents[:-1]):
+    for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]
-    return [*argv, how, str(path), str(path)]
+    return [*argv, how, str(path), place or str(path)]
 
 
 def _places() -> list[str]:

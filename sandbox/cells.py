@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
+from sandbox.packages import promised_names
 from sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
@@ -32,17 +33,25 @@ PARTS = ("stdout", "stderr", "result")
 """What follows the header of an answer, in this order; the header has their sizes."""
 
 
+LACKS = (
+    "The program imports a package that podium's docker image has and this box lacks (of {}), so "
+    "it cannot be graded here: run `podium sandbox build --box bwrap`, or take --box docker."
+)
+
+
 @cache
-def boot_message(mode: str, *more: str) -> bytes:
+def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes:
     """Return the first bytes of a stream: the mode, the filter and the judge's modules as text.
 
-    `more` are further modules of sandbox/inside/, loaded after the judge's.
+    A program that imports one of the `promised` packages which the box lacks is not graded. `more`
+    are further modules of sandbox/inside/, loaded after the judge's.
     """
     folder = resources.files("sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
-    order = json.dumps({"mode": mode, "refused": refused.hex(), "sources": modules}).encode()
-    return b"%10d" % len(order) + order
+    order = {"mode": mode, "refused": refused.hex(), "promised": promised, "sources": modules}
+    data = json.dumps(order).encode()
+    return b"%10d" % len(data) + data
 
 
 def load_frame(program: Program) -> bytes:
@@ -58,7 +67,12 @@ def run_header(size: int, limits: Limits) -> bytes:
 
 
 def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
-    """Return what an answer says: its header, and the parts that followed it."""
+    """Return what an answer says: its header, and the parts that followed it.
+
+    SandboxError when the program wanted a package that it was promised and the box lacks.
+    """
+    if lacks := header.get("lacks"):
+        raise SandboxError(LACKS.format(", ".join(lacks)))
     stdout, stderr, result = parts
     ended, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
     return ProgramOutcome(*ended, stdout, stderr, result, *spent)
@@ -89,7 +103,7 @@ for name, text in order["sources"].items():
     setattr(sys.modules["sandbox.inside"], name, module)
     exec(compile(text, full, "exec"), module.__dict__)
 sys.modules["sandbox.inside.judge"].main(
-    order["mode"], source, sink, bytes.fromhex(order["refused"]))
+    order["mode"], source, sink, bytes.fromhex(order["refused"]), order["promised"])
 os._exit(0)
 """
 """The first words of a cell: it takes the judge's sources from its standard input."""
@@ -169,13 +183,13 @@ class _PipeStream:
 class SandboxCell:
     """A running judge that has been given its sources."""
 
-    def __init__(self, stream: Stream, mode: str) -> None:
-        """Start the judge behind `stream` in one of the modes of sandbox/inside/isolation.py."""
+    def __init__(self, stream: Stream, boot: bytes) -> None:
+        """Start the judge behind `stream` by a `boot_message`."""
         self._stream, self._buffer = stream, bytearray()
         self.runs = 0
         self.program: Program | None = None
         self._deadline = time.monotonic() + BOOT_S
-        self._send(boot_message(mode))
+        self._send(boot)
         self._line()
 
     def load(self, program: Program) -> None:
@@ -234,7 +248,7 @@ class SandboxCell:
         return data
 
 
-def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
+def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
     """Start a judge as a child process; SandboxError when it does not come up."""
     try:
         process = subprocess.Popen(
@@ -249,13 +263,13 @@ def spawn(argv: list[str], mode: str, pass_fds: tuple[int, ...] = ()) -> Sandbox
         )
     except OSError as error:
         raise SandboxError(f"A sandbox could not start a process: {error}.") from error
-    return start_cell(_PipeStream(process), mode)
+    return start_cell(_PipeStream(process), boot)
 
 
-def start_cell(stream: Stream, mode: str) -> SandboxCell:
+def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
     """Return the cell behind a stream; SandboxError when it does not come up."""
     try:
-        return SandboxCell(stream, mode)
+        return SandboxCell(stream, boot)
     except BaseException as error:
         stream.close()
         if isinstance(error, CellDied | CellStuck):
@@ -577,4 +591,5 @@ class SubprocessBox(CellBox):
     def start(self, kind: CellKind) -> SandboxCell:
         """Start a judge in a child process of the same user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
-        return spawn([python, *PYTHON_FLAGS], "plain")
+        boot = boot_message("plain", promised_names(kind.image))
+        return spawn([python, *PYTHON_FLAGS], boot)

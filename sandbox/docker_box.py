@@ -81,7 +81,7 @@ class DockerBox(CellBox):
             except BaseException:
                 stream.close()
                 raise
-        return cells.start_cell(stream, "users")
+        return cells.start_cell(stream, cells.boot_message("users"))
 
     def check(self) -> None:
         """Raise SandboxError when the engine no longer answers."""

@@ -4,14 +4,10 @@ An image is a Python image plus pinned packages in /opt/podium/site; the judge i
 have no network. The same inputs make the same layers; building twice changes nothing.
 """
 
-import hashlib
 import json
 import os
 import re
-import shutil
 import socket
-import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -19,7 +15,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,6 +25,16 @@ from docker.models.images import Image
 
 from sandbox.box import IMAGE, SandboxError
 from sandbox.bwrap_box import MEMORY_NOTE, why_unusable
+from sandbox.packages import (
+    HERE,
+    REQUIREMENTS,
+    WheelTarget,
+    fetch_host_packages,
+    fetch_wheels,
+    host_packages,
+    pinned_packages,
+    pins_digest,
+)
 
 CONTAINER_LABEL = "podium.sandbox"
 """On every container of ours; images carry other labels, because containers inherit those."""
@@ -208,62 +213,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             waiting += [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
 
 
-@dataclass(frozen=True, slots=True)
-class WheelTarget:
-    """The Python that the packages are for, e.g. `3.11.2`, `x86_64` and `2.36`."""
-
-    python: str
-    machine: str
-    glibc: str
-
-
-def pinned_packages(requirements: Path) -> tuple[str, ...]:
-    """Return the `name==version` lines of a requirements file, sorted."""
-    lines = (line.partition("#")[0].strip() for line in requirements.read_text().splitlines())
-    return tuple(sorted((line for line in lines if line and line[0] != "-"), key=str.lower))
-
-
-def pins_digest(requirements: Path) -> str:
-    """Return what tells one list of pins from another, whatever its order and comments."""
-    return hashlib.sha256("\n".join(pinned_packages(requirements)).encode()).hexdigest()
-
-
-def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
-    """Unpack the pinned packages into `folder`, with pip, for the Python of the image.
-
-    On the host, for builds have no network. Only wheels: a source archive would run its code here.
-    """
-    if find_spec("pip") is None:
-        raise SandboxError(
-            f"The packages of an image are fetched with pip, which {sys.executable} lacks: "
-            "run `python -m ensurepip` in this environment first."
-        )
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    command += ["--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=cp"]
-    command += [f"--python-version={target.python}", f"--target={folder}", "-r", str(requirements)]
-    command += [f"--platform={platform}" for platform in wheel_platforms(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reasons = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
-        reasons = reasons or done.stderr.splitlines() or ["no reason given"]
-        raise SandboxError(f"pip cannot fetch the image's packages: {reasons[-1].rstrip('.')}.")
-    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that start with our Python's path
-
-
-def wheel_platforms(target: WheelTarget) -> list[str]:
-    """Return the wheel platforms that run on a target, newest glibc first (PEP 600).
-
-    >>> wheel_platforms(WheelTarget(python="3.11.2", machine="x86_64", glibc="2.18"))
-    ['manylinux_2_18_x86_64', 'manylinux_2_17_x86_64', 'manylinux2014_x86_64']
-    """
-    newest = int(target.glibc.split(".")[1])
-    return [
-        *(f"manylinux_2_{minor}_{target.machine}" for minor in range(newest, 16, -1)),
-        f"manylinux2014_{target.machine}",
-    ]
-
-
-HERE = Path(__file__).parent
 BASE_IMAGE = (
     "python:3.11-slim-bookworm"
     "@sha256:2e32f7d302adc1c37428355c1e646897c0c53f4fd60b6a551245fb90ee129f91"
@@ -289,7 +238,7 @@ class ImageRecipe:
     requirements: Path
 
 
-BASIC = ImageRecipe("basic", IMAGE, HERE / "requirements.txt")
+BASIC = ImageRecipe("basic", IMAGE, REQUIREMENTS)
 BIGCODEBENCH = ImageRecipe("bigcodebench", f"{IMAGE}-bigcodebench", HERE / "bigcodebench.txt")
 RECIPES: Mapping[str, ImageRecipe] = {recipe.name: recipe for recipe in (BASIC, BIGCODEBENCH)}
 
@@ -405,10 +354,33 @@ MAKE = {name: f"podium sandbox build --image {name}" for name in RECIPES}
 MAKE["basic"] = "podium sandbox build"
 
 
+BWRAP_LACKS = (
+    "bwrap: its programs have no numpy and no sortedcontainers, and stay ungraded if they import "
+    "them; `podium sandbox build --box bwrap`"
+)
+
+
 def build_image(name: str, base: str | None, say: Say) -> int:
-    """Make the image of a recipe; SandboxError when that cannot be done."""
+    """Make the image of a recipe, and the basic one's packages for bwrap if that is usable here.
+
+    SandboxError when the image cannot be made.
+    """
     with closing(connect()) as client:
         make_image(client, RECIPES[name], base, say)
+    if name == BASIC.name and not why_unusable():
+        try:
+            build_for_bwrap(say)
+        except SandboxError as error:  # the image is there, and most programs import nothing
+            say(f"{BWRAP_LACKS}: {error}")
+    return 0
+
+
+def build_for_bwrap(say: Say) -> int:
+    """Fetch the basic image's packages for the bwrap box; SandboxError says why it cannot."""
+    if reason := why_unusable():
+        raise SandboxError(reason)
+    say(f"bwrap: {_pluralise(len(pinned_packages(REQUIREMENTS)), 'package')} for this Python")
+    say(f"bwrap: ready, {fetch_host_packages()}")
     return 0
 
 
@@ -424,6 +396,8 @@ def sandbox_status(say: Say) -> int:
             ready = _engine_status(client, say)
     reason = why_unusable()
     say(f"bwrap: {reason}" if reason else f"bwrap: ready. {MEMORY_NOTE}")
+    if not reason and host_packages() is None:
+        say(BWRAP_LACKS)
     return 0 if ready or not reason else 1
 
 

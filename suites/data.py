@@ -272,7 +272,9 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
     """
     if not Path(hub).is_dir():
         _refuse_unreachable()
-    loaded: Any = _datasets().load_dataset(hub, config, revision=revision, split=split)
+    loaded: Any = _datasets().load_dataset(
+        hub, config, revision=revision, split=split, trust_remote_code=False
+    )
     files = [str(file["filename"]) for file in loaded.cache_files]
     if revision and not all(revision in Path(file).parts for file in files):
         raise HubError(f"only another revision than {revision[:12]} is cached")

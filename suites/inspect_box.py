@@ -32,7 +32,8 @@ from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, S
 from sandbox import open_box as open_own_box
 from sandbox.cells import TWICE
 from sandbox.docker_box import SLACK_BYTES
-from sandbox.images import RECIPES, pinned_packages
+from sandbox.images import RECIPES
+from sandbox.packages import pinned_packages
 
 COMPOSE = str(resources.files("sandbox") / "compose.yaml")
 
@@ -195,7 +196,7 @@ class _Job:
             "program_bytes": self.limits.memory_bytes,
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
-        parts = [cells.boot_message("users", "batch"), cells.json_line(order), cells.FACTS]
+        parts = [cells.boot_message("users", (), "batch"), cells.json_line(order), cells.FACTS]
         parts.append(cells.load_frame(self.program))
         for data in inputs:
             parts += [cells.run_header(len(data), self.limits), data]

@@ -47,7 +47,7 @@ class Mbpp(UnitTestedSuite):
     """The suite."""
 
     name: str = "mbpp"
-    version: str = "1-A"
+    version: str = "2-A"
     dates: str = "2021-08"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "mbpp"

@@ -1,4 +1,4 @@
-"""The habits that hold the project up: small files, layers, no torch, clear packages."""
+"""The habits that hold the project up: small files, layers, no torch, no code from data."""
 
 import ast
 import re
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
@@ -191,3 +192,49 @@ INSIDE = {"reports.site"}
 @pytest.mark.parametrize("name", sorted({*modules()} - INSIDE))
 def test_no_module_is_named_after_another(name: str) -> None:
     assert name.split(".")[-1] not in sys.stdlib_module_names - {"__init__"}
+
+
+LOADERS = {
+    "from_pretrained": ("trust_remote_code", False),
+    "from_config": ("trust_remote_code", False),
+    "load_dataset": ("trust_remote_code", False),
+    "pipeline": ("trust_remote_code", False),
+    "LLM": ("trust_remote_code", False),
+    "GRPOConfig": ("trust_remote_code", False),
+    "SFTConfig": ("trust_remote_code", False),
+    "torch.load": ("weights_only", True),
+    "np.load": ("allow_pickle", False),
+    "numpy.load": ("allow_pickle", False),
+}
+"""What loads models, data sets and arrays, and what each call of it says."""
+SAFE = ("PeftConfig.from_pretrained", "PeftModel.from_pretrained")  # JSON and tensors, no code
+OF_CREWAI = ("baselines.frameworks.with_crewai", "LLM")  # a client of a server
+UNPICKLERS = {
+    f"{module}.{name}"
+    for module in ("pickle", "cloudpickle", "dill", "joblib", "marshal", "pandas", "pd", "shelve")
+    for name in ("load", "loads", "Unpickler", "read_pickle", "open")
+} | {"yaml.load", "yaml.unsafe_load", "yaml.full_load"}
+
+
+def calls() -> Iterator[tuple[str, str, ast.Call]]:
+    """Yield the module, the function's name and the node of every call in the product."""
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                yield module, ast.unparse(node.func), node
+
+
+def test_every_loader_in_the_product_refuses_code_and_nothing_reads_a_pickle() -> None:
+    seen, wrong = set[str](), list[str]()
+    for module, name, call in calls():
+        rule = LOADERS.get(name) or LOADERS.get(name.rpartition(".")[2])
+        if name in UNPICKLERS:
+            wrong.append(f"{module}, line {call.lineno}: {name} runs code")
+        if rule is None or name in SAFE or (module, name) == OF_CREWAI:
+            continue
+        seen.add(name.rpartition(".")[2])
+        held = {one.arg: ast.unparse(one.value) for one in call.keywords}
+        if held.get(rule[0]) != str(rule[1]):
+            wrong.append(f"{module}, line {call.lineno}: say {rule[0]}={rule[1]}")
+    assert wrong == []
+    assert {"from_pretrained", "load_dataset", "load", "GRPOConfig"} <= seen

@@ -12,7 +12,13 @@ from pydantic import Field, ValidationError
 
 from conductor.checkpoint import INFO
 from conductor.training import run_folder
-from conductor.training.config import CONFIGS, ConfigSection, TrainingConfig, read_config
+from conductor.training.config import (
+    CONFIGS,
+    ConfigSection,
+    TrainingConfig,
+    read_config,
+    refuse_own_suites,
+)
 from conductor.training.job import TrainingJob
 from conductor.training.model_card import describe_checkpoint
 from harness.errors import UserError, first_fault, no_such
@@ -101,6 +107,7 @@ def select_ablations(ablations: Ablations, names: Sequence[str]) -> Ablations:
 def _settings(nested: dict[str, Any], path: Path) -> list[str]:
     """Return nested tables as `section.key=value`; JSON's plain values are TOML's too."""
     found = {key[1:]: value for key, value in run_folder.flatten(nested, "").items()}
+    refuse_own_suites(found.get("suites.names"), str(path))
     if "pool.name" in found:
         found["pool.name"] = _beside(found["pool.name"], path)
     return [f"{key}={json.dumps(value)}" for key, value in found.items()]

@@ -22,7 +22,14 @@ from conductor.reward import DISCOUNT, RewardConfig
 from harness.errors import UserError, shipped_file
 from harness.files import parse_toml, read_toml
 from harness.records import SEED
+from harness.remote_code import code_refusal
+from harness.run.catalogue import OWN
 
+LOADING = (
+    *("attn_implementation", "device_map", "dtype", "max_memory", "quantization_config"),
+    *("revision", "use_cache"),
+)
+"""Keys of `[grpo.model_init_kwargs]`. Others could load code, or weights that are a pickle."""
 LOOK_BACK = (1, 2, 3, 4)  # tokens that the heads of the first layer look back, one head each
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -290,6 +297,9 @@ def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConf
     """Read a configuration by name (conductor/configs) or path, with `section.key=value` on top."""
     path = shipped_file("training config", name_or_path, CONFIGS)
     data = read_tables(path)
+    suites = data.get("suites")
+    named: object = cast("dict[str, Any]", suites).get("names") if isinstance(suites, dict) else ()
+    refuse_own_suites(named, str(path))
     for setting in settings:
         set_key(data, setting)
     data["name"] = path.stem
@@ -306,7 +316,31 @@ def validate_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
     return config
 
 
+def refuse_own_suites(names: object, where: str) -> None:
+    """Raise UserError if `[suites] names` of a file has a suite in Python: only a command may."""
+    for name in cast("list[object]", names) if isinstance(names, list) else ():
+        if OWN in str(name):
+            raise UserError(
+                f"{where} names Python code, {str(name)[:80]!r}, and a file of settings runs none: "
+                "name the suite on the command line, with --set suites.names=[...]."
+            )
+
+
+def _refuse_code(grpo: Mapping[str, Any]) -> None:
+    if refusal := code_refusal(grpo):
+        raise UserError(f"[grpo] {refusal[1]}.")
+    loading: object = grpo.get("model_init_kwargs") or {}
+    if not isinstance(loading, dict):
+        raise UserError("[grpo] model_init_kwargs is a table: write [grpo.model_init_kwargs].")
+    for key in cast("dict[str, Any]", loading):
+        if key not in LOADING:
+            raise UserError(
+                f"[grpo.model_init_kwargs] takes {', '.join(LOADING)}, not {key!r}: leave it out."
+            )
+
+
 def _refuse_contradictions(config: TrainingConfig) -> None:
+    _refuse_code(config.grpo)
     if bool(config.model.path) == (config.model.from_scratch is not None):
         raise UserError("[model] has either a path or a from_scratch table, and one of them.")
     size = config.model.from_scratch

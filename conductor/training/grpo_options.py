@@ -325,7 +325,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         settings.setdefault("gradient_checkpointing", False)
         settings.setdefault("dataloader_pin_memory", False)
     try:
-        return GRPOConfig(**settings)
+        return GRPOConfig(trust_remote_code=False, **settings)
     except (TypeError, ValueError, ImportError) as error:
         said = str(error).strip().splitlines()[0]
         raise UserError(f"[grpo] is refused by TRL: {said}") from error

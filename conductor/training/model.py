@@ -44,7 +44,10 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
     if (Path(path) / ADAPTERS).is_file():
         from peft import PeftConfig, PeftModel
 
-        base = str(PeftConfig.from_pretrained(path).base_model_name_or_path)
+        adapters: Any = PeftConfig.from_pretrained(path)
+        base = str(adapters.base_model_name_or_path)
+        if getattr(adapters, "megatron_config", None):  # with it peft imports a module by its name
+            raise UserError(f"[model] path {path!r} has adapters of Megatron: take others.")
         on_base = stands_on_base(Path(path))
         model, tokenizer = load_model(BASE if on_base else base, config, dtype)
         return PeftModel.from_pretrained(model, path, is_trainable=True), tokenizer
@@ -55,7 +58,8 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
     given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
     given["dtype"] = dtype or weight_dtype(config)
     try:
-        model, tokenizer = auto.from_pretrained(path, **given), tokens.from_pretrained(path)
+        model = auto.from_pretrained(path, trust_remote_code=False, **given)
+        tokenizer = tokens.from_pretrained(path, trust_remote_code=False)
     except (OSError, ValueError) as error:
         said = str(error).strip().splitlines()[0]
         raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error

@@ -39,6 +39,7 @@ from conductor.training.model import (
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.rounds import with_later_rounds
 from harness.errors import SpendLimit, TooManyMasked, UserError
+from harness.shutdown import stopping_signals
 
 Say = Callable[[str], None]
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words
@@ -243,8 +244,8 @@ def memory_said() -> Generator[None]:
 
 @contextmanager
 def stopping(state: Any, say: Say) -> Generator[None]:
-    """End after the running step at the first Ctrl-C or SIGTERM, at once at the second Ctrl-C."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    """End after the running step at the first signal to stop, at once at a second Ctrl-C."""
+    before = {number: signal.getsignal(number) for number in stopping_signals()}
 
     def stop(number: int, frame: Any) -> None:
         if state.asked_to_stop and number == signal.SIGINT:

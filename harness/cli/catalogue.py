@@ -196,6 +196,8 @@ def sandbox_command(args: argparse.Namespace) -> int:
     from sandbox import SandboxError, images
 
     try:
+        if args.action == "build" and args.box == "bwrap":
+            return images.build_for_bwrap(say)
         if args.action == "build":
             return images.build_image(args.image, args.base_image, say)
         if args.action == "clean":

@@ -11,6 +11,7 @@ from dataclasses import fields
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from signal import SIGINT
 from typing import Any
 
 from harness.cli.arguments import (
@@ -71,9 +72,9 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
         place = error.filename or getattr(args, "log_dir", None) or "a file"
         say(f"podium: {place}: {error.strerror or error}{_remedy(place, args)}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
-        return 130
+        return 128 + getattr(stop, "number", SIGINT)  # as a shell tells it
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:
@@ -135,6 +136,8 @@ def run(add: Arguments) -> None:
     add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
     display = "progress: line is ours, the others are Inspect's (line)"
     add("--display line|full|rich|plain|none", display)
+    grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
+    add("--grace S", grace, finite, default=20.0)
     _learning(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))
@@ -564,6 +567,7 @@ def sandbox(add: Arguments) -> None:
     action = add.actions()
     build = action("build", "make the image that programs run in")
     build("--image basic|bigcodebench", "which one (basic)")
+    build("--box docker|bwrap", "box to build for (docker, and bwrap if it is usable here)")
     build("--base-image NAME", "image with python3 to build on (a public Python's)")
     action("status", "say what can run programs here, and in which images").listing()
     clean = action("clean", "remove what killed runs and older builds left")

@@ -5,10 +5,8 @@ may be replaced; anything else stays. DuckDB is locked before it sees a query.
 """
 
 import atexit
-import csv
 import html
 import json
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +16,6 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
-from io import StringIO
 from itertools import chain, islice
 from math import isfinite
 from operator import attrgetter
@@ -45,7 +42,7 @@ from harness.ledger.runs import (
     system_runs_below,
 )
 from harness.parallel import LARGE, map_over_processes, without_collector
-from harness.text import escape_controls, escape_markdown, markdown_cell
+from harness.text import csv_line, escape_controls, escape_markdown, markdown_cell
 
 pa: Any = import_module("pyarrow")  # it has no types, nor have its parts
 parquet: Any = import_module("pyarrow.parquet")
@@ -185,27 +182,10 @@ HTML = (
     '<!doctype html>\n<meta charset="utf-8">\n<title>podium: queries</title>\n'
     "<table border=1>\n<tr>{head}</tr>\n"
 )
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 SUFFIX = {"otel": "otel.jsonl"}
 WHOLE = ("parquet", "csv", "jsonl")
 """Formats that have both tables; `md` and `html` are of queries, `otel` of calls."""
 FORMATS = (*WHOLE, "otel", "md", "html")
-
-
-def csv_line(values: Iterable[Any]) -> str:
-    """Return a line of a CSV file, without its end; no text in it is a spreadsheet's formula."""
-    line = StringIO(newline="")
-    csv.writer(line, lineterminator="").writerow(map(spreadsheet_safe, values))
-    return line.getvalue()
-
-
-def spreadsheet_safe(value: Any) -> Any:
-    """Return a cell of a CSV file; what a spreadsheet would compute gets a quote before it."""
-    # Texts come from models. Numbers stay as they are, decimals as text among them.
-    if isinstance(value, str) and value.startswith(FORMULA) and not NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
 
 
 def _md_line(values: Iterable[Any]) -> str:

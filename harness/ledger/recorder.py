@@ -53,6 +53,7 @@ from harness.provider_dollars import stated_usd
 from harness.records import Usage
 from harness.reply_cache import PaidReplies, key_of
 from harness.request import Request
+from harness.shutdown import Shutdown
 from harness.text import pluralise
 from harness.usage import usage_of_reply
 
@@ -173,6 +174,10 @@ class CallInFlight:
     draw: "ReplyDraw | None" = None
     """Under which its reply is kept; None where none is."""
     kept: bool = False
+    sent: bool = True
+    """Whether its attempt's request has begun to be sent, as far as that can be known."""
+    shutdown: Shutdown | None = None
+    """Which lets no new attempt be made once the command is stopped."""
 
     @property
     def too_long(self) -> bool:
@@ -194,6 +199,10 @@ class CallInFlight:
             await self.allowance.take()
         if turns := current().turns:
             await turns.turn(provider_of(str(self.request.model)))
+        if self.draw:
+            self.draw.replies.refuse_full()
+        if self.shutdown:
+            await self.shutdown.admit(self)
         if self.recorder:
             journal, call = self.written(self.recorder)
             if self.waits:
@@ -216,6 +225,8 @@ class CallInFlight:
             journal, call = self.written(self.recorder)
             journal.retry(call, attempt, error, status, came)
         self.broken = None
+        if self.shutdown:
+            self.shutdown.landed(self)
 
     def _came(self) -> CallOutcome | None:
         """Return what is known of a reply that its provider broke off; None without one."""
@@ -242,6 +253,16 @@ class CallInFlight:
             asked |= {"model": str(request.model), "prompt_sha256": request.sha256}
             self.call, self.began = journal.intent(asked), monotonic()
         return journal, self.call
+
+    def watch_request(self, client: Any) -> None:
+        """Let an HTTP client note when it sends this call's request: until then none was sent."""
+        # Of a client that is no httpx's nobody knows, so its requests count as sent.
+        if type(getattr(client, "_transport", None)).__name__ not in TRACED:
+            return
+        hooks: dict[str, list[Any]] = client.event_hooks
+        if _trace_request not in hooks["request"]:
+            client.event_hooks = {**hooks, "request": [*hooks["request"], _trace_request]}
+        self.sent = False
 
     def tell_price(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
         """Put into a reply what it cost, where Inspect's viewer and sums look for it."""
@@ -284,8 +305,10 @@ class CallInFlight:
             if error is None:
                 return outcome_of(self.output, event, took, refused=self.too_long)
             ended = failed(error, event, took, self.broken)
-            # Where one waits, the attempt that was to follow never went out.
-            return replace(ended, event=None, refused=True) if self.waits else ended
+            # If one waits, the attempt that was to follow never went out; nor has one that was
+            # cancelled before its client had begun to send it.
+            unsent = self.waits or not (self.sent or isinstance(error, Exception))
+            return replace(ended, event=None, refused=True) if unsent else ended
         except Exception as odd:  # a reply that we cannot read; what it cost is then unknown
             kind, uuid = type(error or odd).__name__, event.uuid if event else None
             return CallOutcome(event=uuid, usage=None, error=kind, latency_s=round(took, 6))
@@ -331,6 +354,22 @@ INTENT = ("role", "step", "price_ref", "service", "prompt_bytes", "max_tokens")
 """Fields of a request that an intent line has as they are."""
 
 
+TRACED = ("AsyncHTTPTransport", "LoopScopedTransport")
+"""Transports of httpx, of httpx2 and of Inspect, which say what they do with a request."""
+SENDS = ".send_request_headers.started"
+"""What they say once there is a connection, and before anything is written to it."""
+
+
+async def _trace_request(request: Any) -> None:
+    call = current().in_flight
+
+    async def trace(what: str, details: Mapping[str, Any]) -> None:
+        if call and what.endswith(SENDS):
+            call.sent = True
+
+    request.extensions = {**request.extensions, "trace": trace}
+
+
 @asynccontextmanager
 async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[CallInFlight]:
     """Let one call be made, in a span of its own: written down before and after, and paid for.
@@ -342,6 +381,7 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     allowance = _allowance(request, spend) if spend else None
     recorder, span = current().recorder, current_span_id()
     asked = CallInFlight(request, spend, recorder, span, allowance=allowance)
+    asked.shutdown = current().shutdown
     try:
         with run_context(in_flight=asked):
             yield asked
@@ -356,6 +396,8 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
         asked.end()
     finally:
         asked.settle()
+        if asked.shutdown:
+            asked.shutdown.landed(asked)
 
 
 def _allowance(request: Request, spend: Spend) -> Allowance:

@@ -20,6 +20,7 @@ from harness.boxes import Boxes
 from harness.errors import UserError, no_such
 from harness.pool_config import PoolSpec, WorkerSpec
 from harness.prices import Book
+from harness.shutdown import GRACE_S
 from harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from harness.system import Group, Need, SystemCard
 from harness.text import columns, format_range, records
@@ -80,6 +81,8 @@ class RunRequest:
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
     display: str = "line"
+    grace_s: float = GRACE_S
+    """Seconds that calls in flight are waited for once a signal stops the run."""
     settled: bool = False
     """Whether only the entries that the experiment has are asked: a shard's are chosen before."""
 

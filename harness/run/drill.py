@@ -23,6 +23,7 @@ from harness.prices.cost import cost
 from harness.records import Reply
 from harness.request import NOTHING, service_tier
 from harness.run.preflight import slot_problems
+from harness.shutdown import cancellable, graceful_shutdown
 from harness.text import pluralise
 
 PROMPT = "Say OK."
@@ -101,7 +102,8 @@ def drill(
     async def one(pool: Pool, slot: WorkerSpec) -> None:
         found[slot.name] = await _drilled(pool, slot, book, patience_s)
 
-    anyio.run(each)
+    with graceful_shutdown(), cancellable():
+        anyio.run(each)
     return [found[slot.name] for slot in slots]
 
 

@@ -51,6 +51,7 @@ from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_overr
 from harness.run.experiment import Entry, Experiment, task_name
 from harness.run.rate_limit import RateLimiter
 from harness.shards.plan import outside_shards
+from harness.shutdown import cancellable
 from harness.suite import Suite, publishable, redacted_message
 from harness.system import System, card_header
 from harness.text import pluralise
@@ -192,8 +193,8 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     ours = job.request.display == "line"
     line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
     try:
-        known: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
-        with line as progress, run_context(progress=progress, **known):
+        facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
+        with line as progress, run_context(progress=progress, **facts), cancellable():
             logs = _eval_set(job, tasks, models, log_dir, experiment.limit)
     finally:
         for journal in journals:

@@ -20,7 +20,7 @@ from harness.ledger.manifest import manifested
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.reply_cache import PaidReplies
+from harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from harness.run import entries, evaluate, preflight
 from harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
 from harness.run.evaluate import Controls, Job, RunOutcome
@@ -28,9 +28,14 @@ from harness.run.experiment import lock_experiment, open_experiment
 from harness.run.request import RequestReader, read_request, refuse_heard, unknown_prompt_note
 from harness.run.systems import moved_graders
 from harness.shards.plan import refuse_sharded
+from harness.shutdown import graceful_shutdown
 from harness.suite import Suite
 from harness.text import pluralise, say
 
+NEARLY_FULL = (
+    f"The disk of {{}} has less than {ROOM >> 20} MiB left, which replies that are paid for may "
+    "take: make room, and the same command goes on."
+)
 Runner = Callable[[RunRequest, Catalogue, Controls], RunOutcome]
 
 
@@ -97,11 +102,14 @@ def run(
     """Run a request until it ends or can be resumed; UserError before any call and any file."""
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
+        stack.enter_context(graceful_shutdown(request.grace_s))
         reader = RequestReader(request, catalogue, controls)
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
         job = reader.job
         stack.enter_context(lock_experiment(request.log_dir))
+        if is_nearly_full(request.log_dir):
+            raise UserError(NEARLY_FULL.format(request.log_dir))
         stack.enter_context(manifested(request.log_dir))
         mend(request.log_dir)
         job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.errors import UserError
+from harness.shutdown import stopping_signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def serve(
     def stop(number: int, frame: FrameType | None) -> None:
         server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
 
-    before = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    before = {one: signal.signal(one, stop) for one in stopping_signals()}
     try:
         ready()
         server.run(sockets=[taken])

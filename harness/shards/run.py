@@ -59,6 +59,7 @@ from harness.shards.ray_launcher import (
     refuse_no_ray,
 )
 from harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
+from harness.shutdown import graceful_shutdown
 
 LauncherName = Literal["local", "slurm", "ray"]
 TICK_S = 0.2
@@ -87,6 +88,7 @@ def run_sharded(
     _refuse_unfit(request, sharding)
     log_dir = request.log_dir
     with ExitStack() as stack:
+        stack.enter_context(graceful_shutdown(request.grace_s))
         reader = RequestReader(request, catalogue, controls)
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
@@ -152,6 +154,7 @@ def _with_request(job: Job, sharding: Sharding) -> ShardPlan:
     given: dict[str, Any] = {}
     if request.max_usd_per_query is not None:  # that of the run is held by leases
         given["max_usd_per_query"] = str(request.max_usd_per_query)
+    given["grace_s"] = request.grace_s
     given["pool"] = str(pool.absolute()) if pool.is_file() else request.pool
     given["max_sandboxes"] = max(at_once, 1)
     suites, systems = (tuple(map(_absolute, names)) for names in sharding.own)

@@ -109,8 +109,11 @@ def _memory_limit() -> float:
     return float("inf")
 
 
-def main(mode: str, source: int, sink: int, refused: bytes) -> None:
-    """Run what `source` orders until the batch ends, then say everything to `sink`."""
+def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
+    """Run what `source` orders until the batch ends, then say everything to `sink`.
+
+    Nothing is `promised`: whoever names a sandbox without the packages is refused.
+    """
     if os.path.isdir(SITE):  # noqa: PTH112
         sys.path.append(SITE)
     # This sandbox serves one program, and may have a busy network.

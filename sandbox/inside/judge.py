@@ -20,10 +20,12 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from sandbox.inside import isolation, zygote
 from sandbox.inside.isolation import MODES, Mode, Process
+from sandbox.inside.runners import LACKING, LACKS
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""
@@ -64,13 +66,63 @@ class _Keeper(NamedTuple):
         return said
 
 
+class _ErrorStream:
+    """A process's standard error, read as it comes: no amount of it stops a program."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = _open_pipe()  # the writer stays open here: no end is ever read
+        self.end = b""
+        """The latest bytes, up to `KEPT`."""
+
+    def drain(self) -> None:
+        """Take what is there, but no more than a pipe holds: a child may write for ever."""
+        if self.reader < 0:
+            return
+        with suppress(BlockingIOError):
+            for _ in range(LARGEST_PIPE // PIECE):
+                self.end = (self.end + os.read(self.reader, PIECE))[-KEPT:]
+
+    def close(self) -> None:
+        """Take what is there and close both ends; again changes nothing."""
+        self.drain()
+        for end in (self.reader, self.writer):
+            if end >= 0:
+                os.close(end)
+        self.reader = self.writer = -1
+
+
+def _open_pipe() -> tuple[int, int]:
+    """Return the ends of a pipe whose writer another user may open again, as /dev/stderr."""
+    path = f"/tmp/.stderr-{os.urandom(8).hex()}"  # nameless pipes keep their mode under gVisor
+    os.mkfifo(path)
+    try:
+        os.chmod(path, 0o666)  # noqa: PTH101  (pathlib costs 10 ms of every start)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return reader, os.open(path, os.O_WRONLY)
+    finally:
+        os.unlink(path)  # noqa: PTH108  (same)
+
+
 class Run:
     """One run of the program: its files, its process and how it ended."""
 
-    def __init__(self, keeper: _Keeper, program: _LoadedProgram, limits: dict[str, Any]) -> None:
-        """Open the files that will hold what the program writes."""
+    def __init__(
+        self,
+        keeper: _Keeper,
+        program: _LoadedProgram,
+        limits: dict[str, Any],
+        errors: _ErrorStream | None = None,
+    ) -> None:
+        """Open the files that will hold what the program writes.
+
+        `errors` is the stderr of the process that takes the input, if it has taken one before.
+        """
         self.keeper, self.program, self.limits = keeper, program, limits
-        self.files = {name: os.memfd_create(name) for name in ("stdout", "stderr", "result")}
+        self.files = {name: os.memfd_create(name) for name in ("stdout", "result")}
+        self.errors = errors or _ErrorStream()
+        self.errors.end = b""
+        self.keeps_errors = errors is not None
+        """Whether a process goes on writing to stderr when this run has ended."""
         self.user = keeper.mode.next_user()
         self.status, self.clean = "", True
         self.exit_code = self.pid = 0
@@ -82,7 +134,8 @@ class Run:
         """Have the zygote fork the program's process; return its id."""
         order = {"runner": self.program.runner, "entry": self.program.entry, **self.limits}
         order |= {"user": self.user, "folder": self.keeper.mode.folder()}
-        files = [self.program.source, given, *self.files.values(), *more]
+        written = [self.files["stdout"], self.errors.writer, self.files["result"]]
+        files = [self.program.source, given, *written, *more]
         socket.send_fds(self.keeper.zygote, [json.dumps(order).encode()], files)
         self.pid = int(self.keeper.zygote_says())
         self.started = time.monotonic()  # a zygote that is new has been loading until now
@@ -108,6 +161,7 @@ class Run:
             self.count(lasting.cpu_s())
             self.wall_s = time.monotonic() - self.started
             lasting.latest_s = self.cpu_s
+            self.keeps_errors = True
             return lasting
         lasting.channel.close()
         self.await_end(lasting.pid)
@@ -135,7 +189,7 @@ class Run:
     def watch(self, pid: int, sources: list[socket.socket], before_s: float = 0.0) -> list[Any]:
         """Wait until one of the sources speaks; kill the process when it passes a limit."""
         while True:
-            ready, _, _ = select.select(sources, [], [], TICK_S)
+            ready = self.await_source(sources)
             self.wall_s = time.monotonic() - self.started
             if ready:
                 return ready
@@ -144,6 +198,18 @@ class Run:
             self.status = self.limit_passed(found)
             if self.status:
                 return self.stop(pid, sources)
+
+    def await_source(self, sources: list[socket.socket]) -> list[Any]:
+        """Return which sources speak within a tick; what comes on stderr meanwhile is read."""
+        deadline = time.monotonic() + TICK_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            ready: list[Any] = select.select([*sources, self.errors.reader], [], [], left_s)[0]
+            if self.errors.reader in ready:
+                self.errors.drain()
+                ready.remove(self.errors.reader)
+            if ready:
+                return ready
+        return []
 
     def limit_passed(self, found: list[Process]) -> str:
         """Return the limit that these processes have passed together; empty when none."""
@@ -161,7 +227,7 @@ class Run:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             self.keeper.mode.kill(pid)
-            if ready := select.select(sources, [], [], TICK_S)[0]:
+            if ready := self.await_source(sources):
                 return ready
             for one in self.keeper.processes():
                 self.keeper.mode.kill(one.pid)
@@ -186,13 +252,17 @@ class Run:
         return isolation.memory_kills() if self.keeper.mode.own_cgroup else 0
 
     def read(self, name: str) -> bytes:
-        """Return what a file of the run holds, up to the output limit."""
+        """Return what a file of the run holds, up to the output limit; of stderr, the end."""
+        if name == "stderr":
+            self.errors.drain()
+            return self.errors.end
         return os.pread(self.files[name], self.limits["output_bytes"], 0)
 
     def header(self, sizes: list[int]) -> dict[str, Any]:
         """Return the line that reports the run."""
         status = self.status
-        if not status and max(sizes) >= self.limits["output_bytes"]:
+        stdout, _, result = sizes
+        if not status and max(stdout, result) >= self.limits["output_bytes"]:
             status = "output"
         if not status and self.exit_code and b"MemoryError" in self.read("stderr")[-300:]:
             status = "memory"
@@ -203,12 +273,15 @@ class Run:
             "wall_s": round(self.wall_s, 6),
             "clean": self.clean,
             **dict(zip(("stdout", "stderr", "result"), sizes, strict=True)),
+            **({"lacks": LACKING} if LACKING and self.exit_code == LACKS else {}),
         }
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files, and stderr unless a process that stays still writes to it."""
         while self.files:
             os.close(self.files.popitem()[1])
+        if not self.keeps_errors:
+            self.errors.close()
 
 
 class _Lasting:
@@ -246,6 +319,7 @@ class _Lasting:
             self.keeper.mode.kill(self.pid)
             self.run.finish(json.loads(self.keeper.zygote_says()))
             self.channel.close()
+            self.run.keeps_errors = False
             self.run.close()
         return self.run
 
@@ -256,6 +330,10 @@ def _others_cpu_s() -> float:
 
 
 PIECE, CHUNK = 1 << 16, 1 << 20
+KEPT = 1 << 16
+"""Bytes of standard error that are kept, from its end."""
+LARGEST_PIPE = 1 << 20
+"""What a program may enlarge a pipe to, unless the kernel is set otherwise."""
 SITE = "/opt/podium/site"  # where the image keeps the third-party packages that programs may import
 LASTING = "official"  # the one runner that keeps its process from one input to the next
 STAYING = "call"  # the one whose process stays for more where the program can keep nothing
@@ -315,8 +393,8 @@ class Judge:
         try:
             if program.runner == STAYING:
                 return self.pass_or_fork(program, order, given)
-            run = Run(self.keeper, program, order)
             if program.runner != LASTING:
+                run = Run(self.keeper, program, order)
                 run.fork(given)
                 run.clean = self.sweep(run)
                 return run
@@ -324,6 +402,7 @@ class Judge:
                 nothing = os.open(os.devnull, os.O_RDONLY)
                 self.lasting = _Lasting(Run(self.keeper, program, order), nothing)
                 os.close(nothing)
+            run = Run(self.keeper, program, order, self.lasting.run.errors)
             run.pass_on(self.lasting, given)
             if run.status:
                 run.clean = self.end_lasting()
@@ -338,7 +417,7 @@ class Judge:
         """
         if self.lasting and self.lasting.latest_s < QUICK_S:
             most = {name: min(order[name], TRIAL_S) for name in ("cpu_s", "wall_s")}
-            run = Run(self.keeper, program, order | most)
+            run = Run(self.keeper, program, order | most, self.lasting.run.errors)
             run.pass_on(self.lasting, given)
             if run.has_result():
                 return run
@@ -440,10 +519,14 @@ def facts(mode: Mode) -> dict[str, Any]:
     }
 
 
-def main(mode: str, source: int, sink: int, refused: bytes) -> None:
-    """Serve until the host closes the stream; `mode` is a key of modes.MODES."""
+def main(mode: str, source: int, sink: int, refused: bytes, promised: list[str]) -> None:
+    """Serve until the host closes the stream; `mode` is a key of modes.MODES.
+
+    Of the `promised` packages, those that are not here end the programs that import them.
+    """
     if os.path.isdir(SITE):  # noqa: PTH112  (pathlib costs 10 ms of every start)
         sys.path.append(SITE)
+    LACKING.extend(name for name in promised if find_spec(name) is None)
     judge = Judge(MODES[mode](), source, sink, refused)
     for step in (judge.serve, judge.end_lasting):  # at the end, what the last program left
         with suppress(Ended, OSError):

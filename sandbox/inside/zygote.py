@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn, cast
 
 from sandbox.inside import isolation
 from sandbox.inside.isolation import PLACES, libc
-from sandbox.inside.runners import RUNNERS, load_header
+from sandbox.inside.runners import LACKING, RUNNERS, LackingFinder, load_header
 
 PRELOADED = (
     *("__future__", "abc", "array", "ast", "atexit", "base64", "bisect", "cmath", "collections"),
@@ -190,6 +190,8 @@ def _look_new() -> tuple[str, ...]:
     os.environ.update(PLACE, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     os.umask(0o022)
     sys.argv = ["solution.py"]
+    if LACKING:
+        sys.meta_path.append(LackingFinder)
     sys.stdin = sys.__stdin__ = stream(0, "r")
     sys.stdout = sys.__stdout__ = stream(1, "w")
     sys.stderr = sys.__stderr__ = stream(2, "w", errors="backslashreplace")

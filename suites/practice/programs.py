@@ -572,7 +572,7 @@ SUITE = PracticeCode(
         id, draft.text, "program", draft.target, metadata=draft.metadata
     ),
     judge=grade_code,
-    version="3-A",
+    version="4-A",
     needs_box=True,
     image=IMAGE,
 )

@@ -5,14 +5,18 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from harness.audit import audit
 from harness.ledger.journal import FOLDER, mend, open_journal, read_chain
+from harness.ledger.runs import calls_of
 from tests import ROOT
 from tests.harness.audit.audited_run import failing, said
+from tests.harness.billed_run import billed
 from tests.providers.flaky import HEAD, lines, sat
 
 SIZES = (900, 1400, 2100, 2500)
@@ -87,6 +91,49 @@ def test_a_run_on_a_full_disk_says_which_file_and_audits_clean_once_it_is_resume
     assert f"{tmp_path}/run" in full.stderr
     subprocess.run(command, check=True, capture_output=True)
     assert failing(tmp_path / "run") == set()
+
+
+@pytest.mark.slow
+def test_a_disk_without_room_is_refused_before_anything_is_bought(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    place.mkdir()
+    with billed(tmp_path, questions=6, workers=1, wait_s=0) as run, small_disk(place, "120k"):
+        assert run.finished() == 2
+        assert f"The disk of {place} has less than 16 MiB left" in run.said
+        assert run.requests == 0
+        subprocess.run(["mount", "-o", "remount,size=64m", str(place)], check=True)
+        assert run.finished() == 0
+        assert (run.requests, run.bought_twice, run.failing) == (6, 0, {})
+
+
+@pytest.mark.slow
+def test_once_a_reply_could_not_be_kept_no_other_is_bought(tmp_path: Path) -> None:
+    with billed(tmp_path, questions=30, workers=1, wait_s=0) as run:
+        assert run.finished(prepare=lambda: limited(300_000)) == 1
+        assert "Traceback" not in run.said
+        bought, written = run.requests, written_replies(run.log_dir)
+        assert 0 < bought < 30
+        assert run.finished() == 0
+        assert run.bought_twice == bought - written, "what is written is read back"
+        assert run.failing == {}
+
+
+def written_replies(log_dir: Path) -> int:
+    """Return how many calls have an outcome that is a reply."""
+    found = [call for path in log_dir.glob(f"{FOLDER}/*/*.jsonl") for call in calls_of(path)]
+    return sum(bool(call.outcome) and not call.outcome["error"] for call in found)
+
+
+@contextmanager
+def small_disk(place: Path, size: str) -> Generator[None]:
+    """Mount a file system of a size; skip where that is not allowed."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 def torn(tmp_path: Path, part: bytes) -> Path:

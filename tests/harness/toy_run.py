@@ -202,7 +202,8 @@ if __name__ == "__main__":
     parser.add_argument("--max-usd", type=Decimal)
     parser.add_argument("--system", action="append", default=[])
     parser.add_argument("--train-calls", type=int)
+    parser.add_argument("--grace", type=float, default=20.0)
     asked = parser.parse_args()
     named = {"systems": tuple(asked.system)} if asked.system else {}
-    learning = {"train_calls": asked.train_calls, "max_usd": asked.max_usd}
+    learning = {"train_calls": asked.train_calls, "max_usd": asked.max_usd, "grace_s": asked.grace}
     sys.exit(0 if toy_run(asked.log_dir, **named, **learning).finished else 1)

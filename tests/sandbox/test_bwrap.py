@@ -127,7 +127,7 @@ def test_nothing_of_the_machine_is_there_but_python(box: BwrapBox) -> None:
     )
     top, etc, devices, tmp = printed(box, source)
     own = host_python().relative_to("/").parts[0]
-    allowed = {"bin", "dev", "etc", "lib", "lib32", "lib64", "proc", "tmp", "usr", own}
+    allowed = {"bin", "dev", "etc", "lib", "lib32", "lib64", "opt", "proc", "tmp", "usr", own}
     assert set(top.split()) <= allowed
     assert (etc, tmp) == ("ld.so.cache", "")
     assert devices == "fd full null random shm stderr stdin stdout urandom zero"

@@ -12,19 +12,8 @@ from docker.errors import ImageNotFound
 from docker.models.images import Image
 
 from sandbox import IMAGE, SandboxError, images
-from sandbox.images import (
-    BASE_IMAGE,
-    HERE,
-    RECIPES,
-    ImageRecipe,
-    WheelTarget,
-    connect,
-    fetch_wheels,
-    labels,
-    make_image,
-    pinned_packages,
-    pins_digest,
-)
+from sandbox.images import BASE_IMAGE, RECIPES, ImageRecipe, connect, labels, make_image
+from sandbox.packages import HERE, WheelTarget, fetch_wheels, pinned_packages, pins_digest
 from tests.sandbox.boxes import needs
 
 TESTED = "podium-sandbox-tested"
@@ -136,7 +125,7 @@ def test_status_tells_the_engine_the_images_and_the_containers(
     assert lines[0].startswith(f"docker: Engine {client.version()['Version']}, cgroup v")
     assert any(line.startswith(f"image {IMAGE}: Python 3.") for line in lines)
     assert any(line.startswith("containers: ") for line in lines)
-    assert lines[-1].startswith("bwrap: ")
+    assert any(line.startswith("bwrap: ") for line in lines[-2:])
 
 
 def test_a_package_that_cannot_be_fetched_is_refused(recipe: ImageRecipe, tmp_path: Path) -> None:
@@ -145,7 +134,7 @@ def test_a_package_that_cannot_be_fetched_is_refused(recipe: ImageRecipe, tmp_pa
     with pytest.raises(SandboxError) as caught:
         fetch_wheels(recipe.requirements, HERE_AND_NOW, tmp_path / "site")
     assert str(caught.value) == (
-        "pip cannot fetch the image's packages: "
+        "pip cannot fetch the sandbox's packages: "
         "No matching distribution found for no-such-package==1.0."
     )
 

@@ -60,7 +60,7 @@ def test_a_program_reads_standard_input_and_writes_standard_output(any_box: Box)
         (BOMB, "memory"),
         ("b = bytearray(1 << 50)", "memory"),
         ("while True: print('x' * 1000)", "output"),
-        ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "output"),
+        ("import sys\nwhile True: sys.stderr.write('x' * 1000)", "time"),
         (FORK_BOMB, "processes"),
     ],
     ids=["loop", "sleep", "children", "bomb", "request", "flood", "stderr", "fork bomb"],
@@ -101,6 +101,44 @@ def test_the_last_line_of_an_exception_is_on_stderr_without_our_frames(any_box: 
         '  File "solution.py", line 3, in <module>',
         '  File "solution.py", line 2, in f',
     ]
+
+
+FLOODS = {
+    "one process": "for _ in range(3200): os.write(2, bytes(1 << 16))",
+    "print": "for _ in range(3200): print('x' * 65535, file=sys.stderr)",
+    "opened anew": "with open('/dev/stderr', 'w') as file:\n"
+    "    for _ in range(3200): file.write('x' * 65536)",
+    "a child that stays": "if os.fork() == 0:\n    while True: os.write(2, bytes(1 << 16))\n"
+    "time.sleep(0.2)",
+    "threads": "def flood():\n    for _ in range(800): os.write(2, bytes(1 << 16))\n"
+    "many = [threading.Thread(target=flood) for _ in range(4)]\n"
+    "for one in many: one.start()\nfor one in many: one.join()",
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_right_program_may_write_any_amount_to_stderr(any_box: Box, flood: str) -> None:
+    source = f"import os, sys, threading, time\n{FLOODS[flood]}\nprint(input()[::-1])"
+    [outcome] = run(any_box, source, b"stressed\n", limits=Limits())
+    assert (outcome.status, outcome.exit_code, outcome.stdout) == ("exited", 0, b"desserts\n")
+
+
+@pytest.mark.parametrize("runner", ["call", "official"])
+def test_a_method_may_write_any_amount_to_stderr_on_every_input(any_box: Box, runner: str) -> None:
+    source = (
+        "import os\ndef f(x):\n    for _ in range(300): os.write(2, bytes(1 << 16))\n    return x"
+    )
+    pure = "import sys\ndef f(x):\n    print('x' * (9 << 20), file=sys.stderr)\n    return x"
+    for program in (source, pure):
+        outcomes = list(any_box.run(Program(program, runner, "f"), [b"[1]", b"[2]"], Limits()))  # type: ignore[arg-type]
+        assert [json.loads(one.result) for one in outcomes] == [{"returned": 1}, {"returned": 2}]
+
+
+def test_the_end_of_a_flood_is_kept(any_box: Box) -> None:
+    source = "import os\nfor _ in range(300): os.write(2, bytes(1 << 16))\n1 / 0"
+    [outcome] = run(any_box, source, limits=Limits())
+    assert (outcome.status, outcome.exit_code) == ("exited", 1)
+    assert outcome.stderr.endswith(b"ZeroDivisionError: division by zero\n")
 
 
 def test_a_byte_order_mark_is_no_syntax_error(any_box: Box) -> None:

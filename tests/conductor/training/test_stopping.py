@@ -36,7 +36,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_lets_the_step_go_on_and_a_second_interrupt_ends_it(
     first: signal.Signals,
 ) -> None:

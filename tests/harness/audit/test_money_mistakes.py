@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.ledger.export import spreadsheet_safe
+from harness.text import spreadsheet_safe
 from tests.harness.runs import sit
 
 
@@ -83,7 +83,7 @@ def test_dollars_of_which_none_left_a_purse_say_so(
     assert "only live dollars were paid" in capsys.readouterr().out.lower()
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1"])
 def test_a_model_s_text_is_no_formula_in_a_spreadsheet(text: str) -> None:
     assert spreadsheet_safe(text) == f"'{text}"
 
@@ -91,6 +91,11 @@ def test_a_model_s_text_is_no_formula_in_a_spreadsheet(text: str) -> None:
 @pytest.mark.parametrize("value", ["-1.5", "+7", "12", "a=b", "", -3, None, True])
 def test_numbers_and_plain_texts_stay_as_they_are_in_csv(value: object) -> None:
     assert spreadsheet_safe(value) == value
+
+
+def test_what_steers_a_terminal_is_spelt_out_in_csv() -> None:
+    assert spreadsheet_safe("=\x1b[31m\x9b\u202e\r") == "'=\\u001b[31m\\u009b\\u202e\\u000d"
+    assert spreadsheet_safe("two\nlines\tstay") == "two\nlines\tstay"
 
 
 def test_sql_writes_no_formula_into_csv(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,8 +16,8 @@ from harness.cli import main
 from harness.text import escape_controls, escape_markdown, markdown_cell, say
 from tests.harness.cli.hostile_files import BOOK, prepared
 
-EVIL = "\x1b[31m\x07\x9b2J\u202e<img src=x onerror=alert(1)>|$\\frac"
-RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+EVIL = "\x1b[31m\x07\x9b2J\u202e\u200b\u2060\U000e0041<img src=x onerror=alert(1)>|$\\frac"
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\U000e0041]")
 TAG = re.compile(r"<(?!!-- podium)[A-Za-z/!?]")
 SHAPE = frozenset((
     "version", "status", "created", "event", "type", "role", "uuid", "id", "task_id", "eval_id",
@@ -91,6 +91,9 @@ COMMANDS = (
     "reprice {d}/run --book rehearsal",
     "ledger export {d}/run --out {d}/out/md --format md",
     "ledger export {d}/run --out {d}/out/html --format html",
+    "ledger export {d}/run --out {d}/out/csv --format csv",
+    "ledger sql {d}/run select|*|from|queries --format csv",
+    "export latex {d}/run --out {d}/out/latex",
     "ledger sql {d}/run select|*|from|queries",
     "ledger sql {d}/run select|*|from|calls --format json",
     "ledger sql {d}/run nonsense\x1b[31m",
@@ -147,6 +150,9 @@ def test_no_command_prints_a_control_byte_that_a_run_a_book_or_a_pool_holds(
         assert text, command
         assert not RAW.search(text), (command, RAW.findall(text), text[:400])
         assert codes[command] in (0, 1, 2), command
+    for kind in ("csv", "tex", "bib", "html"):
+        for path in (folder / "out").rglob(f"*.{kind}"):
+            assert not RAW.search(path.read_text()), path
     pages = [*(folder / "out").rglob("*.md")]
     for page in pages:
         text = page.read_text()
@@ -157,14 +163,14 @@ def test_no_command_prints_a_control_byte_that_a_run_a_book_or_a_pool_holds(
     if plant is planted:  # the rest are refusals: of names that are none, and of damaged logs
         refused = [command for command, code in codes.items() if code == 2]
         assert {page.name for page in pages} >= {"table.md", "queries.md", "schema.md"}, refused
+        tables = {path.name for path in (folder / "out").rglob("*.csv")}
+        assert tables == {"table.csv", "calls.csv", "queries.csv"}, refused
         assert len(refused) < 11, refused
 
 
 def test_what_would_steer_a_terminal_is_spelt_out_and_all_else_stays() -> None:
-    assert (
-        escape_controls(EVIL)
-        == "\\u001b[31m\\u0007\\u009b2J\\u202e<img src=x onerror=alert(1)>|$\\frac"
-    )
+    spelt = "\\u001b[31m\\u0007\\u009b2J\\u202e\\u200b\\u2060\\udb40\\udc41"
+    assert escape_controls(EVIL) == f"{spelt}<img src=x onerror=alert(1)>|$\\frac"
     assert escape_controls("Zürich\t日本 ×\r\nnext") == "Zürich\t日本 ×\nnext"
     assert escape_controls("\ud800") == "\\ud800"
 

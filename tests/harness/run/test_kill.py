@@ -177,11 +177,11 @@ def test_the_chain_of_every_journal_holds(killed: Killed) -> None:
     assert [read_chain(path).faults for path in killed.journals] == [()] * len(killed.journals)
 
 
-def test_ctrl_c_leaves_no_call_without_an_outcome(tmp_path: Path) -> None:
+def test_a_call_that_outlasts_the_grace_period_has_an_outcome_and_a_bound(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=AT_ONCE)
     Path(f"{log_dir}.slow").write_text("30")
-    command = [*TOY, str(log_dir)]
+    command = [*TOY, str(log_dir), "--grace", "0.5"]
     apart: dict[str, Any] = {"start_new_session": True, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=ROOT, **apart) as process:
         end = time.monotonic() + 60

@@ -146,13 +146,13 @@ def test_killed_shards_are_resumed_and_nothing_is_asked_twice(tmp_path: Path) ->
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_launcher_that_ends_is_resumed_with_another_number(tmp_path: Path, how: int) -> None:
     log_dir = tmp_path / "run"
     with begun(log_dir, SLOW, 2) as process:
         wait_for(log_dir, 2, process)
         process.send_signal(how)
-        assert process.wait(60) == (-signal.SIGKILL if how == signal.SIGKILL else 130)
+        assert process.wait(60) == (-signal.SIGKILL if how == signal.SIGKILL else 128 + how)
     shutil.move(log_dir, tmp_path / "moved") if how == signal.SIGINT else None
     place = tmp_path / "moved" if how == signal.SIGINT else log_dir
     assert ran(place, SLOW, "--shards", "3") == 0

@@ -1,0 +1,217 @@
+"""How a command that asks models is stopped: Ctrl-C, SIGTERM and SIGHUP alike.
+
+The first signal lets no new call begin and waits for the calls in flight, which are billed whether
+anybody reads their replies or not. A second signal, or the end of the grace period, cancels them; a
+third ends the process. A signal that was ignored at the start, as `nohup` ignores SIGHUP, stays so.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Literal
+
+import anyio
+
+from harness.context import current, run_context
+from harness.text import pluralise
+
+GRACE_S = 20.0
+"""Seconds that calls in flight are waited for. SLURM kills a job 30 s after its SIGTERM."""
+WAITING = "\npodium: {}: no new call is made; up to {:g} s for {}. A second signal ends at once.\n"
+CUT_OFF = "podium: {} not waited for any longer: they may be billed, and the ledger bounds them.\n"
+
+
+class Interrupted(KeyboardInterrupt):
+    """A command was stopped by a signal."""
+
+    def __init__(self, number: int) -> None:
+        """Take the signal's number."""
+        super().__init__()
+        self.number = number
+
+
+@dataclass(slots=True)
+class Shutdown:
+    """What signals do to a command; one for each process, in its main thread."""
+
+    grace_s: float = GRACE_S
+    number: int | None = None
+    """The first signal that came."""
+    _state: Literal["running", "waiting", "cancelled"] = "running"
+    _in_flight: set[int] = field(default_factory=set[int])
+    _interrupt: Any = None
+    """What the event loop does at Ctrl-C, while a handler of ours stands in its place."""
+    _timer: threading.Timer | None = None
+    _expired: bool = False
+    _before: dict[int, Any] = field(default_factory=dict[int, Any])
+    """What each signal did at the start."""
+
+    async def admit(self, call: object) -> None:
+        """Count a call that is about to be sent; never returns once the command is stopped."""
+        # It waits to be cancelled with its sample, and nothing says that it was ever made.
+        if not _in_main_thread():  # a loop in another thread is none that a signal reaches
+            return
+        if self._state != "running":
+            await anyio.sleep_forever()
+        if not self._in_flight:
+            self._take_over()
+        self._in_flight.add(id(call))
+
+    def landed(self, call: object) -> None:
+        """Note that a call is no longer in flight; whatever it came to is written down."""
+        if id(call) not in self._in_flight:
+            return
+        self._in_flight.discard(id(call))
+        if self._in_flight:
+            return
+        if self._state == "waiting":
+            self._cancel()
+        elif self._state == "running" and not self._ignores(signal.SIGINT):
+            self._hand_back()
+
+    @contextmanager
+    def handlers(self) -> Generator[None]:
+        """Let SIGTERM and SIGHUP do what Ctrl-C does while the block lasts."""
+        self._before = {number: signal.getsignal(number) for number in ALIKE}
+        # Any other handler is that of a program that calls us, which decides for itself.
+        ours = [one for one in ALIKE[1:] if self._before[one] is signal.SIG_DFL]
+        for number in ours:
+            signal.signal(number, self._handle)
+        try:
+            yield
+        finally:
+            self._stop_timer()
+            self._hand_back()
+            for number in ours:
+                signal.signal(number, self._before[number])
+
+    @contextmanager
+    def event_loop(self) -> Generator[None]:
+        """Let an event loop that begins within be cancelled, also where Ctrl-C is ignored."""
+        # A loop of asyncio listens only to a SIGINT that does what it does by default. Ours is in
+        # its place from the first call on, and ignores it again.
+        ignored = _in_main_thread() and self._ignores(signal.SIGINT)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            if ignored:
+                self._interrupt = None
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def _ignores(self, number: int) -> bool:
+        return self._before.get(number) is signal.SIG_IGN
+
+    def _take_over(self) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        usual = self._before.get(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)
+        if usual and callable(handler) and handler != self._handle:
+            self._interrupt = handler
+            signal.signal(signal.SIGINT, self._handle)
+
+    def _hand_back(self) -> None:
+        if self._interrupt is not None:
+            signal.signal(signal.SIGINT, self._interrupt)
+            self._interrupt = None
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._expired:  # the timer's own signal
+            self._expired = False
+            if self._state == "waiting":
+                self._cut_off()
+            return
+        if self._ignores(number):
+            return
+        self.number = self.number or number
+        if self._state == "cancelled":
+            os._exit(128 + number)
+        if self._state == "waiting":
+            self._cut_off()
+        elif self._in_flight and self.grace_s > 0:
+            self._wait(number)
+        else:
+            self._cancel()
+
+    def _wait(self, number: int) -> None:
+        self._state = "waiting"
+        name, calls = signal.Signals(number).name, pluralise(len(self._in_flight), "call")
+        _write(WAITING.format(name, self.grace_s, f"{calls} in flight (--grace)"))
+        self._timer = threading.Timer(self.grace_s, self._expire, (number,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _expire(self, number: int) -> None:
+        self._expired = True
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    def _stop_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _cut_off(self) -> None:
+        _write(CUT_OFF.format(f"{pluralise(len(self._in_flight), 'call')} in flight"))
+        self._cancel()
+
+    def _cancel(self) -> None:
+        """Cancel what runs, as Ctrl-C does: logs and journals are closed in good order."""
+        self._state = "cancelled"
+        self._stop_timer()
+        handler: Any = self._interrupt or signal.getsignal(signal.SIGINT)
+        if not callable(handler) or handler == signal.default_int_handler:
+            raise Interrupted(self.number or signal.SIGINT)
+        handler(signal.SIGINT, None)
+
+
+ALIKE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What ends a command in good order."""
+
+
+@contextmanager
+def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
+    """Let signals stop what is within in good order; `Interrupted` says which one did.
+
+    Within another such block only the grace period is set.
+    """
+    if stop := current().shutdown:
+        stop.grace_s = grace_s
+        yield
+        return
+    if not _in_main_thread():  # the only one that may set what signals do
+        yield
+        return
+    stop = Shutdown(grace_s)
+    with stop.handlers(), run_context(shutdown=stop):
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise Interrupted(stop.number or signal.SIGINT) from error
+
+
+@contextmanager
+def cancellable() -> Generator[None]:
+    """Let an event loop that begins within be cancelled by the signals that stop a command."""
+    if stop := current().shutdown:
+        with stop.event_loop():
+            yield
+    else:
+        yield
+
+
+def stopping_signals() -> Sequence[int]:
+    """Return the signals by which a service or a training stops; `nohup` ignores SIGHUP."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return ALIKE[:2] if ignored else ALIKE
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _write(line: str) -> None:
+    # Not by `print`: the signal may have come in the middle of one.
+    os.write(2, line.encode())

@@ -1,0 +1,131 @@
+"""Third-party packages that programs may import: pinned, and fetched as wheels.
+
+An image keeps its own. The bwrap box has no image: the same packages lie in the user's cache, for
+the Python that runs podium, and are bound read-only at `SITE`.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sandbox.box import IMAGE, SandboxError
+
+HERE = Path(__file__).parent
+REQUIREMENTS = HERE / "requirements.txt"
+"""The packages of the basic image."""
+SITE = "/opt/podium/site"
+"""Where programs find them in every box; sandbox/inside/judge.py has the same path."""
+
+
+@dataclass(frozen=True, slots=True)
+class WheelTarget:
+    """The Python that the packages are for, e.g. `3.11.2`, `x86_64` and `2.36`."""
+
+    python: str
+    machine: str
+    glibc: str
+
+
+def pinned_packages(requirements: Path) -> tuple[str, ...]:
+    """Return the `name==version` lines of a requirements file, sorted."""
+    lines = (line.partition("#")[0].strip() for line in requirements.read_text().splitlines())
+    return tuple(sorted((line for line in lines if line and line[0] != "-"), key=str.lower))
+
+
+def pins_digest(requirements: Path) -> str:
+    """Return what tells one list of pins from another, whatever its order and comments."""
+    return hashlib.sha256("\n".join(pinned_packages(requirements)).encode()).hexdigest()
+
+
+def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
+    """Unpack the pinned packages into `folder`, with pip, for another Python.
+
+    On the host, for builds have no network. Only wheels: a source archive would run its code here.
+    """
+    if find_spec("pip") is None:
+        raise SandboxError(
+            f"The packages of a sandbox are fetched with pip, which {sys.executable} lacks: "
+            "run `python -m ensurepip` in this environment first."
+        )
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=cp"]
+    command += [f"--python-version={target.python}", f"--target={folder}", "-r", str(requirements)]
+    command += [f"--platform={platform}" for platform in wheel_platforms(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reasons = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
+        reasons = reasons or done.stderr.splitlines() or ["no reason given"]
+        raise SandboxError(f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}.")
+    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that start with our Python's path
+
+
+def wheel_platforms(target: WheelTarget) -> list[str]:
+    """Return the wheel platforms that run on a target, newest glibc first (PEP 600).
+
+    >>> wheel_platforms(WheelTarget(python="3.11.2", machine="x86_64", glibc="2.18"))
+    ['manylinux_2_18_x86_64', 'manylinux_2_17_x86_64', 'manylinux2014_x86_64']
+    """
+    newest = int(target.glibc.split(".")[1])
+    return [
+        *(f"manylinux_2_{minor}_{target.machine}" for minor in range(newest, 16, -1)),
+        f"manylinux2014_{target.machine}",
+    ]
+
+
+def promised_names(image: str) -> tuple[str, ...]:
+    """Return the packages that a program written for an image may import, by their modules.
+
+    Only of the basic image: whoever needs another one refuses boxes without its packages.
+    """
+    if image != IMAGE:
+        return ()
+    return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))
+
+
+def host_packages() -> Path | None:
+    """Return the folder of the basic image's packages for this Python; None if it was not made."""
+    folder = _host_folder()
+    return folder if folder.is_dir() else None
+
+
+def fetch_host_packages() -> Path:
+    """Fetch the basic image's packages for this Python, unless they are here; return the folder."""
+    folder = _host_folder()
+    if folder.is_dir():
+        return folder
+    libc = os.confstr("CS_GNU_LIBC_VERSION") or "glibc 2.17"
+    target = WheelTarget(platform.python_version(), platform.machine(), libc.split()[1])
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent) as scratch:
+            site = Path(scratch, "site")
+            fetch_wheels(REQUIREMENTS, target, site)
+            _compile(site)
+            site.replace(folder)
+    except OSError as error:
+        raise SandboxError(
+            f"The sandbox's packages cannot be kept in {folder}: {error}."
+        ) from error
+    return folder
+
+
+def _host_folder() -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "podium" / "sandbox"
+    python = f"{sys.implementation.cache_tag}-{platform.machine()}"
+    return cache / f"{python}-{pins_digest(REQUIREMENTS)[:16]}"
+
+
+def _compile(site: Path) -> None:
+    """Compile what programs import, for nobody can write there later; let every user read it."""
+    command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
+    subprocess.run([*command, str(site)], capture_output=True, check=False)
+    for path in (site, *site.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
