@@ -75,6 +75,9 @@ FATES: Mapping[str, Act] = {
     "dropped": Act(ending="dropped"),
 }
 """`refused late` beside `late` cancels a call that is in flight."""
+LAST = "refused last"
+"""A fate that none is drawn with: a second after three workers were asked, whose replies are in."""
+ALL = {**FATES, LAST: Act(status=400, waits_for=3, wait_s=1.0)}
 
 BOOK = """\
 date = "2026-01-02"
@@ -169,7 +172,7 @@ class _BadDays:
         fate = rest[0] if rest else "right"
         if rest and fate != "too long":
             rest.pop(0)
-        act = FATES[fate]
+        act = ALL[fate]
         said = act.text if "{answer}" in act.text or fate in ("wrong", "nothing") else "{answer}"
         while "{filler}" in said:
             drawn = "".join(self._luck.choices(ascii_letters + " ", k=LENGTH))

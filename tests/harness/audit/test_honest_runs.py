@@ -18,6 +18,7 @@ from harness.cli import main
 from harness.ledger.logs import open_log
 from tests.harness.audit.mixed_run import (
     FATES,
+    LAST,
     SYSTEMS,
     WORKERS,
     Mix,
@@ -91,7 +92,7 @@ def test_a_refusal_for_length_has_used_no_token_for_the_table_and_the_witness(
 
 
 def test_a_refusal_for_length_that_is_read_back_is_still_one(tmp_path: Path) -> None:
-    fates = {("olive", 0): ["too long"], ("plum", 0): ["refused"]}
+    fates = {("olive", 0): ["too long"], ("plum", 0): [LAST]}
     home = run_mixed(tmp_path, Mix("moa-lite", 1, fates))
     assert troubles(home) == []
     assert weaknesses(home) == []
