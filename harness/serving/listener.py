@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from harness.errors import UserError
+from harness.serving.connections import ConnectionLimits, limited_protocol, raise_open_files
 from harness.shutdown import stopping_signals
 
 
@@ -141,7 +142,8 @@ def serve(
     `ready` is called once a signal ends it in good order: whoever reads that it serves may stop it.
     The settings are those of `uvicorn_config`.
     """
-    server = uvicorn.Server(uvicorn_config(application, **settings))
+    raise_open_files()
+    server = _Server(uvicorn_config(application, **settings))
 
     def stop(number: int, frame: FrameType | None) -> None:
         server.should_exit = True  # before uvicorn listens to signals, and when it raises them anew
@@ -155,10 +157,24 @@ def serve(
             signal.signal(one, handler)
 
 
+class _Server(uvicorn.Server):
+    """A server whose waiting connections are as many as the system allows."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen again: uvicorn lets as few wait as it accepts at once, and others try later."""
+        await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(WAITING)
+
+
 def uvicorn_config(
-    application: ASGIApp, grace_s: int = 30, lifespan: Literal["on", "off"] = "off"
+    application: ASGIApp,
+    grace_s: int = 30,
+    lifespan: Literal["on", "off"] = "off",
+    limits: ConnectionLimits | None = None,
 ) -> uvicorn.Config:
     """Return how uvicorn is to run: without a line per request, which would say nothing."""
+    limits = limits or ConnectionLimits()
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -167,7 +183,9 @@ def uvicorn_config(
         access_log=False,
         log_level="warning",
         server_header=False,
-        timeout_keep_alive=120,  # a trainer pauses between steps; a close is its failure
+        http=limited_protocol(limits),
+        backlog=limits.accepted_at_once,
+        timeout_keep_alive=int(limits.idle_s) or 1,
         timeout_graceful_shutdown=grace_s,
     )
 
