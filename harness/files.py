@@ -302,11 +302,11 @@ def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, dict(zip_longest(names, row[: len(names)]))
 
 
-def lines_of(file: io.TextIOBase) -> Iterator[str]:
-    """Yield the lines of a text file; TooLarge for one that has no end."""
-    while line := file.readline(LINE):
-        if len(line) == LINE:
-            raise TooLarge("a line is longer than 512 MiB")
+def lines_of(file: io.TextIOBase, longest: int = LINE) -> Iterator[str]:
+    """Yield the lines of a text file; TooLarge for one of `longest` characters or more."""
+    while line := file.readline(longest):
+        if len(line) == longest:
+            raise TooLarge(f"a line is longer than {format_bytes(longest)}")
         yield line
 
 

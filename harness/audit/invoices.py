@@ -16,9 +16,20 @@ from typing import Annotated, Any, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError
 
 from harness.errors import UserError, first_fault
-from harness.files import DOCUMENT, decimal_of, lines_of, parse_json, read_limited, rows_of_csv
+from harness.files import (
+    SMALL,
+    TooLarge,
+    decimal_of,
+    lines_of,
+    parse_json,
+    read_limited,
+    rows_of_csv,
+)
 
 HOUR = timedelta(hours=1)
+LONGEST_LINE = SMALL
+"""Characters of a line, and bytes of a JSON export that is read whole: the largest page of a
+provider has a few MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,6 +480,8 @@ def read_invoice(path: Path) -> Invoice:
     try:
         first = _first_line(path)
         names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
+    except TooLarge as error:
+        raise UserError(f"{path} is no export that is known here: {error}.") from error
     except ValueError as error:
         raise _unknown(path) from error
     if first.startswith(("{", "[")):
@@ -482,7 +495,8 @@ def read_invoice(path: Path) -> Invoice:
 
 def _first_line(path: Path) -> str:
     with path.open(encoding="utf-8-sig") as file:
-        return next((line.strip() for line in lines_of(file) if line.strip()), "")
+        lines = lines_of(file, LONGEST_LINE)
+        return next((line.strip() for line in lines if line.strip()), "")
 
 
 def _unknown(path: Path) -> UserError:
@@ -492,7 +506,8 @@ def _unknown(path: Path) -> UserError:
 def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = ((number, row) for number, row in rows_of_csv(lines_of(file)) if row)
+            lines = lines_of(file, LONGEST_LINE)
+            rows = ((number, row) for number, row in rows_of_csv(lines) if row)
             names = [name.strip() for name in next(rows, (0, list[str]()))[1]]
             for number, row in rows:
                 if len(row) != len(names):
@@ -547,12 +562,12 @@ def _values(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         head = _first_line(path)
         if head.startswith("[") or not _is_json(head):
-            text = read_limited(path, DOCUMENT).decode("utf-8-sig")
+            text = read_limited(path, LONGEST_LINE).decode("utf-8-sig")
             whole = _parsed(text, path, 1)
             yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
             return
         with path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(lines_of(file), 1):
+            for number, line in enumerate(lines_of(file, LONGEST_LINE), 1):
                 if line.strip():
                     yield number, _parsed(line, path, number)
     except UnicodeDecodeError as error:

@@ -9,7 +9,7 @@ import pytest
 
 import tests.harness.audit.invoice_exports as exports
 from harness.audit.bill import Names
-from harness.audit.invoices import kind_of, model_of, read_invoice
+from harness.audit.invoices import LONGEST_LINE, kind_of, model_of, read_invoice
 from harness.audit.reconcile import InvoiceOptions, reconcile
 from harness.errors import UserError
 from tests.harness.audit.invoice_rows import one_more, row, rows_for
@@ -185,6 +185,18 @@ def test_a_file_that_cannot_be_read_is_refused_by_one_sentence(
     with pytest.raises(UserError, match=reason) as refusal:
         reconcile([], read_invoice(path))
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "before", ["", CSV, '["', '{"data": []}\n{"'], ids=["head", "csv", "list", "page"]
+)
+def test_a_line_without_an_end_is_refused_before_it_is_read_whole(
+    before: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "export"
+    path.write_text(before + "x" * LONGEST_LINE)
+    with pytest.raises(UserError, match="a line is longer than 64 MiB"):
+        reconcile([], read_invoice(path))
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
