@@ -414,8 +414,35 @@ def _jsonl(lines: io.TextIOWrapper, path: Path) -> Generator[tuple[int, JsonRow]
         yield number, cast(JsonRow, row)
 
 
+def refuse_unwritable_file(out: Path, option: str) -> None:
+    """Raise UserError if no file can be written there: a pipe, a device, a link to nothing, ..."""
+    refuse_no_file(out, f"name another {option}")
+    refuse_unwritable(out.parent, option)
+
+
+def refuse_no_file(out: Path, fix: str) -> None:
+    """Raise UserError if something that is not a regular file has the name of a file to write."""
+    # A pipe waits for a reader, `/dev/zero` has no end, and a link could be changed meanwhile.
+    try:
+        mode = out.stat().st_mode
+    except FileNotFoundError:
+        if out.is_symlink():
+            raise UserError(f"{out} is a link to nothing; {fix}.") from None
+        return
+    except (OSError, ValueError) as error:  # a loop of links, a name that is too long, or none
+        reason = error.strerror if isinstance(error, OSError) else first_line(error)
+        raise UserError(f"{out} cannot be written ({reason}); {fix}.") from None
+    if stat.S_ISDIR(mode):
+        raise UserError(f"{out} is a directory; {fix}.")
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{out} is no regular file; {fix}.")
+
+
 def refuse_unwritable(out: Path, option: str) -> None:
     """Raise UserError where no directory can be made or written to; nothing is left behind."""
+    for link in (one for one in (out, *out.absolute().parents) if one.is_symlink()):
+        if not link.exists():  # a loop of links does not exist, either
+            raise UserError(f"{link} is a link to nothing; name another {option}.")
     place = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not place.is_dir():
         raise UserError(f"{place} is no directory; name another {option}.")
@@ -426,11 +453,17 @@ def refuse_unwritable(out: Path, option: str) -> None:
         raise UserError(f"{place} may not be written to; name another {option}.") from None
 
 
+SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""How a file beside another is opened: a link is not followed, and a pipe is not waited for."""
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file beside a path and put it there; OSError names the path."""
     scratch = path.with_name(f"{path.name}.new")
     try:
-        scratch.write_bytes(data)
+        handle = os.open(scratch, SCRATCH, 0o666)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
         scratch.replace(path)
     except OSError as error:
         with suppress(OSError):

@@ -28,7 +28,8 @@ from harness.files import (
     read_limited,
     read_rows,
     refuse_absent,
-    refuse_unwritable,
+    refuse_no_file,
+    refuse_unwritable_file,
     replace_file,
 )
 from harness.parallel import map_concurrently, progress_line
@@ -122,7 +123,7 @@ class VerdictFile:
 @contextmanager
 def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
     """Yield the verdicts at `path`, locked; UserError where they are of something else."""
-    beside = path.with_name(f"{path.name}.meta.json")
+    beside = _origin_file(path)
     with path.open("ab", buffering=0) as writer:
         _lock(path, writer)
         if os.fstat(writer.fileno()).st_size:
@@ -134,6 +135,10 @@ def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
                 said = f"{beside} cannot be written ({error.strerror}): make room."
                 raise UserError(said) from error
         yield VerdictFile(path, writer)
+
+
+def _origin_file(path: Path) -> Path:
+    return path.with_name(f"{path.name}.meta.json")
 
 
 def _lock(path: Path, writer: RawIOBase) -> None:
@@ -217,9 +222,10 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     UserError, before anything is graded, for what is wrong with the files, the suite or the box.
     """
     suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
-    if not (folder := request.out.absolute().parent).is_dir():
+    if not request.out.absolute().parent.is_dir():
         raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
-    refuse_unwritable(folder, "--out")
+    refuse_unwritable_file(request.out, "--out")
+    refuse_no_file(_origin_file(request.out), "remove it, or name another --out")
     for path in filter(None, (request.replies, request.problems)):
         refuse_absent(path)
         if path.resolve() == request.out.resolve():

@@ -1,6 +1,7 @@
 """What commands take: a parser that refuses in one sentence, and the values that it reads."""
 
 import argparse
+import errno
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from importlib import metadata
+from pathlib import Path
 from typing import Any, NoReturn
 
 from harness.errors import did_you_mean
@@ -73,6 +75,7 @@ class Arguments:
         Of `--option one|other` one may be chosen: the first, if no other default is given.
         """
         flag, _, metavar = name.partition(" ")
+        read = path if read is Path else read
         if "|" in metavar:
             choices = metavar.split("|")
             more = {"choices": choices, "default": choices[0]} | more
@@ -100,6 +103,20 @@ class Arguments:
         """Return what makes the arguments of an action from its name and its help."""
         made = self.parser.add_subparsers(dest="action", metavar=called, required=True)
         return lambda name, text: Arguments(made.add_parser(name, help=text))
+
+
+def path(text: str) -> Path:
+    """Return a path; refuse what no file can be called, and a loop of symbolic links."""
+    # Most calls would raise an OSError for these, and others a RuntimeError or a ValueError.
+    try:
+        Path(text).stat()
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+            said = f"{text[:80]!r} is no place for a file ({error.strerror})"
+            raise ArgumentTypeError(said) from None
+    except ValueError:  # a NUL in it, or what the system's encoding does not have
+        raise ArgumentTypeError(f"{text[:80]!r} is no name of a file") from None
+    return Path(text)
 
 
 MOST = 1_000_000_000  # of anything that is counted, and of dollars

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.commands import taken
 from harness.errors import UserError, shipped_file
-from harness.files import MIB, read_limited, refuse_absent, refuse_unwritable
+from harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
 from harness.text import pluralise, say, say_listing
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _snapshot(args: argparse.Namespace) -> int:
 
     today = _today()
     wanted = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
-    refuse_unwritable(args.out.parent, "--out")
+    refuse_unwritable_file(args.out, "--out")
     text, notes = snapshot(wanted, args.out, today)
     write_new(text, args.out)
     for note in notes:
@@ -138,7 +138,7 @@ def _export(args: argparse.Namespace) -> int:
     book = read_book(args.book) if args.book else newest_list()
     if not args.inspect.parent.is_dir():
         raise UserError(f"There is no folder {args.inspect.parent}: make it, or name another.")
-    refuse_unwritable(args.inspect.parent, "--inspect")
+    refuse_unwritable_file(args.inspect, "--inspect")
     found = inspect_costs(book)
     write_inspect_costs(found, args.inspect)
     for note in (
@@ -247,8 +247,8 @@ def _refuse_json(path: Path | None) -> None:
         return
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
-    refuse_unwritable(path.parent, "--json")
-    if path.exists() and not (path.is_file() and is_audit(path)):
+    refuse_unwritable_file(path, "--json")
+    if path.exists() and not is_audit(path):
         raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
 
 
@@ -321,7 +321,7 @@ def manifest_command(args: argparse.Namespace) -> int:
         "key": _key,
     }
     if args.action == "key":
-        refuse_unwritable(args.out.parent, "--out")
+        refuse_unwritable_file(args.out, "--out")
     elif not args.dir.is_dir():
         raise UserError(f"There is no directory {args.dir}; name the one that `podium run` wrote.")
     return actions[args.action](args)

@@ -13,7 +13,7 @@ from harness.cli.catalogue import controls, whole_catalogue
 from harness.cli.commands import taken
 from harness.cli.report import say_site
 from harness.errors import UserError, WorkerError
-from harness.files import refuse_unwritable
+from harness.files import refuse_unwritable, refuse_unwritable_file
 from harness.text import say
 
 
@@ -144,7 +144,7 @@ def _not_run(systems: Sequence[str], known: Any) -> str:
 
 def record_command(args: argparse.Namespace) -> int:
     """Write a cassette; return 0."""
-    refuse_unwritable(args.out.parent, "--out")
+    refuse_unwritable_file(args.out, "--out")
     if args.strict and not args.requests:
         raise UserError("--strict goes with --requests: add it, or leave --strict out.")
     if args.requests and len(args.logs) > 1:

@@ -18,7 +18,7 @@ import numpy as np
 
 from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
-from harness.files import refuse_unwritable
+from harness.files import refuse_unwritable, refuse_unwritable_file
 from harness.text import columns, pluralise, records, say, say_listing
 
 
@@ -68,6 +68,7 @@ def train_command(args: argparse.Namespace) -> int:
 def _plot(folders: Sequence[Path], to: Path) -> int:
     """Draw trainings: an image where a file is named, a page where a folder is."""
     if to.suffix and not to.is_dir():
+        refuse_unwritable_file(to, "--to")
         from reports.training_plot import draw_curves
 
         say(f"Written to {draw_curves(folders, to)}.")
@@ -403,10 +404,10 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> Non
         raise UserError(f"{matrix.name} must not be published: nothing learnt from it is kept.")
     if args.save and len(field.routers) != 1:
         raise UserError("--save keeps what one router has learnt: name it with --router.")
+    if args.save:
+        refuse_unwritable_file(args.save, "--save")
     if args.save and args.save.exists():
         raise UserError(f"{args.save} is there already; name another file.")
-    if args.save:
-        refuse_unwritable(args.save.parent, "--save")
 
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:

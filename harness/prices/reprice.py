@@ -113,7 +113,7 @@ def write_repriced(rows: Sequence[Repriced], out: Path) -> Path:
 def free_place(out: Path) -> Path:
     """Return the file to write; UserError where it, or something else, is in the way."""
     refuse_unwritable(out, "--out")
-    if (out / NAME).exists():
+    if (out / NAME).exists() or (out / NAME).is_symlink():
         raise UserError(f"{out / NAME} is there already: give another --out.")
     return out / NAME
 
