@@ -427,10 +427,12 @@ def refuse_unwritable(out: Path, option: str) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file beside a path and put it there; OSError names the path."""
+    """Write a file beside a path and put it there; it keeps its mode. OSError names the path."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         scratch.write_bytes(data)
+        with suppress(FileNotFoundError):
+            scratch.chmod(stat.S_IMODE(path.stat().st_mode))
         scratch.replace(path)
     except OSError as error:
         with suppress(OSError):
