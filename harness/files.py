@@ -458,12 +458,14 @@ SCRATCH = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file beside a path and put it there; OSError names the path."""
+    """Write a file beside a path and put it there; it keeps its mode. OSError names the path."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, SCRATCH, 0o666)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+        with suppress(FileNotFoundError):
+            scratch.chmod(stat.S_IMODE(path.stat().st_mode))
         scratch.replace(path)
     except OSError as error:
         with suppress(OSError):

@@ -35,7 +35,7 @@ from harness.files import (
 from harness.parallel import map_concurrently, progress_line
 from harness.records import EMPTY, Grade, Question
 from harness.run.catalogue import Catalogue, find_named
-from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch
+from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch, keep_files_private
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
@@ -222,6 +222,8 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     UserError, before anything is graded, for what is wrong with the files, the suite or the box.
     """
     suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
+    if not suite.publishable:
+        keep_files_private()
     if not request.out.absolute().parent.is_dir():
         raise UserError(f"There is no directory {request.out.parent}; make it, or name another.")
     refuse_unwritable_file(request.out, "--out")

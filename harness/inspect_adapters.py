@@ -205,8 +205,6 @@ def as_task(
             "`inspect eval` with -T box=subprocess."
         )
     refuse_no_epochs(epochs)
-    if not suite.publishable:
-        keep_files_private()
     facts = {**suite_facts(suite, split), **(metadata or {})}
     return Task(
         dataset=MemoryDataset([sample(question) for question in questions], name=suite.name),
@@ -240,12 +238,17 @@ def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
-    """Return the first `limit` questions of a split; UserError names what does not exist."""
+    """Return the first `limit` questions of a split; UserError names what does not exist.
+
+    If they may not be published, whatever this process writes from now on is its owner's alone.
+    """
     if limit is not None and limit < 1:
         raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
     if split not in suite.splits:
         known = ", ".join(suite.splits)
         raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {known} (--split).")
+    if not suite.publishable:
+        keep_files_private()
     return suite.load(split)[:limit]
 
 

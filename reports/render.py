@@ -241,10 +241,15 @@ def _write(path: Path, content: Content) -> None:
     if not isinstance(content, str):
         content(path)
         return
-    if ".md" in path.suffixes:
-        mark, end, rest = content.partition("\n")
-        content = mark + end + escape_markdown(rest)
-    path.write_text(content, encoding="utf-8")
+    path.write_bytes(as_written(path.name.removesuffix(".new"), content))
+
+
+def as_written(name: str, text: str) -> bytes:
+    """Return the bytes of a text file; Markdown below podium's mark is made harmless."""
+    if name.endswith(".md"):
+        mark, end, rest = text.partition("\n")
+        text = mark + end + escape_markdown(rest)
+    return text.encode()
 
 
 ENDS = 2000  # bytes of a file in which its mark is: the first or, of Parquet, the last

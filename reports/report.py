@@ -6,6 +6,7 @@ The same logs give the same bytes. Files that a report did not write are never o
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -104,10 +105,14 @@ def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    contents: dict[str, render.Content] = {
+    texts = {
         "table.md": markdown(shown, system_runs, skipped, chosen),
         "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
-        "table.json": render.as_json(_data(shown, skipped)),
+    }
+    digests = {name: sha256(render.as_written(name, texts[name])).hexdigest() for name in texts}
+    contents: dict[str, render.Content] = {
+        **texts,
+        "table.json": render.as_json({**_data(shown, skipped), "files": digests}),
         "plot.png": lambda path: draw(rows, path),
     }
     return Report(shown, (), skipped, _selection(system_runs), wanted, contents, tuple(system_runs))

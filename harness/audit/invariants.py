@@ -4,7 +4,7 @@ I16 asks whether verdicts are those that were written down; whether they are rig
 """
 
 import zipfile
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import getdoc
@@ -37,7 +37,7 @@ from harness.ledger.journal import OLDER, SCHEMA
 from harness.ledger.log_files import JSON, logs_below
 from harness.ledger.logs import UNFOUNDED
 from harness.ledger.manifest import FILE as MANIFEST
-from harness.ledger.manifest import read_manifest
+from harness.ledger.manifest import file_digest, read_manifest
 from harness.ledger.runs import RunFiles, SampleRecord
 from harness.run.experiment import FILE, read_experiment
 
@@ -124,7 +124,9 @@ def table_again(run: Path, name: str, tasks: Container[str], found: InvariantChe
     """I13: a program that shares no code with a run's table makes its figures again."""
     place = run / "report" / "table.json"
     try:
-        rows = read_json(place)["rows"]
+        table = read_json(place)
+        yield from _written_with(place, table.get("files") or {})
+        rows = table["rows"]
         if any(
             f"{row['suite']} {row['system']}" not in tasks for row in rows if not row["derived"]
         ):
@@ -141,6 +143,14 @@ def table_again(run: Path, name: str, tasks: Container[str], found: InvariantChe
     made = "figures of tables that a program without podium's code has made again"
     found.notes[made] += len(lines)
     yield from (("figure", line) for line, same in lines if not same)
+
+
+def _written_with(table: Path, digests: Mapping[str, str]) -> Faults:
+    """The files beside a table are those that were written with it; older tables name none."""
+    for name, digest in digests.items():
+        file = table.parent / Path(name).name
+        if file.is_file() and file_digest(file) != digest:
+            yield name, "it was edited since it was written: podium report writes it anew"
 
 
 def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
@@ -200,6 +210,9 @@ def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
         if finding.kind == "absent":
             found.gaps[NO_MANIFEST] += 1
             return
+        if not finding.grave:
+            found.weak[f"{finding.place}: {finding.kind}: {finding.said}"] += 1
+            continue
         yield finding.place, f"{finding.kind}: {finding.said}"
     with suppress(UserError):  # which is named already
         for earlier in read_manifest(run / MANIFEST).history:

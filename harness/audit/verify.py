@@ -19,12 +19,16 @@ from harness.files import DOCUMENT, SETTINGS, read_json, read_limited
 from harness.ledger.journal import read_chain
 from harness.ledger.manifest import (
     FILE,
+    OLDER,
     SIGNATURE,
+    WITNESS,
     FileEntry,
     Manifest,
+    beside,
     changed_parts,
     covered,
     file_digest,
+    is_link,
     originals,
     read_entry,
     read_manifest,
@@ -53,6 +57,8 @@ class Finding:
     path: str
     where: str
     said: str
+    grave: bool = True
+    """False for what the run did not write: its figures do not rest on it."""
 
     @property
     def place(self) -> str:
@@ -80,16 +86,42 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
         return (Finding("edited", FILE, "", "it is no manifest, or was cut short"),)
     found = [*_of_manifest(manifest, path, published)]
     here = covered(log_dir)
-    for entry in manifest.files:
+    if manifest.schema != OLDER and not shared:
+        found += (*_links(log_dir, manifest), *_of_others(log_dir, manifest))
+    for entry in manifest.of_run:
         if entry.path in here:
             found.extend(_of_file(log_dir, entry, shared))
         elif not shared:
             found.append(Finding("deleted", entry.path, "", "it is in the manifest and not here"))
     said = "it is not in the manifest: put in, or of a run that was killed since"
-    more = here.keys() - {one.path for one in manifest.files}
+    more = here.keys() - {one.path for one in manifest.of_run}
     found += (Finding("inserted", name, "", said) for name in more)
     found += (one for shard in shard_dirs(log_dir) for one in _of_shard(shard, shared))
     return tuple(sorted(found, key=lambda one: (one.path != FILE, one.path)))
+
+
+def _links(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Yield the files that have become symbolic links: what they lead to may change any time."""
+    said = "it is a symbolic link, and was a file: put the file itself here"
+    for one in manifest.files:
+        if not one.link and is_link(log_dir, one.path):
+            yield Finding("edited", one.path, "", said)
+
+
+def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
+    """Yield in what files that the run did not write differ; verify.py is to be trusted, though."""
+    sealed = {one.path: one for one in manifest.files if one.kind == "beside"}
+    for path, one in sealed.items():
+        grave, file = path == WITNESS, log_dir / path
+        if not file.is_file():
+            yield Finding("deleted", path, "", "it is in the manifest and not here", grave=grave)
+        elif file_digest(file) != one.sha256:
+            said = f"its sha256 is no longer {one.sha256}"
+            yield Finding("edited", path, "", said, grave=grave)
+    said = "no run wrote it, and it is not in the manifest (`podium manifest write` adds it)"
+    for path in beside(log_dir):
+        if path not in sealed:
+            yield Finding("inserted", path, "", said, grave=False)
 
 
 def _of_shard(shard: Path, shared: bool) -> Iterator[Finding]:

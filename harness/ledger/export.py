@@ -30,6 +30,7 @@ from harness.ledger.call import Call, shortest
 from harness.ledger.dictionary import PAGE, SOURCE, described, dictionary_of
 from harness.ledger.join import merged
 from harness.ledger.journal import FOLDER
+from harness.ledger.logs import heed_private
 from harness.ledger.manifest import file_digest
 from harness.ledger.otel import attributes
 from harness.ledger.queries import QueryRow, answers_of, query_rows
@@ -242,6 +243,7 @@ def export(folder: Path, out: Path, format: str = "parquet") -> str:
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])
+    heed_private(path for one in system_runs for path in one.logs)
     with _beside(out) as fresh:
         writers = {
             table: writer_for(format, fresh / name, described(schema_of(TABLES[table]), table))

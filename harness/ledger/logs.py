@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -32,6 +32,7 @@ from harness.ledger.call import LENGTH_REFUSED, Cache
 from harness.ledger.journal import SERVED
 from harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
 from harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
+from harness.suite import keep_files_private, publishable
 from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 if TYPE_CHECKING:
@@ -87,7 +88,11 @@ class RawLog:
 
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:
-    """Open a log; UserError names one that is damaged or no Inspect log."""
+    """Open a log; UserError names one that is damaged or no Inspect log.
+
+    If its questions may not be published, whatever this process writes from now on is its owner's
+    alone.
+    """
     with ExitStack() as stack:
         try:
             packed = stack.enter_context(converted(path)) if path.suffix == JSON else path
@@ -101,7 +106,23 @@ def open_log(path: Path) -> Generator[RawLog]:
         found = next((names[name] for name in HEADERS if name in names), None)
         if found is None:
             raise damaged(path, "it has no header")
-        yield RawLog(path, _parsed(path, file, found), archive, file)
+        header = _parsed(path, file, found)
+        if _is_private(header):
+            keep_files_private()
+        yield RawLog(path, header, archive, file)
+
+
+def _is_private(header: Json) -> bool:
+    ran = header.get("eval")
+    metadata = cast(Json, ran).get("metadata") if isinstance(ran, Mapping) else None
+    return isinstance(metadata, Mapping) and not publishable(cast(Json, metadata))
+
+
+def heed_private(paths: Iterable[Path]) -> None:
+    """Open logs for what `open_log` does about private ones: before files are made of them."""
+    for path in paths:
+        with suppress(UserError), open_log(path):  # who reads a damaged one says so
+            pass
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from harness.errors import UserError, first_fault
 from harness.files import DOCUMENT, parse_json, read_limited, regular_size, replace_file
 from harness.ledger.call import canonical
 from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.logs import open_log
+from harness.ledger.logs import heed_private, open_log
 from harness.records import EMPTY, PODIUM
 from harness.reply_cache import FOLDER as STORE
 from harness.shards.plan import FIGURES, outside_shards, shard_dirs
@@ -55,13 +55,21 @@ def root(leaves: Sequence[bytes]) -> bytes:
     return level[0] if level else EMPTY_ROOT
 
 
-FileKind = Literal["log", "journal", "record"]
+FileKind = Literal["log", "journal", "record", "beside"]
+"""`beside` are files that a run does not write, as they were when the manifest was made."""
 
 RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.npz")
 """What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
 
 OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.py")
 """What stands for the manifest itself, and the program that makes a table again without podium."""
+
+LATER_FILES = re.compile(
+    r"(?:.*/)?(?:logs\.json|eval-set\.json|\.eval-set-id)"
+    r"|report/(?:(?:table|paper|references|plot|targets|against)\.[a-z]+)"
+)
+"""What Inspect and `podium report` write and write again beside a run; the audit makes a table's
+figures again (I13)."""
 
 OF_SHARDS = (PLAN, "leases.jsonl")
 BESIDE_SHARDS = ("lease-server.json",)
@@ -94,12 +102,15 @@ class FileEntry:
     parts by name, so that one that took something in is told from one that was changed."""
     rest: str | None = None
     about: Mapping[str, str] = field(default_factory=dict[str, str])
+    link: bool = False
+    """Whether it, or a folder above it, was a symbolic link."""
 
     def facts(self) -> dict[str, Any]:
         """Return all but the samples, as plain JSON values."""
         names = ("path", "kind", "sha256", "size", "rows", "last", "faults", "rest", "about")
         facts = {"bytes" if name == "size" else name: getattr(self, name) for name in names}
-        return {**facts, "faults": list(self.faults), "about": dict(self.about)}
+        linked = {"link": True} if self.link else {}
+        return {**facts, "faults": list(self.faults), "about": dict(self.about), **linked}
 
     def leaves(self) -> Iterator[bytes]:
         """Yield what the tree holds of the file: itself, then each sample, in file order."""
@@ -135,7 +146,7 @@ def uncovered(log_dir: Path) -> list[str]:
     # The manifest, its signature and its stamp are left out: `OWN` names them, and `podium` checks
     # them itself. So is the store of replies that no log has yet: a run that finishes leaves none.
     shards = shard_dirs(log_dir)
-    files = (path for path in log_dir.rglob("*") if path.is_file())
+    files = (path for path in log_dir.rglob("*") if path.is_symlink() or not path.is_dir())
     names = (one.relative_to(log_dir).as_posix() for one in outside_shards(log_dir, files))
     kept = (path for path in names if not path.startswith(f"{STORE}/"))
     outside = {*kept} - covered(log_dir).keys() - {*OWN, *(BESIDE_SHARDS if shards else ())}
@@ -143,6 +154,22 @@ def uncovered(log_dir: Path) -> list[str]:
         rest = {*uncovered(shard)} - OF_A_SHARD
         outside |= {f"{SHARDS}/{shard.name}/{path}" for path in rest}
     return sorted(outside, key=lambda path: (path.startswith("."), path))
+
+
+def beside(log_dir: Path) -> list[str]:
+    """Return the files that neither a run nor a report writes; a manifest lists them, too."""
+    inside_shards = f"{SHARDS}/" if shard_dirs(log_dir) else "\0"
+    return [
+        path
+        for path in uncovered(log_dir)
+        if not LATER_FILES.fullmatch(path) and not path.startswith(inside_shards)
+    ]
+
+
+def is_link(log_dir: Path, path: str) -> bool:
+    """Say whether a file below a directory, or a folder on the way to it, is a symbolic link."""
+    places = (log_dir / path, *(log_dir / path).parents)
+    return any(one.is_symlink() for one in places if log_dir in one.parents)
 
 
 def file_digest(path: Path, first: int | None = None) -> str:
@@ -161,7 +188,10 @@ def read_entry(log_dir: Path, path: str, kind: FileKind) -> FileEntry:
     """Return one file as it is now."""
     file = log_dir / path
     digest, size = file_digest(file), file.stat().st_size
-    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size)
+    link = is_link(log_dir, path)
+    plain = FileEntry(path=path, kind=kind, sha256=digest, size=size, link=link)
+    if kind == "beside":
+        return plain
     if kind == "journal":
         chain = read_chain(file)
         faults = tuple(f"line {one.line}: {one.kind}: {one.said}" for one in chain.faults)
@@ -264,7 +294,9 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 FILE, SIGNATURE, STAMP, QUERY, WITNESS = OWN
 WITNESS_SOURCE = Path(__file__).parents[1] / "audit" / "witness.py"
-SCHEMA = "podium-manifest-1"
+SCHEMA = "podium-manifest-2"
+OLDER = "podium-manifest-1"
+"""It lists neither verify.py nor files beside a run, and no links."""
 ORDER = "head, then files by path, each log followed by its samples in file order"
 
 
@@ -309,7 +341,7 @@ was asked, and by which version it was graded, the logs say for themselves."""
 class Manifest:
     """A run's files and what they are about; `root` is over all of the rest."""
 
-    schema: Literal["podium-manifest-1"] = SCHEMA
+    schema: Literal["podium-manifest-1", "podium-manifest-2"] = SCHEMA
     podium: str
     inspect: str
     order: str = ORDER
@@ -320,6 +352,11 @@ class Manifest:
     """Oldest first: a run that is resumed or extended appends to it."""
     files: tuple[FileEntry, ...]
     root: str = ""
+
+    @property
+    def of_run(self) -> tuple[FileEntry, ...]:
+        """The files that the run wrote."""
+        return tuple(one for one in self.files if one.kind != "beside")
 
     def head(self) -> dict[str, Any]:
         """Return what the first leaf says: all but the files and the root."""
@@ -353,24 +390,34 @@ class Manifest:
 _FILE = TypeAdapter(Manifest)
 
 
-def write_manifest(log_dir: Path) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is."""
+def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
+    """Write what a directory holds now; a manifest that still says so is left as it is.
+
+    It still says so if the files of the run are the same; with `anew`, those beside it, too.
+    """
     # The manifest that stood here before goes into the history, with what was changed since then
     # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
-    known = {one.path: one for one in before.files} if before else {}
+    heed_private(log_dir.glob("**/*.eval"))
+    known = {one.path: one for one in before.of_run} if before else {}
     made: list[FileEntry] = []
     for path, kind in covered(log_dir).items():
         entry = known.get(path)
         if not entry or entry.kind != kind or file_digest(log_dir / path) != entry.sha256:
             entry = read_entry(log_dir, path, kind)  # else it is not unpacked again
         made.append(entry)
-    files = tuple(made)
+    same = before is not None and before.of_run == tuple(made) and not damaged
+    if before is not None and same and not anew:
+        return before
+    replace_file(log_dir / WITNESS, WITNESS_SOURCE.read_bytes())
+    regular = (path for path in (WITNESS, *beside(log_dir)) if (log_dir / path).is_file())
+    others = [read_entry(log_dir, path, "beside") for path in regular]
+    files = tuple(sorted((*made, *others), key=lambda one: one.path))
     if before is not None and before.files == files and not damaged:
         return before
     history = before.history if before else ()
     if before is not None:
-        history += (_earlier(before, log_dir, files),)
+        history += (_earlier(before, log_dir, made),)
     if damaged:
         history += (EarlierRoot("", "", 0, 0, (damaged,)),)
     manifest = Manifest(
@@ -384,7 +431,6 @@ def write_manifest(log_dir: Path) -> Manifest:
     )
     manifest = replace(manifest, root=manifest.computed())
     replace_file(log_dir / FILE, manifest.as_bytes())
-    replace_file(log_dir / WITNESS, WITNESS_SOURCE.read_bytes())
     return manifest
 
 
@@ -468,14 +514,14 @@ def _before(log_dir: Path) -> tuple[Manifest | None, str]:
 
 
 def _earlier(before: Manifest, log_dir: Path, files: Iterable[FileEntry]) -> EarlierRoot:
-    known = {one.path: one for one in before.files}
+    known = {one.path: one for one in before.of_run}
     pairs = [(known[one.path], one) for one in files if one.path in known]
     return EarlierRoot(
         root=before.root,
         written=before.written,
         files=len(before.files),
         leaves=1 + sum(1 + len(one.samples) for one in before.files),
-        changed=changed(log_dir, before.files, files),
+        changed=changed(log_dir, before.of_run, files),
         added=tuple(one.path for one in files if one.path not in known),
         grown=tuple(
             now.path

@@ -203,7 +203,7 @@ def test_a_log_and_a_record_taken_out_or_changed_are_found(home: Path) -> None:
         (r'"written": "2', '"written": "1'),
         (r'"root": "[0-9a-f]{4}', '"root": "0000'),
         (r'"history": \[\]', '"history":  []'),
-        (r'"schema": "podium-manifest-1"', '"schema": "podium-manifest-9"'),
+        (r'"schema": "podium-manifest-2"', '"schema": "podium-manifest-9"'),
         (r'"samples": \[\n.*?\n', '"samples": [\n'),
     ],
 )
