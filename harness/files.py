@@ -15,7 +15,7 @@ import sys
 import tomllib
 import zipfile
 import zlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
@@ -295,8 +295,8 @@ def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows of a CSV text by column, None where one ends early, with their last lines."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
-    if twice := next((name for at, name in enumerate(names) if name and name in names[:at]), None):
-        raise ValueError(f"its column {twice} stands twice")
+    if twice := next((name for name, times in Counter(names).items() if name and times > 1), None):
+        raise ValueError(f"its column {twice[:80]} stands twice")
     for number, row in rows:
         if row:
             yield number, dict(zip_longest(names, row[: len(names)]))
