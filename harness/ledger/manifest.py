@@ -162,7 +162,9 @@ def beside(log_dir: Path) -> list[str]:
     return [
         path
         for path in uncovered(log_dir)
-        if not LATER_FILES.fullmatch(path) and not path.startswith(inside_shards)
+        if not LATER_FILES.fullmatch(path)
+        and path not in OF_A_SHARD
+        and not path.startswith(inside_shards)
     ]
 
 
