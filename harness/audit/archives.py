@@ -2,7 +2,8 @@
 
 A sample that failed and was asked again stays in the log of the run that went on, before the copy
 that counts, until Inspect packs the log anew. Inspect and podium take the last member of a name;
-one before it must have failed, and an older log or a journal must have it as it is.
+one before it must have failed, and an older log or a journal must have it as it is, or it is the
+very same attempt.
 """
 
 from collections import defaultdict
@@ -49,6 +50,8 @@ def _passed_over(evidence: Evidence, log: LogRecord) -> Iterator[str]:
 
 def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
     """Yield why no run left a copy behind: it did not fail, or no other record has it so."""
+    if any(replace(one, newest=copy.newest) == copy for one in log.samples):
+        return  # a run that is stopped while it writes a sample writes it once more
     if not copy.failed:
         yield "it did not fail, so no run asked it again"
         return
