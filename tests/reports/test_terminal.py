@@ -53,15 +53,17 @@ def test_where_no_terminal_is_a_table_has_120_columns(
 def test_columns_go_in_the_order_that_is_stated_and_the_last_line_says_which(
     made: Report, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = [name for name in LEFT_OUT if name in {head for head, _ in FIGURES}]
+    # No request of this run was too long, and a column of zeros is not shown.
+    figures = [head for head, _ in FIGURES if head != "too long"]
+    order = [name for name in LEFT_OUT if name in figures]
     gone = 0
     for columns in range(150, 79, -1):
         monkeypatch.setenv("COLUMNS", str(columns))
         block = table_text(made.shown).split("\n\n")[0]
         kept = heads(block)
-        assert len(FIGURES) - len(kept) >= gone
-        gone = len(FIGURES) - len(kept)
-        assert kept == [head for head, _ in FIGURES if head not in order[:gone]]
+        assert len(figures) - len(kept) >= gone
+        gone = len(figures) - len(kept)
+        assert kept == [head for head in figures if head not in order[:gone]]
         assert "\n".join(render.left_out(order[:gone])) in block
         assert ("left out" in block) == bool(gone)
     assert 0 < gone < len(order)
