@@ -6,12 +6,14 @@ It runs in the box ahead of a module of attacks, with nothing but the standard l
 # ruff: noqa: F401, PTH109, PTH110, PTH115, PTH123, PTH208, SIM115, T201
 
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import signal
 import socket
 import sys
+import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -141,8 +143,15 @@ def itself() -> dict[str, object]:
         ],
         "limits": limits,
         "oom": open("/proc/self/oom_score_adj").read(),
-        "files": [os.lseek(1, 0, os.SEEK_END), os.lseek(2, 0, os.SEEK_END)],
+        "written": [os.lseek(1, 0, os.SEEK_END), waiting(2)],
     }
+
+
+def waiting(pipe: int) -> int:
+    """Return how many bytes nobody has read from a pipe."""
+    count = ctypes.c_int()
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count.value
 
 
 def objects() -> list[int]:
