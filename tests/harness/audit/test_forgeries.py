@@ -3,6 +3,7 @@
 `tests/benchmarks/forgeries.py` prints the same table, for an older podium too.
 """
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,14 @@ import pytest
 
 from harness.audit import audit
 from tests.harness.audit.forged_archives import ARCHIVES
-from tests.harness.audit.forgeries import FORGERIES, Forgery, caught, rewritten, run
+from tests.harness.audit.forgeries import (
+    FORGERIES,
+    Forgery,
+    caught,
+    repacked,
+    rewritten,
+    run,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")
 
@@ -37,6 +45,23 @@ def test_a_forgery_is_caught_with_its_manifest_kept_and_made_anew(
     assert caught(folder) == forgery.caught
     if forgery.regrade:
         assert caught(folder, anew=True) == forgery.regrade
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_a_sample_that_a_stopped_run_wrote_twice_is_no_fault(
+    correct: bool, ran: Path, tmp_path: Path
+) -> None:
+    def written_twice(members: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        name, data = next(member for member in members if "0001" in member[0])
+        sample = json.loads(data)
+        if not correct:
+            sample["output"]["choices"][0]["message"]["content"] = "another answer"
+        return [(name, json.dumps(sample, indent=4).encode()), *members]
+
+    folder = shutil.copytree(ran, tmp_path / "run")
+    repacked(written_twice)(folder)
+    rewritten(folder)
+    assert caught(folder) == ("nothing" if correct else "fail I14")
 
 
 def test_at_least_forty_forgeries_are_tried_and_all_but_four_leave_a_trace() -> None:
