@@ -14,14 +14,6 @@ def podium() -> type[ModelAPI]:
     return SystemAPI
 
 
-@modelapi(name="rehearsal")
-def rehearsal() -> type[ModelAPI]:
-    """Return the provider of rehearsal workers (harness/rehearsal)."""
-    from harness.rehearsal.provider import RehearsalAPI
-
-    return RehearsalAPI
-
-
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
     """Return the provider of recorded workers (harness/cassette.py)."""

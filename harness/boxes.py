@@ -1,6 +1,6 @@
 """Which box runs the programs of a run: chosen and checked before any call.
 
-The hub imports no sandbox: harness/cli/ says in a `Boxes` how one is opened, asked and found.
+The hub imports no sandbox: podium/cli/ says in a `Boxes` how one is opened, asked and found.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

@@ -70,7 +70,6 @@ __all__ = [
 if TYPE_CHECKING:
     from baselines.common import registered
     from baselines.voting import vote
-    from harness.cli.functions import grade, report, run, suites, systems
     from harness.errors import PodiumError, SpendLimit, UserError, WorkerError
     from harness.execute import Budget, Session, execute
     from harness.extract import extract_choice, extract_integer, normalised
@@ -92,6 +91,7 @@ if TYPE_CHECKING:
     from harness.suite import Card, Suite
     from harness.system import System, SystemCard, exactly, planned
     from harness.workflow import Sampling, Step, Workflow
+    from podium.cli.functions import grade, report, run, suites, systems
     from reports.report import Report, RunFrames, figure, load_runs
     from reports.training_plot import curves
     from sandbox import open_box

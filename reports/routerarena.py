@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.audit.routerarena import RATES
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.details import QueryDetail, in_full, run_queries
@@ -19,6 +18,7 @@ from harness.ledger.totals import last_attempts
 from harness.prices import book_from_json
 from harness.prices.cost import MTOK, Price
 from reports import render
+from reports.audit.routerarena import RATES
 from reports.finished import Finished, finished_runs, safe_name
 
 INFERENCE = "router_inference"

@@ -1,4 +1,6 @@
-"""What `pip install podium` adds to Inspect: the tasks, found through an entry point."""
+"""What `pip install podium` adds to Inspect: the tasks and the provider of practice workers."""
+
+from inspect_ai.model import ModelAPI, modelapi
 
 from harness.cassette import IMPORTERS
 from suites.aime25 import SATURN, saturn_cassette
@@ -20,3 +22,11 @@ from suites.rlpr import rlpr as rlpr
 from suites.rlpr import rlpr_rules as rlpr_rules
 
 IMPORTERS[SATURN] = saturn_cassette
+
+
+@modelapi(name="rehearsal")
+def rehearsal() -> type[ModelAPI]:
+    """Return the provider of rehearsal workers (suites/practice/workers)."""
+    from suites.practice.workers.provider import RehearsalAPI
+
+    return RehearsalAPI

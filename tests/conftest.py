@@ -38,7 +38,7 @@ LONGEST = (
     "tests/baselines/test_frameworks.py",
     "tests/suites/test_mbpp.py",
     "tests/harness/run/test_kill.py",
-    "tests/harness/rehearsal/test_regimes.py",
+    "tests/suites/practice_workers/test_regimes.py",
     "tests/test_pages.py",
     "tests/test_registry.py",
     "tests/harness/run/test_learning_resumed.py",

@@ -124,6 +124,19 @@ def test_the_sandbox_imports_the_standard_library_and_docker_only() -> None:
     assert found == set()
 
 
+def test_practice_workers_know_no_exam_and_no_system() -> None:
+    home = ROOT / "suites" / "practice" / "workers"
+    imports = [
+        node.module or ""
+        for path in home.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+    ]
+    ours = [name for name in imports if name.split(".")[0] in PACKAGES]
+    assert len(ours) > 20
+    assert all(name.startswith(("harness.", "suites.practice.workers")) for name in ours)
+
+
 def imported(path: Path) -> set[str]:
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
@@ -139,8 +152,8 @@ OPTIONAL = {
     ("conductor/base_model.py", "gguf"),
     ("conductor/training/model.py", "peft"),
     ("harness/prices/snapshot.py", "genai_prices"),
-    ("harness/audit/verify.py", "cryptography"),
-    ("harness/serving/spans.py", "opentelemetry"),  # a file that is imported for `--otlp` alone
+    ("reports/audit/verify.py", "cryptography"),
+    ("podium/serving/spans.py", "opentelemetry"),  # a file that is imported for `--otlp` alone
     ("harness/files.py", "compression"),  # of Python's own library, from 3.14 on
 }
 """Extras, each of which one file imports inside its functions, or only where it is there."""

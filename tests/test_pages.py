@@ -13,10 +13,10 @@ from inspect_ai._cli.main import inspect as inspect_command
 import podium
 from baselines import SYSTEMS as BASELINES
 from conductor import SYSTEMS as CONDUCTORS
-from harness.cli import main
-from harness.cli.commands import build_parser
 from harness.pool_config import read_pool
 from harness.prices import read_book
+from podium.cli import main
+from podium.cli.commands import build_parser
 from suites import SUITES
 from tests import ROOT
 from tests.pages import PAGES, PARSE, PRINTED, RUN, Block, blocks, cells

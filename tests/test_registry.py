@@ -21,7 +21,7 @@ DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 
 PROVIDERS = (
     *("conductor/embedded", "harness/fugu", "harness/podium", "harness/recorded"),
-    "harness/rehearsal",
+    "suites/practice/workers",
 )
 
 FOUND = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 
 BEFORE = Path(__file__).with_name("written_before")
 RUN = (

@@ -132,8 +132,8 @@ class PoolPart(ConfigSection):
     shown: int | Literal["random"] | None = None  # None: all
     order: Literal["pool", "random"] = "pool"
     drawn: int = Field(default=0, ge=0, le=1000)
-    """Pools drawn from the prior of rehearsal pools (harness/rehearsal/drawing.py) in place of
-    `name`, which is none of an exam's: each question is shown one of them, drawn anew."""
+    """Pools drawn from the prior of practice workers (suites/practice/workers/drawing.py) replace
+    `name`, and none is an exam's: each question is shown one of them, drawn anew."""
 
 
 class SuitesPart(ConfigSection):

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -38,7 +39,6 @@ from harness.learning import Matrix
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
 from harness.records import Question
-from harness.rehearsal.drawing import draw_many, drawn_groups
 from harness.rewards.outcome import (
     PAPER,
     PLAIN,
@@ -170,7 +170,7 @@ def find_job(
             f"[pool] drawn draws rehearsal workers, and pool {spec.name!r} is {spec.label}: leave "
             "drawn out, or name a rehearsal pool."
         )
-    spec = draw_many(drawn) if drawn else spec
+    spec = catalogue.draw_pools(drawn) if drawn else spec
     book = read_book(spec.prices)
     if not dry:
         refuse_unready(spec, book)
@@ -483,3 +483,13 @@ def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSett
         rank=grpo_options.process_rank(),
         processes=processes,
     )
+
+
+def drawn_groups(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the workers of each pool in a pool of drawn pools, whose number ends their names.
+
+    >>> drawn_groups(["abacus.0", "sage.0", "sage.1"])
+    (('abacus.0', 'sage.0'), ('sage.1',))
+    """
+    number = {name: name.rpartition(".")[2] for name in names}
+    return tuple(tuple(group) for _, group in groupby(names, lambda name: number[name]))

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,6 +17,7 @@ from harness.cassette import prompts_recorded
 from harness.errors import UserError
 from harness.files import read_limited
 from harness.judge import judged_among
+from harness.listener import Access, bound_socket, is_loopback, listen, serve, with_access
 from harness.parallel import cores
 from harness.pool_config import PoolSpec, read_pool
 from harness.prices import Book, read_book
@@ -50,7 +51,6 @@ from harness.rewards.splits import (
 )
 from harness.run.catalogue import Catalogue, find_named
 from harness.run.systems import refuse_unready
-from harness.serving import Access, bound_socket, is_loopback, listen, serve, with_access
 from harness.suite import Split, Suite
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
@@ -93,6 +93,8 @@ class RewardHooks:
     """Pool, prices, and what was asked for -> what carries workflows out."""
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> what a policy is sent that writes workflows for it."""
+    replica: Sequence[str] = ()
+    """The command of a process that serves beside this one: it calls `run_replica`."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
@@ -103,7 +105,7 @@ def serve_rewards(
     token = read_token(request.token_file, say)
     made = _ready(request, catalogue, parts)
     several = request.workers > 1
-    scorer = _by_replicas(made, say) if several else _in_process(made, catalogue)
+    scorer = _by_replicas(made, parts.replica, say) if several else _in_process(made, catalogue)
     with bound_socket(request.host, request.port) as taken, scorer as reward:
         service = RewardService(
             reward, made.splits, made.shown, request.on_unscored, bool(request.pool)
@@ -165,7 +167,9 @@ def _in_process(made: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
 
 
 @contextmanager
-def _by_replicas(made: _RewardParts, say: Callable[[str], None]) -> Generator[ReplicaSet]:
+def _by_replicas(
+    made: _RewardParts, command: Sequence[str], say: Callable[[str], None]
+) -> Generator[ReplicaSet]:
     """Yield a reward of processes that end with the block."""
     request, budget = made.request, None
     if request.max_usd is not None and isinstance(made.answer, LeasedSampler):
@@ -173,7 +177,7 @@ def _by_replicas(made: _RewardParts, say: Callable[[str], None]) -> Generator[Re
     counter = RewardCounter(made.settings.max_masked, made.settings.masked_after)
     hellos = [_ADAPTER.dump_python(one, mode="json") for one in shared_out(request, made.settings)]
     check = getattr(made.answer, "check", bool)
-    with started(hellos) as replicas:
+    with started(hellos, command) as replicas:
         yield ReplicaSet(
             replicas, counter, say, fresh=bool(request.pool), budget=budget, check=check
         )

@@ -9,7 +9,6 @@ that loses two replicas has no value.
 import asyncio
 import socket
 import subprocess
-import sys
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,8 +30,6 @@ from harness.rewards.replica import Frame, encode_frame, frames_of, receive_fram
 from harness.rewards.reward import REMEMBERED
 from harness.text import pluralise
 
-COMMAND = "import sys, podium; from harness.cli.grade import reward_replica; reward_replica()"
-"""A replica's program; `podium` comes first, for it takes our packages' names."""
 TRIES = 2
 """Replicas that an item may lose: one that ends its process would end them all."""
 LONGEST_PAUSE_S = 30.0
@@ -118,6 +115,8 @@ class Replica:
     number: int
     hello: bytes
     """What it is to serve."""
+    command: Sequence[str]
+    """Starts a process that calls `run_replica` (harness/rewards/launch.py) on standard input."""
     process: subprocess.Popen[bytes] | None = None
     head: socket.socket | None = None
     """Our end of its standard input, while nobody reads it."""
@@ -131,9 +130,10 @@ class Replica:
         """Start the process and wait until it is ready; UserError with what it refuses."""
         head, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-c", COMMAND]
             # In a session of its own: Ctrl-C is for the head, which first ends what is in flight.
-            self.process = subprocess.Popen(command, stdin=theirs.fileno(), start_new_session=True)
+            self.process = subprocess.Popen(
+                self.command, stdin=theirs.fileno(), start_new_session=True
+            )
         self.head = head
         try:
             head.sendall(self.hello)
@@ -359,9 +359,9 @@ _LOST = RewardOutcome(None, Status.SCORER_ERROR, _NOTHING, reason=LOST)
 
 
 @contextmanager
-def started(hellos: Sequence[Frame]) -> Generator[list[Replica]]:
+def started(hellos: Sequence[Frame], command: Sequence[str]) -> Generator[list[Replica]]:
     """Yield replicas that are ready, one for each hello; end them with the block."""
-    replicas = [Replica(at, encode_frame(hello)) for at, hello in enumerate(hellos, 1)]
+    replicas = [Replica(at, encode_frame(hello), command) for at, hello in enumerate(hellos, 1)]
     try:
         with ThreadPoolExecutor(len(replicas)) as pool:
             for _ in pool.map(Replica.start, replicas):

@@ -26,6 +26,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from harness.errors import PodiumError, TooManyMasked, UserError, first_fault
+from harness.listener import error_reply
 from harness.records import Question
 from harness.rewards.outcome import (
     BUSY,
@@ -43,7 +44,6 @@ from harness.rewards.outcome import (
 from harness.rewards.replica import encode
 from harness.rewards.splits import SuiteSplit
 from harness.rewards.trainers import OnUnscored, value_of
-from harness.serving import error_reply
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""

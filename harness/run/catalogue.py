@@ -34,7 +34,7 @@ Suites = Sequence[Suite[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Every part that can be named on the command line, by name; harness/cli/ fills it."""
+    """Every part that can be named on the command line, by name; podium/cli/ fills it."""
 
     suites: Mapping[str, Suite[Any]]
     systems: Mapping[str, SystemCard]
@@ -43,6 +43,8 @@ class Catalogue:
     """Registry name and plain arguments -> solver."""
     parameters: Callable[[str], Collection[str]]  # registry name -> the arguments that solver takes
     boxes: Boxes
+    draw_pools: Callable[[int], PoolSpec]
+    """Number of pools -> one pool that joins so many drawn ones, for training."""
 
     def card(self, system: str) -> SystemCard:
         """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""

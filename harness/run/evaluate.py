@@ -64,7 +64,7 @@ JOURNAL = 1
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The choices that need parts of several spokes; harness/cli/ supplies them."""
+    """The choices that need parts of several spokes; podium/cli/ supplies them."""
 
     choose: Callable[[Mapping[str, float]], str]
     """Accuracy per worker, in pool order -> the best single worker."""

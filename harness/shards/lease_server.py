@@ -27,7 +27,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from harness.errors import UserError
-from harness.serving.listener import Access, bound_socket, listen, serve, with_access
+from harness.listener import Access, bound_socket, listen, serve, with_access
 from harness.shards.launcher import end_with_input
 from harness.shards.lease import (
     ADDRESS,

@@ -11,16 +11,23 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.audit import Audit, AuditFault
-from harness.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
-from harness.audit.reconcile import (
+from harness.errors import UserError
+from harness.ledger.call import ZERO, plain
+from harness.ledger.join import rows_of
+from harness.ledger.manifest import FILE, read_manifest
+from harness.ledger.runs import RunFiles, system_runs_below
+from harness.ledger.totals import CallSum
+from harness.text import pluralise
+from reports.audit import Audit, AuditFault
+from reports.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
+from reports.audit.reconcile import (
     CELLS,
     HEADING,
     Reconciliation,
     reconciliation_notes,
     reconciliation_table,
 )
-from harness.audit.run import (
+from reports.audit.run import (
     BILLING,
     COUNTS,
     KEPT,
@@ -32,13 +39,6 @@ from harness.audit.run import (
     runs_of,
     system_run_name,
 )
-from harness.errors import UserError
-from harness.ledger.call import ZERO, plain
-from harness.ledger.join import rows_of
-from harness.ledger.manifest import FILE, read_manifest
-from harness.ledger.runs import RunFiles, system_runs_below
-from harness.ledger.totals import CallSum
-from harness.text import pluralise
 from reports.render import usd_sum
 from reports.site.index import SiteBlock
 from reports.site.pages import query_address

@@ -8,13 +8,13 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from harness.audit import Audit, audit
-from harness.audit.reconcile import Reconciliation
 from harness.errors import UserError
 from harness.files import read_json, refuse_unwritable
 from harness.text import pluralise
 from reports import render
 from reports.against import RunDifference
+from reports.audit import Audit, audit
+from reports.audit.reconcile import Reconciliation
 from reports.paper import paper_contents
 from reports.report import Report, report_of
 from reports.site import comparison

@@ -8,11 +8,11 @@ from pathlib import Path
 from shlex import join
 from typing import Any
 
-from harness.audit import Audit
 from harness.ledger.runs import system_runs_below
 from harness.suite import moved_versions
 from harness.text import pluralise
 from reports import across, blocks, learning_cost, markdown, published, render
+from reports.audit import Audit
 from reports.build import Pair, systems_table
 from reports.derived import MOST_GROUPS, PASS_AT, BlockSummary, GroupScore, by_group, largest_groups
 from reports.render import Columns

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.audit import Audit
 from harness.ledger.details import RunQueries
 from harness.ledger.journal import SERVING
 from harness.ledger.runs import RunFiles
 from harness.ledger.served import SUITE, ServedQuery, served_below
 from harness.ledger.totals import CallSum, add_up, last_attempts
 from reports import render
+from reports.audit import Audit
 from reports.render import UNKNOWN
 from reports.site.pages import data_script
 from reports.site.texts import RowTexts, own_faults, read_queries

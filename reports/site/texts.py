@@ -15,12 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from harness.audit import Audit, InvariantVerdict
-from harness.audit.run import system_run_name
 from harness.ledger.details import Pair, QueryDetail, RunQueries, as_json, in_full, run_queries
 from harness.ledger.runs import RunFiles, system_runs_below
 from harness.parallel import LARGE, map_over_processes, without_collector
 from reports import render
+from reports.audit import Audit, InvariantVerdict
+from reports.audit.run import system_run_name
 from reports.report import Report
 from reports.site.index import SHARD, site_blocks
 from reports.site.pages import data_script

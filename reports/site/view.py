@@ -1,6 +1,6 @@
 """The site, served to this machine: texts of any size, made when asked for, and Inspect View.
 
-Whoever may open a connection on this machine may read it. Web pages may not: `harness.serving`
+Whoever may open a connection on this machine may read it. Web pages may not: `podium.serving`
 checks whose host a request names, and `HEADERS` forbid other pages to embed an answer. Nothing is
 served by its path: a request names one of the pages, rows or logs that are known, or is refused.
 """
@@ -30,7 +30,7 @@ from harness.ledger.log_files import EVAL, logs_below
 from harness.ledger.logs import NOTHING, Json, open_log
 from harness.ledger.runs import JOURNALS
 from harness.ledger.served import served_below
-from harness.serving import Access, bound_socket, listen, serve, with_access
+from harness.listener import Access, bound_socket, listen, serve, with_access
 from reports.blocks import DEFAULTS, ReportOptions
 from reports.report import report_of
 from reports.site.build import SiteOptions, write_served_site, write_site

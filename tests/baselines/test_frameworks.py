@@ -17,12 +17,12 @@ from inspect_ai.log import read_eval_log
 
 from baselines import SYSTEMS
 from baselines.frameworks import FRAMEWORKS
-from harness.audit import audit
 from harness.ledger.call import Call
 from harness.records import PODIUM
-from tests.harness.audit.audited_run import rows_below
+from reports.audit import audit
 from tests.installed import build_wheel
 from tests.providers import serve
+from tests.reports.audit.audited_run import rows_below
 from tests.sandbox.boxes import BWRAP, missing
 
 pytestmark = [

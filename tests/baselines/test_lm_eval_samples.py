@@ -9,9 +9,9 @@ import pytest
 
 from baselines.verdict_data import SourceRequest
 from baselines.verdict_sources import read_matrix
-from harness.cli import main
 from harness.errors import UserError
 from harness.learning import Matrix
+from podium.cli import main
 from tests.installed import foreign
 
 STAMP = "2026-11-27T05-09-59.379786"

@@ -21,11 +21,11 @@ from baselines.loopers import (
     remom_system,
     stated_confidence,
 )
-from harness.cli import main
 from harness.errors import UserError
 from harness.pool_config import read_pool
 from harness.records import FALLBACK, Answer, Question
 from harness.run.forecast import counted_all
+from podium.cli import main
 from tests.baselines.tries import ask
 from tests.providers.scripted import Heard, scripted_pool
 

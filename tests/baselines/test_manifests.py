@@ -10,9 +10,6 @@ import pytest
 import baselines
 import conductor
 from baselines.voting import best_of_n_system
-from harness.audit import audit
-from harness.cli import main
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.context import run_context
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
@@ -26,6 +23,9 @@ from harness.run.forecast import counted_all
 from harness.run.run import run
 from harness.run.systems import missing_extra
 from harness.system import Need, SystemCard
+from podium.cli import main
+from podium.cli.catalogue import controls, whole_catalogue
+from reports.audit import audit
 from reports.derived import compare
 from reports.row import TableRow
 from tests.harness.runs import Crew, sit, wrong

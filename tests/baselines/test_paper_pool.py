@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.audit import Audit, audit
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.pool_config import PoolSpec, read_pool
@@ -24,14 +22,16 @@ from harness.records import Question
 from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.run import run
 from harness.suite import Split
+from podium.cli.catalogue import controls, whole_catalogue
+from reports.audit import Audit, audit
 from reports.report import write_report
 from reports.row import TableRow
 from suites.aime25 import Aime25
 from suites.gpqa_diamond import GpqaDiamond
-from tests.harness.audit.audited_run import rows_below
 from tests.providers import CLIENTS_WARN, Act, Bill, ok, serve
 from tests.providers.dialect import Asked
 from tests.providers.paper_pool import NAME, key, write_paper_pool
+from tests.reports.audit.audited_run import rows_below
 from tests.sandbox.boxes import DOCKER, needs
 from tests.suites.livecodebench_rows import DOUBLE, exam
 from tests.suites.livecodebench_rows import row as problem

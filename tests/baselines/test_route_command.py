@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from baselines.verdict_data import EPOCHS, VERDICTS
-from harness.cli import main
+from podium.cli import main
 from suites.data import data_folder
 
 AIME = (data_folder() / "saturn_lighteval" / "aime25_4models.jsonl.gz").is_file()

@@ -12,7 +12,6 @@ import pytest
 
 from baselines import SYSTEMS
 from baselines.ab_mcts import ab_mcts_system, agreement
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool
 from harness.prices import read_book
@@ -21,6 +20,7 @@ from harness.run.catalogue import RunRequest
 from harness.run.estimate import estimate
 from harness.run.forecast import counted_all
 from harness.system import System
+from podium.cli.catalogue import controls, whole_catalogue
 from tests.baselines.shown_suite import CODE, by_text
 from tests.providers.scripted import Heard, ScriptedPool, scripted_pool
 

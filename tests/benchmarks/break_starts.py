@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from tests.harness.cli.test_break import MODULE, broken
+from tests.podium.cli.test_break import MODULE, broken
 
 
 def main(points: int) -> int:

@@ -32,12 +32,12 @@ from baselines.rules_planner import plan_parts, read_parts
 from harness.execute import messages
 from harness.pool_config import read_pool
 from harness.records import Question, Reply
-from harness.rehearsal.provider import respond
-from harness.rehearsal.workers import find_worker
 from harness.request import request_digest
 from harness.suite import Suite
 from harness.workflow import MAX_STEPS, Step, Workflow
 from suites import SUITES
+from suites.practice.workers.provider import respond
+from suites.practice.workers.workers import find_worker
 
 SUITE = SUITES["practice-deep"]
 POOL = read_pool("rehearsal-deep")

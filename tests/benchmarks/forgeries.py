@@ -3,7 +3,7 @@
     python tests/benchmarks/forgeries.py                # this podium
     python tests/benchmarks/forgeries.py /some/checkout # another one, on the same forgeries
 
-Each forgery of tests/harness/audit/forgeries.py and forged_archives.py is done to a fresh copy of a
+Each forgery of tests/reports/audit/forgeries.py and forged_archives.py is done to a fresh copy of a
 run of two systems.
 """
 
@@ -17,13 +17,13 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else sys.path[0])
 
-from tests.harness.audit.forged_archives import ARCHIVES
-from tests.harness.audit.forgeries import FORGERIES, caught, rewritten, run
+from tests.reports.audit.forged_archives import ARCHIVES
+from tests.reports.audit.forgeries import FORGERIES, caught, rewritten, run
 
 
 def main() -> None:
     """Print the table, and how many were caught."""
-    can_regrade = find_spec("harness.audit.invariants") is not None
+    can_regrade = find_spec("reports.audit.invariants") is not None
     rows: list[tuple[str, str, str, str]] = []
     with TemporaryDirectory() as scratch:
         home = run(Path(scratch) / "run")

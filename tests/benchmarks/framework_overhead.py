@@ -17,11 +17,11 @@ from pathlib import Path
 
 from baselines import SYSTEMS
 from harness.bridge import lacks_sandbox
-from harness.cli import main
 from harness.ledger.call import Call
 from harness.ledger.join import rows_of
 from harness.ledger.runs import system_runs_below
 from harness.run.systems import missing_extra
+from podium.cli import main
 
 NATIVE = "planner-executor-verifier"
 

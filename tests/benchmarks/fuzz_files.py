@@ -4,7 +4,7 @@
 
 Prints the inputs, exit codes, tracebacks, other exit codes, hangs, and the cases that took a second
 of processor time more than the valid file does; 1 when any of the last four is not 0. A seed is
-1,056 cases, each a command in process. The fuzzer is tests/harness/cli/hostile_files.py.
+1,056 cases, each a command in process. The fuzzer is tests/podium/cli/hostile_files.py.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.harness.cli.hostile_files import cases, fuzz
+from tests.podium.cli.hostile_files import cases, fuzz
 
 
 def main() -> int:

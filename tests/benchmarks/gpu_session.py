@@ -219,7 +219,7 @@ for name in names:
     try: versions[name] = m.version(name)
     except m.PackageNotFoundError: versions[name] = None
 from conductor.training import trainer, probe
-from harness.cli import main
+from podium.cli import main
 print(json.dumps({
     "python": sys.version.split()[0], "versions": versions,
     "gpu": torch.cuda.get_device_name() if gpu else None,

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/honest_runs.py [RUNS] [FIRST_SEED]     (120 from 0 on)
 
-Each run is drawn by its seed (`drawn` in tests/harness/audit/mixed_run.py): what becomes of its
+Each run is drawn by its seed (`drawn` in tests/reports/audit/mixed_run.py): what becomes of its
 requests, how long replies are, how it grows. It is begun again until it finishes or has had five
 sittings; then report, audit, reprice, ledger export, export and the witness read it.
 """
@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.harness.audit.mixed_run import Mix, drawn, run_mixed, troubles, weaknesses
+from tests.reports.audit.mixed_run import Mix, drawn, run_mixed, troubles, weaknesses
 
 
 def read(seed: int) -> tuple[Mix, list[str], list[str]]:

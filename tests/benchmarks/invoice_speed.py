@@ -16,11 +16,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import tests.harness.audit.invoice_exports as exports
-from harness.audit.invoices import read_invoice
-from harness.audit.reconcile import reconcile
+import tests.reports.audit.invoice_exports as exports
 from harness.ledger.call import Call
-from tests.harness.audit.invoice_rows import row
+from reports.audit.invoices import read_invoice
+from reports.audit.reconcile import reconcile
+from tests.reports.audit.invoice_rows import row
 
 BASE = row()
 HEADER = (

@@ -89,7 +89,7 @@ def resident(pid: int) -> int:
 def measure(words: Sequence[str]) -> str:
     """Run a podium command; return its times and its peak memory."""
     began, before = time.perf_counter(), os.times()
-    command = [sys.executable, "-c", "import sys; from harness.cli import main; sys.exit(main())"]
+    command = [sys.executable, "-c", "import sys; from podium.cli import main; sys.exit(main())"]
     peak = 0
     with subprocess.Popen([*command, *words], stdout=subprocess.DEVNULL) as process:
         while process.poll() is None:

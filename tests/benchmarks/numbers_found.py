@@ -20,7 +20,7 @@ from typing import Any
 from conductor.training.config import read_config
 from conductor.training.data import PlanCorpus
 from conductor.training.job import find_job
-from harness.cli.catalogue import controls, whole_catalogue
+from podium.cli.catalogue import controls, whole_catalogue
 
 LIST, END = "model_id = [", "]"
 Found = defaultdict[tuple[str, int], list[float]]

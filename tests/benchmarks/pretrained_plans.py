@@ -30,8 +30,8 @@ from conductor.embedded import open_checkpoint
 from conductor.guided_decoding import plan_regex
 from conductor.parse import PlanFormat
 from conductor.prompt import plan_prompt
-from harness.cli.catalogue import whole_catalogue
 from harness.pool_config import read_pool
+from podium.cli.catalogue import whole_catalogue
 
 FORM = PlanFormat(layout="compact", words=48)
 SUITES = ("practice-integer", "practice-choice", "practice-composed", "practice-code")

@@ -28,10 +28,10 @@ from inspect_ai.model import ChatMessage
 from conductor.base_model import base_folder
 from harness.execute import messages
 from harness.records import Question, Reply
-from harness.rehearsal.provider import respond
-from harness.rehearsal.workers import find_worker
 from harness.workflow import Step
 from suites import SUITES
+from suites.practice.workers.provider import respond
+from suites.practice.workers.workers import find_worker
 
 INTEGER, CHOICE, CODE, COMPOSED = (
     f"practice-{kind}" for kind in ("integer", "choice", "code", "composed")

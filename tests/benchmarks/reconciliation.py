@@ -25,17 +25,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.audit import audit
-from harness.cli import main as podium
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.ledger.call import Call
 from harness.ledger.journal import read_lines
 from harness.records import Usage
 from harness.run.catalogue import RunRequest
 from harness.run.run import run
-from tests.harness.audit.audited_run import rows_below
+from podium.cli import main as podium
+from podium.cli.catalogue import controls, whole_catalogue
+from reports.audit import audit
 from tests.harness.judged_run import Whole
 from tests.providers import Act, Server, failing, ok, rate_limited, serve, stalling, write_pool
+from tests.reports.audit.audited_run import rows_below
 from tests.suites.test_rlpr import PROSE, folder, row
 
 QUESTIONS, IN_FLIGHT, LONGEST_S = 4, 2, 120

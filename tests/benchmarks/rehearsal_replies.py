@@ -4,7 +4,7 @@
 
 Each question goes to every worker alone, then into chats of one to five steps whose workers, reads
 and subtasks are drawn (those of the controls, of MasRouter's and TRINITY's roles, of moa), and to
-both planners as conductors. Two versions of harness/rehearsal with the same digests say the same.
+both planners as conductors. Two versions of the workers with the same digests say the same.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from conductor.prompt import plan_prompt
 from harness.execute import messages
 from harness.pool_config import read_pool
 from harness.records import Question, Reply
-from harness.rehearsal.provider import respond
-from harness.rehearsal.workers import WORKERS
 from harness.request import request_digest
 from harness.workflow import Step
 from suites import SUITES
 from suites.practice import SPLITS, PracticeSuite
+from suites.practice.workers.provider import respond
+from suites.practice.workers.workers import WORKERS
 
 SAID = (*SUBTASKS, *PROMPTS, *ROLES.values(), GATHER, USE, FINISH, "Write the program.")
 POOL = read_pool("rehearsal")

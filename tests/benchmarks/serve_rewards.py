@@ -35,7 +35,7 @@ from harness.rewards.splits import SuiteSplit, load_training_split
 from suites import SUITES
 
 BATCH = 256
-COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
+COMMAND = "import sys; from podium.cli import main; sys.exit(main())"
 NUMBER = count()
 THOUGHT = "We add the terms one by one and keep the remainder in mind. " * 30
 

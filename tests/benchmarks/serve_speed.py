@@ -41,7 +41,7 @@ from tests.benchmarks.serve_upstream import (
     write_pool,
 )
 
-COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
+COMMAND = "import sys; from podium.cli import main; sys.exit(main())"
 WORKER = "single:ada"
 LITELLM = "LiteLLM's proxy, one worker"
 

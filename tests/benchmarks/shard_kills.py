@@ -22,10 +22,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.audit import audit
 from harness.ledger.journal import FOLDER, read_lines
 from harness.shards.lease import FILE
 from harness.shards.plan import ENDED, shard_dirs
+from reports.audit import audit
 from tests.harness.shards.ray_nodes import (
     NODE,
     begun,

@@ -6,7 +6,7 @@ Against each attack a `podium serve` of its own, allowed `--files` open files (2
 that never finish their headers, or their body, or that are kept and ask nothing. They stay for
 `--seconds`, and one whose connection was closed opens another. In between a client that behaves
 asks for `/health` on a new connection; 1 if one of its requests took over two seconds. Loopback and
-rehearsal: nothing is paid. Answers that nobody reads are in tests/harness/serving.
+rehearsal: nothing is paid. Answers that nobody reads are in tests/podium/serving.
 """
 
 import argparse

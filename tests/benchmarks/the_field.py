@@ -20,7 +20,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.ledger.logs import Json, open_log
 from harness.ledger.system_runs import load_runs
 from harness.pool_config import PoolSpec, read_pool
@@ -28,6 +27,7 @@ from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.run import run
 from harness.run.systems import default_systems, why_unfit
 from harness.suite import PubliclyTested
+from podium.cli.catalogue import controls, whole_catalogue
 
 POOL = "rehearsal"
 

@@ -22,7 +22,6 @@ from typing import Any
 from inspect_ai.solver import Solver, solver
 
 from baselines.oracle import GATHER, USE
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import Question
@@ -30,6 +29,7 @@ from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.run import run
 from harness.system import SystemCard, planned
 from harness.workflow import Step, Workflow
+from podium.cli.catalogue import controls, whole_catalogue
 from tests.benchmarks.paired_table import by_suite, read, table
 
 NAME = "two-plans"

@@ -25,12 +25,12 @@ from conductor.parse import PlanFormat
 from conductor.policy import ask_for_plan, first_request
 from conductor.prompt import WHOLE_POOL, ShownWorkers
 from conductor.trained import MOST_TOKENS, card_reading
-from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
 from harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from harness.records import CONDUCTOR, Question
-from harness.rehearsal.drawing import role_cards as prior_cards
 from harness.workflow import Malformed
+from podium.cli.catalogue import whole_catalogue
+from suites.practice.workers.drawing import role_cards as prior_cards
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 LEAST, MOST = 2, 12

@@ -23,10 +23,10 @@ from inspect_ai.model import ChatMessage, GenerateConfig, Model, get_model
 
 from conductor.checkpoint import CheckpointInfo, read_info
 from conductor.prompt import plan_prompt
-from harness.cli.catalogue import whole_catalogue
 from harness.pool import Pool
 from harness.pool_config import read_pool
 from harness.records import CONDUCTOR
+from podium.cli.catalogue import whole_catalogue
 
 SUITES = ("practice-integer", "practice-choice", "practice-composed")
 FOUR = (*SUITES, "practice-code")

@@ -22,10 +22,10 @@ from conductor.checkpoint import MODULE, PINNED, checkpoint_digest, read_info, w
 from conductor.decode import DecodeOptions, decode
 from conductor.decoder import read_decoder
 from conductor.embedded import open_checkpoint, read_template
-from harness.cli.catalogue import whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool
 from harness.run.systems import why_unfit
+from podium.cli.catalogue import whole_catalogue
 from tests.conductor.toy_checkpoint import Sizes, Toy, random_tensors, save
 
 gguf: Any = pytest.importorskip("gguf")

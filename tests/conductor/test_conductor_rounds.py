@@ -19,7 +19,6 @@ from conductor.policy import (
     conductor_system,
 )
 from conductor.prompt import later_prompt, plan_prompt
-from harness.audit import audit
 from harness.budget import Spend
 from harness.errors import UserError, WorkerError
 from harness.pool import Pool, pool_models
@@ -28,9 +27,10 @@ from harness.prices import Book
 from harness.prices.cost import Price
 from harness.records import FALLBACK, Answer, Question
 from harness.workflow import Malformed, Reads, Step, Workflow
-from tests.harness.audit.audited_run import said
+from reports.audit import audit
 from tests.harness.runs import Crew, sit
 from tests.providers.scripted import ScriptedPool, scripted_pool
+from tests.reports.audit.audited_run import said
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer")
 CHAIN = 'model_id = [1, 0]\nsubtasks = ["Look up.", "Compute."]\naccess_list = [[], ["all"]]'

@@ -29,14 +29,14 @@ from conductor.trained import MOST_TOKENS, card_reading
 from conductor.training.config import read_config
 from conductor.training.data import plan_corpus
 from conductor.training.job import find_job
-from harness.cli import main
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.ledger.logs import find_logs
 from harness.pool_config import read_pool
 from harness.records import Question
-from harness.rehearsal.drawing import role_cards as prior_cards
 from harness.workflow import Workflow
+from podium.cli import main
+from podium.cli.catalogue import controls, whole_catalogue
+from suites.practice.workers.drawing import role_cards as prior_cards
 from tests.benchmarks.valid_plans import HOSTILE, WRITTEN, ask, drawn_cards, pool_of, questions
 from tests.conductor.training.test_warm_start_plans import SMALL
 from tests.conductor.training.test_warm_start_plans import drawn as corpus_drawn

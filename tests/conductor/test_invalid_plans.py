@@ -8,12 +8,12 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from conductor.parse import PlanFormat, read_plan
-from harness.cli import main
 from harness.ledger.logs import find_logs
 from harness.ledger.system_runs import FAULTS, OTHER_FAULT, fault_of
 from harness.redact import redacted
 from harness.system import malformed
 from harness.workflow import Malformed, Step, Workflow, check
+from podium.cli import main
 from tests.conductor.toy_checkpoint import parrot
 
 OUT_OF_RANGE = 'model_id = [99]\nsubtasks = ["Solve it."]\naccess_list = [[]]'

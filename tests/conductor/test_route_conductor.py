@@ -11,8 +11,8 @@ from baselines.verdict_data import SourceRequest
 from baselines.verdict_sources import read_matrix
 from conductor.checkpoint import write_study
 from conductor.verdict_reward import ONE_STEP, split_verdicts, study_info
-from harness.cli import main
 from harness.learning import Matrix
+from podium.cli import main
 from tests.conductor.toy_checkpoint import Toy, parrot
 
 SPLIT = "share:0.5"

@@ -22,8 +22,6 @@ from conductor.checkpoint import (
 )
 from conductor.parse import PlanFormat
 from conductor.trained import conductor, conductor_served, conductor_slot, trained_system
-from harness.cli import main
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.ledger.logs import find_logs
 from harness.pool_config import POOLS, read_pool
@@ -34,12 +32,14 @@ from harness.run.request import read_request
 from harness.run.run import examine_run
 from harness.run.systems import match_target, moved_graders, why_unfit
 from harness.suite import TaskRefusal
+from podium.cli import main
+from podium.cli.catalogue import controls, whole_catalogue
 from suites import strip_instruction
 from suites.practice.integer import practice_integer
 from tests import ROOT
 from tests.conductor.toy_checkpoint import Sizes, Toy, parrot, write_checkpoint
-from tests.harness.audit.audited_run import failing, rows_below
 from tests.providers.scripted import scripted_pool
+from tests.reports.audit.audited_run import failing, rows_below
 
 PLAN = 'model_id = [1]\nsubtasks = ["Solve the question."]\naccess_list = [[]]'
 POOL = read_pool("rehearsal")

@@ -10,8 +10,8 @@ from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariable
 from conductor.checkpoint import StudyInfo, write_study
 from conductor.parse import PlanFormat
 from conductor.trained import conductor, suite_refusal
-from harness.cli import main
 from harness.errors import UserError
+from podium.cli import main
 from suites.practice.integer import practice_integer
 from tests.conductor.toy_checkpoint import Toy, write_checkpoint
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from harness.cli import main
 from harness.ledger.logs import find_logs
 from harness.pool_config import read_pool
+from podium.cli import main
 from tests import ROOT
-from tests.harness.audit.audited_run import failing, rows_below
 from tests.providers import CLIENTS_WARN, Server, serve
 from tests.providers.checkpoint_server import NAME, serve_checkpoint
+from tests.reports.audit.audited_run import failing, rows_below
 
 pytestmark = CLIENTS_WARN
 

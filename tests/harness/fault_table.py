@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from harness.audit import Audit, audit
-from harness.cli import main
-from harness.cli.catalogue import whole_catalogue
 from harness.ledger.call import Call
 from harness.ledger.system_runs import load_runs
 from harness.prices import read_book
 from harness.prices.cost import cost
 from harness.records import Question
-from tests.harness.audit.audited_run import rows_below
+from podium.cli import main
+from podium.cli.catalogue import whole_catalogue
+from reports.audit import Audit, audit
 from tests.providers import Line, Server, serve
 from tests.providers.faults import CHAT, FAULTS, MESSAGES, RESPONSES, Fault
+from tests.reports.audit.audited_run import rows_below
 
 SUITE = "practice-integer"
 MODELS: Mapping[str, str] = {

@@ -16,11 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.audit import Audit, audit
-from harness.cli import main
 from harness.ledger.call import Call
 from harness.records import Usage
-from tests.harness.audit.audited_run import rows_below
+from podium.cli import main
+from reports.audit import Audit, audit
 from tests.providers import (
     Bill,
     Script,
@@ -34,6 +33,7 @@ from tests.providers import (
     unreported,
     write_pool,
 )
+from tests.reports.audit.audited_run import rows_below
 
 ONE_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 20"
 ONE_SHORT_TRY = "max_tokens = 64, max_retries = 0, attempt_timeout = 10"

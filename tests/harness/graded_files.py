@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.cli import main
+from podium.cli import main
 
 RIGHT = r"So the answer is \boxed{%s}."
 

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from harness.serving import uvicorn_config
+from podium.serving import uvicorn_config
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import pytest
 
 from harness.batch_replies import record_batch
 from harness.cassette import open_cassette
-from harness.cli import main
 from harness.errors import UserError
 from harness.pool_config import read_pool
+from podium.cli import main
 from suites import SUITES
 from tests.harness.batch_shapes import CHAT, RESPONSES, SHAPES, BatchShape, recorded
 from tests.providers import ok, serve

@@ -19,17 +19,17 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.solver import Solver, solver
 from openai import AsyncOpenAI
 
-from harness.audit import audit
 from harness.bridge import bridge_framework, client_settings
 from harness.inspect_adapters import as_solver
 from harness.pool import Pool
 from harness.records import PODIUM, Usage
 from harness.workflow import workflow_of
+from reports.audit import audit
 from suites._registry import practice_integer
-from tests.harness.audit.audited_run import rows_below, sat
 from tests.harness.runs import Crew, Exam, failing_on, number
 from tests.providers import CLIENTS_WARN, ok, serve, write_pool
 from tests.providers.scripted import Heard
+from tests.reports.audit.audited_run import rows_below, sat
 
 pytestmark = CLIENTS_WARN
 

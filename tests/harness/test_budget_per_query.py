@@ -11,11 +11,11 @@ from inspect_ai.log import read_eval_log
 
 from baselines.controls import random_workflow_system
 from harness.budget import Spend
-from harness.cli.commands import build_parser
 from harness.errors import QuestionLimit, SpendLimit
 from harness.ledger.logs import newest_logs
 from harness.ledger.system_runs import load_runs
 from harness.records import Usage
+from podium.cli.commands import build_parser
 from tests.harness.runs import BOOK, allowed
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run
 

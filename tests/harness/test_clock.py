@@ -10,8 +10,8 @@ import pytest
 from harness.ledger.logs import newest_logs
 from harness.ledger.system_runs import read_figures
 from harness.records import PODIUM, SECONDS
-from tests.harness.audit.audited_run import Json, edit_samples, rows_below, sat
 from tests.harness.toy_run import toy_pool, toy_run
+from tests.reports.audit.audited_run import Json, edit_samples, rows_below, sat
 
 JUMP = timedelta(hours=25)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.cli.catalogue import whole_catalogue
 from harness.context import run_context
 from harness.inspect_adapters import system_of
 from harness.pool_config import read_pool
 from harness.run.forecast import Unplannable, counted_all
 from harness.run.systems import missing_extra, why_unfit
 from harness.system import SystemCard
+from podium.cli.catalogue import whole_catalogue
 
 ALL = whole_catalogue()
 SPEC = read_pool("rehearsal")

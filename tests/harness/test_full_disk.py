@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.audit import audit
 from harness.ledger.journal import FOLDER, mend, open_journal, read_chain
 from harness.ledger.runs import calls_of
+from reports.audit import audit
 from tests import ROOT
-from tests.harness.audit.audited_run import failing, said
 from tests.harness.billed_run import billed
 from tests.providers.flaky import HEAD, lines, sat
+from tests.reports.audit.audited_run import failing, said
 
 SIZES = (900, 1400, 2100, 2500)
 """Bytes that a file may have: none is the end of a line."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 from reports.report import write_report
 from sandbox import IMAGE
 from suites.practice.programs import SUITE

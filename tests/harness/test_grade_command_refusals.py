@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.boxes import Boxes, select_box
-from harness.cli import main
 from harness.errors import UserError
+from podium.cli import main
 from suites.practice.integer import SUITE as INTEGER
 from suites.practice.programs import SUITE as CODE
 from tests import ROOT

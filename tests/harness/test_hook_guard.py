@@ -24,7 +24,7 @@ class Tracker(Hooks):
 RUN = """
 import sys
 import plugin
-from harness.cli import main
+from podium.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 PRIVATE, PUBLIC = "gpqa-diamond", "practice-integer"

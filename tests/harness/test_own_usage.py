@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.audit import audit
-from harness.audit.amounts import UNBELIEVED, UNREADABLE
-from tests.harness.audit.audited_run import Json, edit_journal, edit_samples, model_events, said
+from reports.audit import audit
+from reports.audit.amounts import UNBELIEVED, UNREADABLE
 from tests.harness.faulty_run import ALL_THREE, ONE_TRY, Left, run, run_pool
 from tests.providers import CLIENTS_WARN, Server, ok, too_much_cached
 from tests.providers.one_question import FULL
+from tests.reports.audit.audited_run import Json, edit_journal, edit_samples, model_events, said
 
 pytestmark = CLIENTS_WARN
 

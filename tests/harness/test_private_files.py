@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 
 SUITE = """
 from dataclasses import dataclass

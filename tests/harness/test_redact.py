@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log, write_eval_log
 
-from harness.audit.verify import verify
 from harness.cassette import record
-from harness.cli import main
 from harness.errors import UserError
 from harness.judge import regrade_dir
 from harness.ledger.manifest import write_manifest
 from harness.records import Question
 from harness.redact import redact
 from harness.suite import Split
+from podium.cli import main
+from reports.audit.verify import verify
 from reports.report import write_report
 from tests.harness.runs import Crew, Exam, number, sit, steps
 from tests.providers.scripted import Heard

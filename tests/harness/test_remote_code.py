@@ -6,10 +6,10 @@ import pytest
 
 from conductor.training.ablations import read_ablations
 from conductor.training.config import read_config
-from harness.cli import main
 from harness.errors import UserError
 from harness.pool_config import read_pool
 from harness.remote_code import code_settings
+from podium.cli import main
 
 OWN = """
 from pathlib import Path

@@ -43,7 +43,6 @@ from harness.run.run import run
 from harness.workflow import Sampling
 from tests import ROOT
 from tests.harness import judged_run as judging
-from tests.harness.audit.audited_run import failing, rows_below
 from tests.harness.judged_run import Judge, Whole
 from tests.harness.toy_run import (
     PRICES,
@@ -56,6 +55,7 @@ from tests.harness.toy_run import (
 )
 from tests.providers.flaky import HEAD
 from tests.providers.scripted import script
+from tests.reports.audit.audited_run import failing, rows_below
 
 CENT = Decimal("0.01")
 FIVE_DRAWS: dict[str, Any] = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
 from harness.run.preflight import PACKAGES
 from podium import NAMES
+from podium.cli import main
 from tests import ROOT
 
 THEIRS = ("harness", "suites", "reports")

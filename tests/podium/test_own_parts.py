@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 import podium
-from harness.cli import main
+from podium.cli import main
 
 MINE = """
 from dataclasses import dataclass

@@ -174,7 +174,7 @@ class Done:
 
 def podium(*words: str, home: Path, hub: str = NOWHERE, **env: str) -> Done:
     """Run a command of podium in a process of its own."""
-    code = "import sys; from harness.cli import main; sys.exit(main())"
+    code = "import sys; from podium.cli import main; sys.exit(main())"
     return python(code, *words, home=home, hub=hub, **env)
 
 

@@ -3,7 +3,7 @@
 Use `scripted_pool(scholar=look_up, abacus="4")` where a test needs workers: a function of `Heard`,
 or a constant text. Every request is listed in `.heard`, with usage set, so that nothing is counted
 by a tokenizer from the network. Inside an eval, name the function with `script` and use the model
-id. Not here: rehearsal workers (harness/rehearsal), which are real programs of their own.
+id. Not here: rehearsal workers (suites/practice/workers), which are real programs of their own.
 """
 
 from collections.abc import Callable

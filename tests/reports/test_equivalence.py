@@ -8,8 +8,8 @@ from scipy import optimize
 from scipy import stats as scipy_stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from harness.cli import main
 from harness.errors import UserError
+from podium.cli import main
 from reports.blocks import ReportOptions
 from reports.derived import compare
 from reports.equivalence import (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
-from tests.harness.audit.audited_run import Json, edit_samples, failing, sat
+from podium.cli import main
 from tests.harness.faulty_run import Left, run
 from tests.providers import CLIENTS_WARN, Act, too_much_reasoning, wrong_total
+from tests.reports.audit.audited_run import Json, edit_samples, failing, sat
 
 pytestmark = CLIENTS_WARN
 

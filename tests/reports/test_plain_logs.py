@@ -12,9 +12,9 @@ from inspect_ai.model import get_model
 from inspect_ai.solver import Solver, chain, generate, system_message
 
 from baselines.single import single
-from harness.cli import main
 from harness.errors import UserError
 from harness.inspect_adapters import as_task
+from podium.cli import main
 from reports.blocks import DEFAULTS
 from reports.report import report_of
 from reports.row import TableRow

@@ -12,8 +12,8 @@ from harness.prices import Book
 from harness.prices.cost import Gpu, Price
 from harness.records import Usage
 from reports.build import paid_cell
-from tests.harness.audit.tampered_run import intent_of, journal
 from tests.harness.runs import BOOK, facts, sit
+from tests.reports.audit.tampered_run import intent_of, journal
 from tests.reports.small_reports import report, row_of, rows_of
 
 HEAD = Head("numbers single:sage", "numbers", "single:sage", "live", "test-book", "0" * 64)

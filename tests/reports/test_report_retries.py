@@ -7,9 +7,9 @@ import pytest
 
 from harness.ledger.system_runs import load_runs
 from harness.ledger.totals import SystemTotals, system_totals
-from tests.harness.audit.audited_run import rows_below, sat
 from tests.harness.faulty_run import Left, run
 from tests.providers import Act, failing, rate_limited, stalling
+from tests.reports.audit.audited_run import rows_below, sat
 
 TWO_SHORT_TRIES = "max_tokens = 64, max_retries = 1, attempt_timeout = 8"
 

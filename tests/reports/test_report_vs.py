@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.system_runs import answer_key, load_runs
+from podium.cli import main
 from reports.blocks import DEFAULTS, ReportOptions
 from reports.derived import Comparison, compare
 from reports.intervals import difference, holm_adjusted

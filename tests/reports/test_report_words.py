@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli import main
 from harness.learning import RouteComparison, RoutedSystem
 from harness.ledger.system_runs import load_runs
+from podium.cli import main
 from reports.blocks import ReportOptions
 from reports.derived import compare
 from reports.published import averages, figures, published_text

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.audit.routerarena import audit_predictions
 from harness.errors import UserError
 from harness.prices.cost import Price, Rates, Tier
 from podium.__main__ import main
+from reports.audit.routerarena import audit_predictions
 from reports.routerarena import Submission, write_routerarena
 from tests.harness.runs import BOOK, Exam, sit, steps
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.system_runs import load_runs
+from podium.cli import main
 from reports.targets import (
     ScoredSystem,
     ScoredSystems,

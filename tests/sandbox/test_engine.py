@@ -14,7 +14,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 from sandbox import IMAGE, SandboxError
 from sandbox.images import (
     OWNER,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.records import Question
+from podium.cli import main
 from sandbox import Box, SandboxError
 from suites.bigcodebench import INSTRUCTION, NEEDED, BigCodeBench, skipped_tasks
 from tests.suites.checked_programs import fenced, grades, needs_data, wrong

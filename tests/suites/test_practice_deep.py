@@ -13,13 +13,13 @@ from harness.errors import UserError
 from harness.execute import messages
 from harness.pool_config import read_pool
 from harness.records import Question, Reply
-from harness.rehearsal.facts import elements as known_elements
-from harness.rehearsal.facts import lookup, name_of, planets
-from harness.rehearsal.provider import respond
-from harness.rehearsal.workers import final_answer, find_worker
 from harness.workflow import Step
 from suites import SUITES
 from suites.practice.deep import SHAPES, SUITE
+from suites.practice.workers.facts import elements as known_elements
+from suites.practice.workers.facts import lookup, name_of, planets
+from suites.practice.workers.provider import respond
+from suites.practice.workers.workers import final_answer, find_worker
 
 DOERS = {
     "E": "chemist", "L": "chemist", "P": "astronomer",

@@ -16,12 +16,12 @@ from conductor.training.ablations import (
 from conductor.training.config import read_config
 from conductor.training.model_card import leaks_text
 from conductor.training.run_folder import training_finished
-from harness.cli import main
 from harness.errors import UserError
 from harness.judge import regrade_dir
 from harness.ledger.system_runs import load_runs
 from harness.pool_config import read_pool
 from harness.prices import read_book
+from podium.cli import main
 from reports.ablations import AblationRuns, ablation_rows, write_ablations
 from suites.practice import integer
 

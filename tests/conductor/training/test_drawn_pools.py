@@ -7,11 +7,11 @@ import pytest
 
 from conductor.prompt import first_word
 from conductor.training.config import read_config
-from conductor.training.job import TrainingJob, find_job, warm_start_rows
-from harness.cli.catalogue import controls, whole_catalogue
+from conductor.training.job import TrainingJob, drawn_groups, find_job, warm_start_rows
 from harness.errors import UserError
 from harness.pool_config import POOLS, read_pool
-from harness.rehearsal.drawing import HERE, draw_many, drawn_groups, role_cards
+from podium.cli.catalogue import controls, whole_catalogue
+from suites.practice.workers.drawing import HERE, draw_many, role_cards
 
 EXAMS = [read_pool(str(path)) for path in sorted(POOLS.glob("drawn-*.toml"))]
 

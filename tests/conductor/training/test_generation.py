@@ -31,7 +31,7 @@ from conductor.training.generation import (  # noqa: E402
 from conductor.training.job import TrainingJob, find_job  # noqa: E402
 from conductor.training.model import build_model, warm_start  # noqa: E402
 from conductor.training.trainer import Validator  # noqa: E402
-from harness.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 

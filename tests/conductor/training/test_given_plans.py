@@ -13,9 +13,9 @@ from conductor.training.config import TrainingConfig, read_config
 from conductor.training.data import asking_sentences, plan_corpus
 from conductor.training.given_plans import PLANS, own_plans, read_given_plans, read_plans
 from conductor.training.job import TrainingJob, find_job
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.workflow import Workflow
+from podium.cli.catalogue import controls, whole_catalogue
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,10 @@ from conductor.training.rounds import (
     later_places,
     with_later_rounds,
 )
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import TooManyMasked, UserError
 from harness.rewards.outcome import RewardItem
 from harness.rewards.trainers import run_in_loop
+from podium.cli.catalogue import controls, whole_catalogue
 from tests.providers.scripted import Heard, script
 
 SMALL = (

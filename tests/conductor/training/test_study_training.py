@@ -15,7 +15,6 @@ from conductor.trained import suite_refusal
 from conductor.training.config import TrainingConfig, read_config
 from conductor.training.job import find_job
 from conductor.verdict_reward import planned_workers, split_verdicts
-from harness.cli.catalogue import whole_catalogue
 from harness.learning import (
     Matrix,
     MatrixCell,
@@ -23,6 +22,7 @@ from harness.learning import (
     MatrixSource,
     assemble_matrix,
 )
+from podium.cli.catalogue import whole_catalogue
 
 REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=REASON)

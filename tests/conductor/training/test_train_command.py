@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 
 WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None  # as where it is not installed: an import of it fails
-from harness.cli import main
+from podium.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 

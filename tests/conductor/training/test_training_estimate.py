@@ -25,8 +25,8 @@ from conductor.training.estimate import (
 )
 from conductor.training.grpo_options import refuse_unready_machine
 from conductor.training.job import TrainingJob, find_job
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
+from podium.cli.catalogue import controls, whole_catalogue
 from tests.conductor.training.tiny_training import tiny_config
 
 SMALL = """

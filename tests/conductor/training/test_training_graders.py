@@ -13,9 +13,9 @@ from conductor.training.config import read_config
 from conductor.training.job import TrainingJob, find_job
 from conductor.training.model_card import describe_checkpoint
 from conductor.training.run_folder import prepare_folder
-from harness.cli import main
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
+from podium.cli import main
+from podium.cli.catalogue import controls, whole_catalogue
 from suites.mbpp import MBPP
 from suites.practice import choice, integer
 from tests.conductor.toy_checkpoint import write_checkpoint

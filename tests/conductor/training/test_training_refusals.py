@@ -8,8 +8,8 @@ import pytest
 from conductor.training.config import read_config
 from conductor.training.job import find_job
 from conductor.training.run_folder import prepare_folder
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.pool_config import POOLS
+from podium.cli.catalogue import controls, whole_catalogue
 from tests.conductor.training.tiny_training import refused_here, tiny_config
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

@@ -10,10 +10,10 @@ import pytest
 
 from conductor.training.config import read_config
 from conductor.training.job import find_job
-from harness.cli.catalogue import whole_catalogue
 from harness.errors import UserError
 from harness.records import Question
 from harness.rewards.splits import whole_text
+from podium.cli.catalogue import whole_catalogue
 from tests.conductor.training.tiny_training import tiny_config
 from tests.harness.rewards.small_suites import Graded
 

@@ -16,11 +16,11 @@ from conductor.training.grpo_options import (
     world_size,
 )
 from conductor.training.job import find_job, plan_settings
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.rewards.outcome import RewardItem
+from podium.cli.catalogue import controls, whole_catalogue
 from tests.conductor.plans import rewarded
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy, calls, toy_pool

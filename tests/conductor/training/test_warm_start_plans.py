@@ -15,10 +15,10 @@ from conductor.training.data import (
     plan_corpus,
 )
 from conductor.training.job import TrainingJob, find_job
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.errors import UserError
 from harness.rewards.splits import SuiteSplit
 from harness.workflow import Workflow
+from podium.cli.catalogue import controls, whole_catalogue
 
 SMALL = (
     'suites.names=["practice-integer", "practice-choice"]', "suites.weights={}", "suites.train=12",

@@ -141,7 +141,7 @@ def refused_here(config: Path, out: Path, *words: str) -> str:
 
 
 def _here(config: Path, out: Path, *words: str) -> tuple[int, str]:
-    from harness.cli import main
+    from podium.cli import main
 
     os.environ.update(QUIET)
     with StringIO() as said, redirect_stdout(said), redirect_stderr(said):

@@ -23,11 +23,11 @@ from typing import Any
 import orjson
 import zstandard
 
-from harness.cli import main
 from harness.files import ZSTD
 from harness.ledger.call import canonical
 from harness.ledger.journal import BEGINNING, folder_of, read_lines
 from harness.ledger.logs import Json, open_log
+from podium.cli import main
 from tests.harness.ledger.log_templates import KNOWN, TAIL, Copy, Template, later
 
 HASH = b'"hash":"' + b"0" * 64 + b'",'

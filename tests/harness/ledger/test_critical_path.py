@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli.catalogue import controls, whole_catalogue
 from harness.ledger.critical_path import longest_chain, steps_awaited
 from harness.ledger.export import ask
 from harness.ledger.system_runs import load_runs
@@ -16,6 +15,7 @@ from harness.ledger.totals import SystemTotals, system_totals
 from harness.pool_config import POOLS
 from harness.run.catalogue import RunRequest
 from harness.run.run import run
+from podium.cli.catalogue import controls, whole_catalogue
 
 SYSTEMS = ("single:sage", "debate", "conductor-prompted", "conductor-untrained")
 

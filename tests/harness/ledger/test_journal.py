@@ -30,10 +30,10 @@ from harness.request import request_digest
 from tests.conductor.plans import BOOK as PLAN_BOOK
 from tests.conductor.plans import one_of, spec_of
 from tests.harness import judged_run as judging
-from tests.harness.audit.audited_run import edit_journal
 from tests.harness.toy_run import PRICES, calls, toy_pool, toy_run
 from tests.providers.flaky import HEAD, events, lines, model, sat
 from tests.providers.scripted import script
+from tests.reports.audit.audited_run import edit_journal
 
 BOOK = Book(
     name="moods",

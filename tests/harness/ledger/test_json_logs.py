@@ -13,14 +13,14 @@ from inspect_ai.model import get_model
 
 from baselines.verdict_data import SourceRequest
 from baselines.verdict_sources import read_matrix
-from harness.audit import as_text, audit
 from harness.cassette import record
-from harness.cli import main
 from harness.errors import UserError
 from harness.inspect_adapters import as_task
 from harness.ledger.logs import find_logs, open_log
 from harness.ledger.runs import has_system_runs, system_runs_below
 from harness.ledger.system_runs import load_runs
+from podium.cli import main
+from reports.audit import as_text, audit
 from reports.report import report_of
 from tests.harness.toy_run import Toy, toy_pool, toy_run
 from tests.providers.scripted import script

@@ -12,7 +12,6 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import CachePolicy, ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.logs import find_logs, newest_logs
@@ -21,6 +20,7 @@ from harness.ledger.totals import SystemRun, system_totals
 from harness.pool import Pool
 from harness.prices.cost import cost
 from harness.records import CONDUCTOR, Answer, Question
+from reports.audit import audit
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.runs import BOOK, Crew, Heard, failing_on, number, sit, steps, wrong
 from tests.providers.scripted import script

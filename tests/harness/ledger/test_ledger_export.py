@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs] - it has no types
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.call import Call
 from harness.ledger.export import (
@@ -35,6 +34,7 @@ from harness.ledger.join import rows_of
 from harness.ledger.otel import SAME, attributes
 from harness.ledger.queries import QueryRow, query_rows
 from harness.ledger.runs import system_runs_below
+from podium.cli import main
 from tests.harness.ledger.ledger_rows import answer, killed, row
 from tests.harness.runs import Crew, failing_on, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run

@@ -6,10 +6,10 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 from harness import parallel
-from harness.audit import audit
 from harness.errors import UserError
 from harness.ledger.journal import read_chain
 from harness.ledger.system_runs import load_runs, read_figures
+from reports.audit import audit
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.ledger.many_logs import Size, copies, rehearse
 

@@ -8,7 +8,10 @@ import pytest
 from harness.ledger.call import TEMPLATE, canonical
 from harness.ledger.join import rows_of
 from harness.ledger.runs import system_runs_below
-from tests.harness.audit.audited_run import (
+from tests.harness.ledger.test_ledger import cached
+from tests.harness.runs import Crew, facts, failing_on, number, sit, steps
+from tests.providers.scripted import Heard
+from tests.reports.audit.audited_run import (
     edit_journal,
     edit_samples,
     model_events,
@@ -16,9 +19,6 @@ from tests.harness.audit.audited_run import (
     rows_below,
     sat,
 )
-from tests.harness.ledger.test_ledger import cached
-from tests.harness.runs import Crew, facts, failing_on, number, sit, steps
-from tests.providers.scripted import Heard
 
 
 def test_each_call_is_one_row_that_both_records_know(tmp_path: Path) -> None:

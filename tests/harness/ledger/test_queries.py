@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.answers import AnswerRecord
 from harness.ledger.call import Call
@@ -20,6 +19,7 @@ from harness.ledger.runs import gather, system_runs_below
 from harness.ledger.show import brief_text, query_text
 from harness.pool import Pool
 from harness.records import CONDUCTOR, Answer, Grade, Question
+from podium.cli import main
 from tests.harness.ledger.ledger_rows import answer, killed, refused, row
 from tests.harness.runs import Crew, Exam, failing_on, number, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.ledger.call import canonical
 from harness.ledger.details import QuestionFilter, details, trace_json
 from harness.ledger.export import tables_of
@@ -17,9 +16,10 @@ from harness.ledger.journal import read_lines
 from harness.ledger.kept_texts import kept_texts, texts_path
 from harness.ledger.runs import system_runs_below
 from harness.ledger.served import read_trace, rows_from, served_requests
-from tests.harness.audit.audited_run import edit_journal, of_kind
+from podium.cli import main
 from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 from tests.harness.runs import sit
+from tests.reports.audit.audited_run import edit_journal, of_kind
 
 ASKED, PRODUCT = "What is the sum of 4 and 9?", "What is 6 times 7?"
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.prices import Book, parse_book, read_book
 from harness.prices.book import book_text
@@ -23,6 +22,7 @@ from harness.prices.snapshot import (
     snapshot,
     write_new,
 )
+from podium.cli import main
 
 pytest.importorskip("genai_prices")
 

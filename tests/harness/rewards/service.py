@@ -15,8 +15,8 @@ from harness.rewards.outcome import Sampler, as_reply
 from harness.rewards.reward import Reward, RewardSettings
 from harness.rewards.server import RewardService, reward_app
 from harness.rewards.splits import SuiteSplit
-from harness.serving import Access, bound_socket, listen, with_access
 from harness.suite import Suite
+from podium.serving import Access, bound_socket, listen, with_access
 from tests import ROOT
 from tests.harness.in_thread import served
 
@@ -88,7 +88,7 @@ class Process:
         return out, error, self.process.returncode
 
 
-COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
+COMMAND = "import sys; from podium.cli import main; sys.exit(main())"
 
 
 @contextmanager

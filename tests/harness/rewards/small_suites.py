@@ -20,8 +20,8 @@ from harness.rewards.outcome import RewardItem, RewardOutcome, RewardScorer
 from harness.rewards.reward import Reward
 from harness.rewards.server import RewardService, reward_app
 from harness.rewards.splits import SuiteSplit
-from harness.serving import bound_socket, listen, uvicorn_config
 from harness.suite import ModelGraded, Split, Suite
+from podium.serving import bound_socket, listen, uvicorn_config
 from sandbox import Box, Limits, Program, SandboxError
 from suites import SUITES
 from suites.rlpr import RLPR_RULES, rlpr_questions

@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.rewards.launch import read_token
 from harness.rewards.outcome import RewardClient, RewardItem, ServiceRefusal
-from harness.serving import is_loopback
+from podium.cli import main
+from podium.serving import is_loopback
 from suites import SUITES
 from tests.harness.rewards.service import listening, service_of, train
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from harness.boxes import Boxes
-from harness.cli import main
 from harness.errors import UserError
 from harness.records import Grade, Question
 from harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
 from harness.rewards.outcome import as_reply
 from harness.rewards.server import user_prompt
-from harness.serving import bound_socket, listen
+from podium.cli import main
+from podium.serving import bound_socket, listen
 from suites import SUITES
 from tests.harness.rewards.service import get, post, started
 from tests.harness.toy_run import Toy, toy_catalogue

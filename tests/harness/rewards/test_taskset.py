@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 
 
 def test_the_package_names_its_suites_and_pins_verifiers(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
 from harness.pool_config import read_pool
 from harness.prices import read_book
 from harness.run.drill import drill, drill_total, fit_for_drill
+from podium.cli import main
 from tests.providers import (
     CLIENTS_WARN,
     Act,

@@ -9,8 +9,6 @@ import pytest
 from baselines.mixture import moa_system
 from baselines.voting import self_consistency_system
 from conductor.policy import conductor_system
-from harness.cli import main
-from harness.cli.commands import build_parser
 from harness.errors import UserError
 from harness.inspect_adapters import system_of
 from harness.ledger.call import TEMPLATE
@@ -20,6 +18,8 @@ from harness.records import Question
 from harness.run.catalogue import RunRequest
 from harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
 from harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_all
+from podium.cli import main
+from podium.cli.commands import build_parser
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 from tests.suites.toy_suites import JudgedToy, VariedToy
 

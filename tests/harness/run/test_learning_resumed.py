@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from harness.audit.run import audit
 from harness.errors import PodiumError, UserError
 from harness.records import Question
 from harness.run.catalogue import RunRequest
@@ -20,6 +19,7 @@ from harness.run.estimate import estimate
 from harness.run.experiment import read_experiment
 from harness.suite import Split
 from harness.workflow import MAX_STEPS
+from reports.audit.run import audit
 from reports.report import write_report
 from tests import ROOT
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run

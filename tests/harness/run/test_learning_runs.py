@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from harness.cli import main
 from harness.context import run_context
 from harness.errors import UserError
 from harness.learning import read_artifact
@@ -19,6 +18,7 @@ from harness.run.estimate import estimate
 from harness.run.experiment import read_experiment
 from harness.run.lessons import read_tries
 from harness.suite import Split
+from podium.cli import main
 from reports.report import write_report
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 

@@ -10,7 +10,6 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import read_eval_log
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.cli import main
 from harness.ledger.logs import find_logs
 from harness.run.experiment import (
     Entry,
@@ -19,6 +18,7 @@ from harness.run.experiment import (
     order_entries,
     read_experiment,
 )
+from podium.cli import main
 
 SYSTEMS = ("moa-lite", "random-worker", "single:scholar", "single:verifier", "random-workflow")
 

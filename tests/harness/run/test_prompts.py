@@ -13,13 +13,13 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 
 import suites._registry
 from baselines.oracle import make_plans
-from harness.cli import main
 from harness.errors import UserError
 from harness.judge import regrade_dir
 from harness.records import Question
 from harness.run.experiment import FILE, read_experiment
 from harness.run.request import unknown_prompt_note
 from harness.suite import Prompted
+from podium.cli import main
 from suites import ACCESS_LOG, SUITES, log_eval_access
 from suites.aime25 import PREFIX, Aime25, aime25
 from suites.data import data_folder

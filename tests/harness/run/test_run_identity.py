@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.judge import regrade_dir
 from harness.ledger.system_runs import load_runs
 from harness.run.experiment import lock_experiment, read_experiment
+from podium.cli import main
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run
 
 
@@ -173,7 +173,7 @@ def test_after_a_new_scorer_has_graded_all_the_run_can_be_resumed(tmp_path: Path
 def test_a_recorded_pool_says_what_it_cannot_answer_in_a_process_of_its_own(
     tmp_path: Path, recorded_aime25: str, words: str, reason: str
 ) -> None:
-    start = "import sys; from harness.cli import main; sys.exit(main())"
+    start = "import sys; from podium.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", start, *words.split(), str(tmp_path / "run")]
     done = subprocess.run(
         [*command, "--pool", recorded_aime25], capture_output=True, text=True, check=False

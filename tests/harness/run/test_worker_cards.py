@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from harness.cli import main
 from harness.ledger.logs import find_logs
+from podium.cli import main
 
 
 def asked(folder: Path, *more: str) -> int:

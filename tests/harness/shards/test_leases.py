@@ -16,9 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.audit import audit
-from harness.audit.evidence import InvariantCheck
-from harness.audit.sharded import leases_kept
 from harness.context import run_context
 from harness.errors import UserError
 from harness.ledger.journal import CallOutcome, Head, open_journal, read_lines
@@ -39,8 +36,11 @@ from harness.shards.lease_client import HeldLease, settle, this_machine
 from harness.shards.lease_server import LeaseServer, lease_server
 from harness.shards.plan import ShardPlan, shard_dir, write_plan
 from podium.__main__ import main
-from tests.harness.audit.audited_run import said
+from reports.audit import audit
+from reports.audit.evidence import InvariantCheck
+from reports.audit.sharded import leases_kept
 from tests.harness.shards.test_sharded_run import answered, asked, begun, wait_for
+from tests.reports.audit.audited_run import said
 
 ROOT = Path(__file__).parents[3]
 LIMIT = Decimal("1.00")

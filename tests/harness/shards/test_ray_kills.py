@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from harness.audit import audit
 from harness.ledger.call import Attempted, upper_bound
 from harness.ledger.journal import FOLDER
 from harness.ledger.runs import calls_of
@@ -17,6 +16,7 @@ from harness.ledger.system_runs import load_runs, spent_so_far
 from harness.prices import read_book
 from harness.shards.lease import ADDRESS
 from harness.shards.plan import read_outcome, shard_dirs
+from reports.audit import audit
 from tests.harness.shards.ray_nodes import (
     NODE,
     begun,

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.audit import audit
-from harness.audit.verify import verify
 from harness.errors import UserError
 from harness.ledger.manifest import uncovered, write_manifest
 from harness.ledger.system_runs import load_runs, spent
@@ -18,12 +16,14 @@ from harness.run.experiment import open_experiment, read_experiment
 from harness.shards.figures import read_figures_of
 from harness.shards.plan import ENDED, FIGURES, Shard, ShardPart, ShardPlan, shard_dir, write_plan
 from harness.shards.shard import run_shard
+from reports.audit import audit
+from reports.audit.verify import verify
 from reports.blocks import ReportOptions
 from reports.render import usd
 from reports.report import report_of
 from reports.site.build import write_site
-from tests.harness.audit.audited_run import said
 from tests.harness.toy_run import CONTROLS, toy_catalogue, toy_pool, toy_run
+from tests.reports.audit.audited_run import said
 from tests.reports.site.page_tables import tables_in
 
 ENTRY = "toy single:ada"

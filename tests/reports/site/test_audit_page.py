@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from harness.audit import as_json, audit
-from harness.audit.run import COUNTS
-from harness.cli import main
 from harness.ledger.manifest import write_manifest
+from podium.cli import main
+from reports.audit import as_json, audit
+from reports.audit.run import COUNTS
 from reports.report import report_of
 from reports.site.audit_page import MOST, audit_context
 from reports.site.index import SiteBlock, site_blocks
 from reports.site.pages import SiteFrame, render_page
-from tests.harness.audit.audited_run import Json, edit_journal, of_kind, rows_below, sat
-from tests.harness.audit.invoice_exports import own_csv
-from tests.harness.audit.test_audit_runs import once
 from tests.harness.ledger.test_ledger import cached
 from tests.harness.runs import Exam, sit, steps
 from tests.providers import flaky as moody
+from tests.reports.audit.audited_run import Json, edit_journal, of_kind, rows_below, sat
+from tests.reports.audit.invoice_exports import own_csv
+from tests.reports.audit.test_audit_runs import once
 from tests.reports.site.page_tables import tables_in
 
 FRAME = SiteFrame(pages=(("audit.html", "Audit"),), made="Made by a test.")

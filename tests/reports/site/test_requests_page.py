@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from podium.cli import main
 from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 from tests.harness.runs import sit
 from tests.reports.site.viewed import ask, packed, queries, viewed

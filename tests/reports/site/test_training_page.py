@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
 from harness.errors import UserError
 from harness.ledger.journal import Head, open_journal
+from podium.cli import main
 from reports.render import count, interval, percent, usd_about
 from reports.site.build import write_training_site
 from reports.site.pages import SiteFrame, render_page
 from reports.site.training_page import training_context
 from reports.stats import t_interval, wilson
 from reports.training_runs import OVER, asked_shares, panels_of, training_runs
-from tests.harness.audit.tampered_run import add_call
 from tests.harness.runs import sit
+from tests.reports.audit.tampered_run import add_call
 from tests.reports.site.page_tables import Table, tables_in
 from tests.reports.site.trained import STEPS, line, trained, written
 

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from harness.cli import main
-from harness.serving import bound_socket
+from podium.cli import main
+from podium.serving import bound_socket
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
@@ -193,7 +193,7 @@ def test_what_cannot_be_served_is_refused_in_a_sentence(
     assert "a.eval" in capsys.readouterr().err
 
 
-COMMAND = "import sys; from harness.cli import main; sys.exit(main())"
+COMMAND = "import sys; from podium.cli import main; sys.exit(main())"
 
 
 @pytest.mark.slow

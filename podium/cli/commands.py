@@ -1,0 +1,593 @@
+"""Every command of `podium`: what it is for, what it takes, and which module carries it out.
+
+A module is imported only when one of its commands runs, so that help is fast and runs nothing.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import fields
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from signal import SIGINT
+from typing import Any
+
+from harness.errors import PodiumError
+from harness.records import SEED
+from harness.text import say
+from podium.cli.arguments import (
+    EPOCHS,
+    MOST,
+    SANDBOXES,
+    Arguments,
+    Parser,
+    Version,
+    counts,
+    day,
+    dollars,
+    finite,
+    launch,
+    names,
+    per_minute,
+    percentage_points,
+    renamed,
+    seed,
+    share,
+    tokens,
+    up_to,
+)
+from podium.cli.export import declare_kinds
+
+Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
+SLOW = ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry")
+"""What `run` and `demo` import before they begin, for a break to find nothing begun."""
+
+
+def load(name: str) -> Command:
+    """Return what carries out a command, with all that it needs imported; help, without one."""
+    if name not in COMMANDS:
+        return lambda args: build_parser().print_help() or 0
+    # Help does not wait for this import; to look for cycles takes a seventh of all others' time.
+    from harness.parallel import without_collector
+
+    with without_collector():
+        for module in SLOW if name in ("run", "demo", "shard") else ():
+            import_module(module)
+        return getattr(import_module(f"podium.cli.{COMMANDS[name][1]}"), f"{name}_command")
+
+
+def carry_out(command: Command, args: argparse.Namespace) -> int:
+    """Run the command that was read; what it raises becomes a sentence and an exit code."""
+    try:
+        return command(args)
+    except PodiumError as error:
+        say(f"podium: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        place = error.filename or getattr(args, "log_dir", None) or "a file"
+        say(f"podium: {place}: {error.strerror or error}{_remedy(place, args)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
+        return 128 + getattr(stop, "number", SIGINT)  # as a shell tells it
+
+
+def _remedy(place: object, args: argparse.Namespace) -> str:
+    """Return which argument names the place of an error, for another to be named."""
+    here = Path(str(place))
+    for name, value in vars(args).items():
+        if isinstance(value, Path) and (here.is_relative_to(value) or value.is_relative_to(here)):
+            return f"; name another {'DIR' if name == 'dir' else '--' + name.replace('_', '-')}"
+    return ""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; its help is the reference."""
+    parser = Parser(
+        prog="podium",
+        description="Does a small learned orchestrator beat what people use instead, at what cost?",
+    )
+    parser.add_argument("--version", action=Version, nargs=0, help="print podium's version")
+    commands = parser.add_subparsers(title="commands", dest="command_name", metavar="COMMAND")
+    parser.set_defaults(command_name="help")
+    for name, (declare, _) in COMMANDS.items():
+        text = declare.__doc__
+        declare(Arguments(commands.add_parser(name, help=text, description=text)))
+    return parser
+
+
+def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
+    """Return a record with each field from the argument of its name, where there is one."""
+    named = {one.name for one in fields(record)} & vars(args).keys()
+    return record(**{name: getattr(args, name) for name in named} | more)
+
+
+def demo(add: Arguments) -> None:
+    """Run every kind of system on two practice suites and on recorded AIME25, then report."""
+    add("--out", "directory to write (demo)", Path, default=Path("demo"))
+    add("--limit", "questions per suite", up_to(MOST), default=20)
+
+
+def run(add: Arguments) -> None:
+    """Run systems on suites over a pool; say what is left."""
+    add.example("run --suite practice-integer --system single --log-dir runs/first")
+    add("--suite", "suite name; repeat for several", action="append", required=True)
+    add.repeated(
+        "--system",
+        "system name; `single` for every worker; `all` for every system, router and control that "
+        "fits pool, suites and installed extras; `contestants`, `routers`, `controls` or "
+        "`frameworks` for those of a group; repeat (all that fit and need no training)",
+    )
+    _pool(add)
+    add("--log-dir", "an experiment: new, or to resume", Path, required=True)
+    add("--limit", "first N questions (all)", up_to(MOST))
+    add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
+    add("--seed", "seed of random controls and rehearsal workers (0)", seed)
+    add("--split", "train, validation or eval (eval)")
+    prompt = "as the benchmark's authors ask, or as the Conductor paper did where known (official)"
+    add("--prompt official|paper", prompt, default=None)
+    _budget(add)
+    _box(add)
+    add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
+    display = "progress: line is ours, the others are Inspect's (line)"
+    add("--display line|full|rich|plain|none", display)
+    grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
+    add("--grace S", grace, finite, default=20.0)
+    _learning(add)
+    cut = "cut it into N shards or more, as many at once as there are cores (one process)"
+    add("--shards N", cut, up_to(MOST))
+    starts = (
+        "with --shards: what starts them, processes here, jobs of SLURM or tasks of Ray (local)"
+    )
+    add("--launcher local|slurm|ray", starts, choices=["local", "slurm", "ray"], default=None)
+    where = "a partition of SLURM (`local`: no cluster), or where a Ray cluster answers (auto)"
+    add("--address PLACE", where, default=None)
+
+
+def shard(add: Arguments) -> None:
+    """Ask what is left of one shard: what `podium run --shards` starts."""
+    add("dir DIR", "directory of a shard: LOG_DIR/shards/0001", Path)
+    add.flag("--attached", "end when standard input does")
+
+
+def _budget(add: Arguments) -> None:
+    add(
+        "--max-usd USD",
+        "stop before a call that could pass this: each in flight holds back the most that it can "
+        "cost (prompt, max_tokens, dearest rates), and those in flight are waited for",
+        dollars,
+    )
+    add(
+        "--max-usd-per-query USD",
+        "the same for each question: it is left unanswered before a call that could pass this, and "
+        "the others go on",
+        dollars,
+    )
+    turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
+    add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)
+    add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
+    past = "with --dry-run: past runs of the same workers to go by; repeat"
+    add.repeated("--like DIR", past, Path)
+
+
+def _box(add: Arguments) -> None:
+    kinds = "docker, docker:runsc, bwrap, subprocess (docker; subprocess for rehearsal workers)"
+    add("--box", f"sandbox for suites that run programs: {kinds}")
+    add("--max-sandboxes N", "programs that run at once (all cores)", up_to(SANDBOXES))
+
+
+def _learning(add: Arguments) -> None:
+    budget = "worker calls that each system may spend on learning (40 per worker)"
+    add("--train-calls N", budget, up_to(MOST))
+    add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
+    matched = "what compute-matched-usd and compute-matched-tokens cost (the conductor)"
+    add("--match SYSTEM", matched)
+    cards = (
+        "whether conductors that are prompted, and router-llm, read the workers' role cards "
+        "(shown; the paper hides them; a trained conductor is asked as it was trained)"
+    )
+    add("--worker-cards shown|hidden", cards, default=None)
+
+
+def report(add: Arguments) -> None:
+    """Write table.md, table.csv, table.json and plot.png from logs alone."""
+    add.example("report runs/first --vs best-single --derived")
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    add("--out", "directory to write (DIR/report)", Path)
+    reference = "hold all others against this one (best-single, else the first single worker)"
+    add("--vs SYSTEM", reference)
+    add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
+    add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
+    same = "call systems equivalent that are shown to differ by less (not asked)"
+    add("--equivalence POINTS", same, percentage_points)
+    add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
+    other = "compare with the run in this directory instead, each system with itself: against.json"
+    add("--against DIR", other, Path)
+    goals = "hold what was trained, by seeds, against its targets instead"
+    add.flag("--targets", f"{goals}: targets.md and targets.json")
+    add.flag("--published", "print published figures of these suites, too")
+    add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
+    shown = "columns of table.csv that the tables show, in this order; `list` names them all"
+    add("--columns NAME,NAME", shown, names, default=())
+    add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
+    add.flag(
+        "--latex",
+        "also table.tex (booktabs), references.bib, table.parquet and paper.tex, for a paper",
+    )
+
+
+def view(add: Arguments) -> None:
+    """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
+    add.example("view runs/first --port 8000")
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add(
+        "--vs SYSTEM",
+        "hold all others against this one (best-single, else the first single worker)",
+    )
+
+
+def power(add: Arguments) -> None:
+    """Say how many questions and epochs it takes to see an effect; asks no model."""
+    effect = "difference to be seen, in percentage points (3)"
+    add("--effect POINTS", effect, percentage_points, default=0.03)
+    add("--from DIR", "take the variance from these logs", Path, dest="dirs", nargs="+")
+    add("--vs SYSTEM", "with --from: the reference")
+    add("--discordant SHARE", "share of the questions on which two systems differ (0.1)", share)
+    add("--accuracy SHARE", "of both systems", share)
+    add("--correlation R", "with --accuracy: of their grades (0.5)", share)
+    within = "share of the variance that lies within questions, which epochs shrink (0: unknown)"
+    add("--within SHARE", within, share)
+    add("--epochs N,N", "(1,2,4,8)", counts, default=(1, 2, 4, 8))
+    add("--questions N,N", "(30,100,198,500,1055 and that of --from)", counts)
+
+
+def route(add: Arguments) -> None:
+    """Judge routers on recorded verdicts of real models, against the best single worker."""
+    add.example("route lcb-leaderboard --split date:0.3 --router router-knn")
+    add("source SOURCE", "verdicts to judge on; --list names them", nargs="?")
+    add.flag("--list", "list the sources and what they hold")
+    add.listing()
+    add("--router NAME", "routers to judge (all)", nargs="+", action="extend")
+    usual = "declared where the source declares one, else folds:5"
+    add("--split HOW", f"date:0.3, share:0.5, folds:5, folds:5:group or declared ({usual})")
+    studied = "checkpoints of a study of this source and split: a row each, and of their mean"
+    add("--conductor DIR", studied, Path, nargs="+", action="extend")
+    add.flag("--drop-shared", "leave questions that would teach and be judged out of what teaches")
+    add("--seed", "of folds and of learning (0)", seed, default=0)
+    add("--embedder NAME", "tfidf (default) or wordllama", default="tfidf")
+    add("--save FILE", "also keep what the one --router has learnt", Path)
+    add("--out", "directory for route.md, route.csv, route.json", Path)
+    add("--data DIR", "folder of local data (PODIUM_DATA)", Path)
+
+
+def record(add: Arguments) -> None:
+    """Turn logs, or the results of a batch, into a cassette that replays them."""
+    add("logs LOG", ".eval files or directories; or a batch's results, JSONL", Path, nargs="+")
+    add("--requests FILE", "what the batch asked, JSONL: results are joined by custom_id", Path)
+    add.flag("--strict", "refuse a batch with rows that cannot be read, else left out and listed")
+    add("--out", "cassette to write, e.g. runs/tape.jsonl", Path, required=True)
+
+
+def grade(add: Arguments) -> None:
+    """Grade replies made anywhere; asks no model, resumes."""
+    add.example("grade --suite math500 --replies replies.jsonl --out verdicts.jsonl")
+    add("--suite", "suite name", required=True)
+    rows = "the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)"
+    add("--problems FILE", rows, Path)
+    replies = "JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked"
+    add("--replies FILE", replies, Path, required=True)
+    add("--out FILE", "JSONL of verdicts: new, or to resume", Path, required=True)
+    _box(add)
+
+
+def redact(add: Arguments) -> None:
+    """Copy logs without their texts, to share results of suites that must not be published."""
+    add("paths LOG", ".eval files or directories", Path, nargs="+")
+    add("--out DIR", "directory for the copies", Path, required=True)
+
+
+def regrade(add: Arguments) -> None:
+    """Grade logs again without asking any model."""
+    add("dir DIR", "log directory", Path)
+    which = Arguments(add.parser.add_mutually_exclusive_group())
+    which.flag("--unscored", "only what has no score (default)")
+    which.flag("--all", "everything, after a scorer changed")
+    _box(add)
+
+
+def reward(add: Arguments) -> None:
+    """Serve a suite's grades as rewards to a trainer, over HTTP."""
+    add = add.actions()("serve", "answer POST /score, /get_reward, /rm and /verify")
+    add("--suite", "suite name; repeat for several", action="append", required=True)
+    add("--split train|validation", "(train)")
+    add("--limit N", "first N questions of each suite (all)", up_to(MOST))
+    add("--pool", "completions are workflows for these workers (completions are replies)")
+    add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
+    token = "what every request must send as `Authorization: Bearer`; needed beyond this machine"
+    add("--token-file FILE", f"holds {token}", Path)
+    host = "name under which trainers reach it, beside its address; repeat"
+    add.repeated("--allow-host NAME", host)
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add("--workers N", "processes that score, behind one address (1)", up_to(SANDBOXES), default=1)
+    add("--max-usd", "ask no worker once this much is spent", dollars)
+    add("--log-dir DIR", "write down every call of a worker (nowhere)", Path)
+    add("--timeout S", "seconds per item (120)", float, default=120.0)
+    add("--max-masked", "largest share without a value (0.3)", float, default=0.3)
+    add("--most N", "items at once (cores; with --pool 64)", up_to(EPOCHS))
+    values = "plain: the grade; paper, with --pool: 0.5 for a readable plan that is wrong (plain)"
+    add("--values plain|paper", values)
+    missing = "what OpenRLHF is told of a missing reward: fail the request, or 0 (error)"
+    add("--on-unscored error|zero", missing)
+    _box(add)
+
+
+def serve(add: Arguments) -> None:
+    """Serve systems as models that clients of OpenAI and Anthropic can ask, each with its bill."""
+    add.example("serve --pool rehearsal --system conductor --system moa-lite --log-dir serving")
+    add.repeated("--system", "system to serve, `single` for every worker; repeat")
+    _pool(add)
+    add("--log-dir DIR", "where requests are written down: new, or to go on with", Path)
+    add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
+    add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
+    add.repeated(
+        "--allow-host NAME", "name under which clients reach it, beside its address; repeat"
+    )
+    add(
+        "--keys FILE", "who may ask, as digests of keys; needed beyond this machine (anybody)", Path
+    )
+    add("--new-key NAME", "with --keys: make a key, print it once, and serve nothing")
+    add("--learnt DIR", "serve systems that learn as they answered in this run", Path)
+    add.flag("--keep-texts", "also keep prompts and replies, for their owner alone to read")
+    _serving_limits(add)
+    add("--otlp URL", "also send spans to this OpenTelemetry collector (extra: otlp)")
+    add("--grace S", "seconds for requests in flight once it is stopped (30)", finite, default=30.0)
+    add("--seed", "seed of random controls and rehearsal workers (0)", seed, default=0)
+    add("--time-scale", "rehearsal latency is slept times this (0.01)", finite, default=0.01)
+
+
+def _serving_limits(add: Arguments) -> None:
+    for name, whose in (
+        ("--max-usd", "all requests, those of earlier sittings included"),
+        ("--max-usd-per-query", "one request"),
+        ("--max-usd-per-day", "all requests of a day (UTC)"),
+        ("--max-usd-per-key", "all requests of a key, unless the keys' file says otherwise"),
+    ):
+        add(f"{name} USD", f"dollars that {whose} may cost", dollars)
+    add("--max-calls N", "calls that one request may make (30)", up_to(EPOCHS), default=30)
+    add(
+        "--deadline S",
+        "seconds after which a request makes no new call (600)",
+        finite,
+        default=600.0,
+    )
+    add("--concurrency N", "requests of one key at once (64)", up_to(EPOCHS), default=64)
+
+
+def train(add: Arguments) -> None:
+    """Train a conductor by reward, say what that would take, draw how it went, or release it."""
+    add.example("train practice-cpu --set grpo.max_steps=50 --dry-run")
+    add("config CONFIG", "a shipped name or the path of a TOML file", nargs="?")
+    add("--out DIR", "run folder (training/CONFIG-seed-N)", Path)
+    add("--seed N", "run.seed (the config's)", up_to(SEED))
+    add.flag("--dry-run", "estimate memory, calls and dollars; train nothing")
+    add("--max-usd X", "stop with a checkpoint once this is spent", dollars)
+    add.flag("--resume", "go on from the newest checkpoint in --out")
+    add.repeated("--set SECTION.KEY=VALUE", "change a value of the config; repeat")
+    add("--plot DIR", "draw the learning curves of runs", Path, nargs="+")
+    add("--release DIR", "release the median seed of runs", Path, nargs="+")
+    add("--to PATH", "where --plot draws (curve.png; a folder: a page), --release writes", Path)
+    add("--untrained DIR", "with --release: where its warm start goes", Path)
+    add.flag("--list", "list the shipped configs")
+    add.listing()
+
+
+def ablate(add: Arguments) -> None:
+    """Train a conductor's ablations alike, evaluate each on validation, and make one table."""
+    add("names NAME", "ablations, beside the reference (all)", nargs="*")
+    add("--out DIR", "folder (ablations)", Path, default=Path("ablations"))
+    add("--seed N", "train each with it; repeat (0)", up_to(SEED), action="append")
+    add("--file FILE", "a file of ablations (the shipped one)", Path)
+    warm = "a training whose warm start is used where it would be the same; repeat"
+    add.repeated("--begin DIR", warm, Path)
+    add.flag("--table", "make the table of what is there; train nothing")
+    add.flag("--list", "list the ablations")
+    add.listing()
+
+
+def audit(add: Arguments) -> None:
+    """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
+    add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
+    add("dir DIR", "log directory, or one .eval file", Path, nargs="?")
+    add.flag("--strict", "gaps in the record are failures, too")
+    _regrading(add)
+    add("--query ID", "show this question with every text instead: an id, or SUITE/ID")
+    add("--system", "with --query: as this system answered it (all)")
+    add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
+    add.flag("--brief", "with --query: only the first words of each reply")
+    add("--json FILE", "also write every fault, or the query, there, as canonical JSON", Path)
+    add("--site DIR", "also write the audit as a page to look at there", Path)
+    bill = "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat"
+    add.repeated("--invoice FILE", bill, Path)
+    add("--project", "with --invoice: only lines of this project or workspace")
+    add("--key", "with --invoice: only lines of this API key")
+    add.flag("--whole-account", "with --invoice: all its lines are this run's")
+    other = "with --invoice: a model that goes by another name there; repeat"
+    add.repeated("--model OURS=THEIRS", other, renamed)
+    add("--tolerance N", "tokens that may differ (0)", tokens, default=0)
+    add("--tolerance-usd", "dollars that may differ (0)", dollars, default=Decimal(0))
+    others = "audit this prediction file of RouterArena instead, anybody's; repeat"
+    add.repeated("--routerarena FILE", others, Path)
+    add("--costs FILE", "with --routerarena: their model_cost.json (that of its checkout)", Path)
+
+
+def _regrading(add: Arguments) -> None:
+    add.flag("--regrade", "give all verdicts anew and compare; asks no model")
+    add("--box", "with --regrade: sandbox for suites that run programs (they are left out)")
+
+
+def ledger(add: Arguments) -> None:
+    """Export every call and query as a table (Parquet, CSV, ...), or ask them in SQL."""
+    action = add.actions()
+    export = action("export", "write calls and queries as tables")
+    export("dir DIR", "directory that a run wrote", Path)
+    export("--out D", "directory for the tables", Path, required=True)
+    only = "otel has calls only, md and html queries only (parquet)"
+    export("--format parquet|csv|jsonl|otel|md|html", only)
+    sql = action("sql", "run one SELECT over the views calls and queries")
+    sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
+    sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')
+    sql("--format table|csv|json", "(table)")
+
+
+def export(add: Arguments) -> None:
+    """Write runs in forms that others read, for their boards, archives and tools."""
+    declare_kinds(add)
+
+
+def manifest(add: Arguments) -> None:
+    """Write, verify, sign or time-stamp what a run's directory held, or make a key to sign with."""
+    action = add.actions()
+    write = action("write", "write down what is here now; keeps earlier roots")
+    verify = action("verify", "find what was changed since; 1 if anything was")
+    sign = action("sign", "sign the manifest (extra: signing)")
+    anchor = action("anchor", "let an authority say by when the root was there (RFC 3161)")
+    for one in (write, verify, sign, anchor):
+        one("dir DIR", "log directory", Path)
+    verify("--root HEX", "the root that was published")
+    verify("--public-key FILE", "who must have signed", Path)
+    trusted = "certificates (PEM) of the authority whose time stamp is to be trusted"
+    verify("--ca FILE", f"{trusted}: it must hold", Path)
+    verify.flag("--shared", "only a part of the run is here, or redacted copies")
+    _regrading(verify)
+    sign("--key FILE", "private key (PEM)", Path, required=True)
+    how = Arguments(anchor.parser.add_mutually_exclusive_group(required=True))
+    how.flag("--request", "write MANIFEST.tsq, the query, and ask nobody")
+    how("--reply FILE", "keep what an authority answered to it as MANIFEST.tsr", Path)
+    how("--authority URL", "ask this authority now: it gets a digest, and nothing else is sent")
+    anchor("--ca FILE", f"with --reply and --authority: {trusted}", Path)
+    key = action("key", "make an Ed25519 key (extra: signing)")
+    key("--out FILE", "private key; FILE.pub is public", Path, required=True)
+
+
+def prices(add: Arguments) -> None:
+    """List, verify, compare, make or export price books."""
+    action = add.actions()
+    listed = action("list", "list the books, or every price of one")
+    listed("book", "book name or .toml file", nargs="?")
+    verify = action("verify", "check books, and compare them with genai-prices")
+    verify("books BOOK", "book names or files (all)", nargs="*")
+    diff = action("diff", "say what a book states otherwise than another")
+    diff("old A", "book name or .toml file")
+    diff("new B", "book name or .toml file")
+    for one in (listed, verify, diff):
+        one.listing()
+    snapshot = action("snapshot", "make a book from genai-prices")
+    snapshot("--date", "the day whose prices are wanted (today)", day)
+    which = Arguments(snapshot.parser.add_mutually_exclusive_group())
+    which("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
+    which("--pool", "the models of this pool (of every live pool)")
+    launched = "launch day of a model of which none is on record; repeat"
+    snapshot.repeated("--launched MODEL=DAY", launched, launch)
+    snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
+    export = action("export", "write a book as Inspect's --model-cost-config takes it")
+    export("book", "book name or .toml file (the newest list)", nargs="?")
+    export("--inspect FILE", "file to write: new, .json or .yaml", Path, required=True)
+
+
+def reprice(add: Arguments) -> None:
+    """Show what the runs of a directory would have cost at another price book."""
+    add("dir DIR", "log directory", Path)
+    add("--book B", "book name or .toml file", required=True)
+    add("--out D", "also write reprice.json there", Path)
+
+
+def suites(add: Arguments) -> None:
+    """List the suites, or print one suite's card."""
+    add("name", "show one in full", nargs="?")
+    add.listing()
+
+
+def data(add: Arguments) -> None:
+    """Fetch questions and recordings that are pinned, or verify what is here."""
+    action = add.actions()
+    fetch = action("fetch", "download what is pinned and not here yet")
+    fetch("names NAME", "suites or sources; `podium data list` names them", nargs="+")
+    verify = action("verify", "check what is here; download nothing")
+    listed = action("list", "name all that is pinned: size, licence, place, and whether it is here")
+    for one in (verify, listed):
+        one("names NAME", "suites or sources (all)", nargs="*")
+        one.listing()
+    for one in (fetch, verify, listed):
+        one("--data DIR", "folder of local data (PODIUM_DATA)", Path)
+
+
+def systems(add: Arguments) -> None:
+    """List the systems, or print one system's manifest."""
+    add("name", "show one in full", nargs="?")
+    add.listing()
+
+
+def _pool(add: Arguments) -> None:
+    add("--pool", "pool name or .toml file (rehearsal)", default="rehearsal")
+
+
+def workers(add: Arguments) -> None:
+    """List a pool's workers with their prices and settings."""
+    _pool(add)
+    add.listing()
+
+
+def doctor(add: Arguments) -> None:
+    """Say what is missing before anything is spent, of a pool or of a whole run."""
+    workers(add)
+    add.repeated("--suite", "check a run of this suite; repeat")
+    add.repeated("--system", "by this system, or a group; repeat")
+    add("--split", "train, validation or eval (eval)")
+    add("--limit", "first N questions (all)", int)
+    add("--log-dir", "an experiment that the run would go on with (a new one)", Path)
+    add("--box", "also check this sandbox")
+    add.flag("--drill", "also put one short question to each model; says the price and asks first")
+    add.flag("--yes", "drill without asking, where no terminal can answer")
+    _learning(add)
+
+
+def completion(add: Arguments) -> None:
+    """Print a script that completes commands, options and names; your shell's start reads it."""
+    add("shell bash|zsh|fish", 'e.g. eval "$(podium completion bash)" in ~/.bashrc')
+
+
+def sandbox(add: Arguments) -> None:
+    """Make, show or remove what programs run in: images and containers."""
+    action = add.actions()
+    build = action("build", "make the image that programs run in")
+    build("--image basic|bigcodebench", "which one (basic)")
+    build("--box docker|bwrap", "box to build for (docker, and bwrap if it is usable here)")
+    build("--base-image NAME", "image with python3 to build on (a public Python's)")
+    action("status", "say what can run programs here, and in which images").listing()
+    clean = action("clean", "remove what killed runs and older builds left")
+    clean.flag("--all", "also every image that podium made")
+
+
+COMMANDS = {
+    declare.__name__: (declare, home)
+    for home, several in (
+        ("run", (demo, run, shard)),
+        ("report", (report, view, power)),
+        ("serve", (serve,)),
+        ("train", (route,)),
+        ("run", (record,)),
+        ("grade", (grade, redact, regrade, reward)),
+        ("train", (train, ablate)),
+        ("export", (export,)),
+        ("money", (audit, ledger, manifest, prices, reprice)),
+        ("catalogue", (suites, data, systems, workers, doctor, sandbox, completion)),
+    )
+    for declare in several
+}
+"""Name -> what declares its arguments, its docstring being its help; and the module it is in."""

@@ -1,0 +1,147 @@
+"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS.
+
+commands.py reads this file for help, so what a kind needs is imported when it is carried out.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from harness.text import pluralise, say
+from podium.cli.arguments import Arguments, names, renamed
+
+Declare = Callable[[Arguments], None]
+Carry = Callable[[argparse.Namespace], int]
+
+
+def declare_kinds(add: Arguments) -> None:
+    """Add every kind with what it takes."""
+    action = add.actions("KIND")
+    for name, (declare, _) in KINDS.items():
+        declare(action(name, declare.__doc__ or name))
+
+
+def export_command(args: argparse.Namespace) -> int:
+    """Write one kind of files; return its exit code."""
+    return KINDS[args.action][1](args)
+
+
+def of_runs(add: Arguments) -> None:
+    """Add what kinds take that are made of runs."""
+    add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
+    into_folder(add)
+
+
+def into_folder(add: Arguments) -> None:
+    """Add the folder to write."""
+    add("--out DIR", "folder to write, which is not there yet", Path, required=True)
+
+
+def eee(add: Arguments) -> None:
+    """Every Eval Ever 0.3: a record per system and suite, samples where they may be published."""
+    of_runs(add)
+
+
+def write_eee(args: argparse.Namespace) -> int:
+    """Write records for that archive; return 0."""
+    from reports import eee
+
+    made = eee.write_eee(args.dirs, args.out)
+    records = sum(path.suffix == ".json" for path in made)
+    say(f"Wrote {pluralise(records, 'record')}, {len(made) - records} with samples, below")
+    say(f"{args.out}/data; check: every_eval_ever validate '{args.out}/data/**/*.json*'")
+    return 0
+
+
+def latex(add: Arguments) -> None:
+    """Booktabs tables (LaTeX), BibTeX of all that they name, and a document to look at them."""
+    of_runs(add)
+    add("--vs SYSTEM", "hold all others against this one (best-single, else the first worker)")
+    add("--columns NAME,NAME", "columns of table.csv to show, in this order", names, default=())
+
+
+def write_latex(args: argparse.Namespace) -> int:
+    """Write what a paper takes; return 0."""
+    from podium.cli.commands import taken
+    from reports.blocks import ReportOptions
+    from reports.paper import export_paper
+
+    made = export_paper(args.dirs, args.out, taken(ReportOptions, args))
+    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}")
+    return 0
+
+
+def hub(add: Arguments) -> None:
+    """Hugging Face: a conductor's checkpoint with its card and .eval_results, to upload."""
+    add("checkpoint CHECKPOINT", "a released one's name, or a folder that podium train wrote")
+    add("dirs DIR", "log directories of runs in which it conducted", Path, nargs="+")
+    into_folder(add)
+
+
+def write_hub(args: argparse.Namespace) -> int:
+    """Write a model repository; return 0."""
+    from conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
+    from conductor.training.hub_model import RESULTS, write_model
+    from reports.hub_results import eval_results, results_text, rows_of_checkpoint
+    from reports.report import report_of
+
+    folder = checkpoint_folder(args.checkpoint)
+    read_info(folder)  # which refuses a folder that is none
+    rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
+    files = dict(eval_results(rows))
+    write_model(folder, args.out, results_text(rows), files)
+    say(
+        f"Wrote a model repository into {args.out}, {len(files)} in {RESULTS}: a result is there if"
+    )
+    say("its questions are a data set of the Hub and its workers no rehearsal. To publish it:")
+    say(f"  hf upload OWNER/NAME {args.out}")
+    return 0
+
+
+def routerarena(add: Arguments) -> None:
+    """RouterArena: prediction files, configs and prices, every call of a question charged."""
+    of_runs(add)
+    other = "a model that goes by another name there; repeat (ours, without the provider)"
+    add.repeated("--model OURS=THEIRS", other, renamed)
+
+
+def write_routerarena(args: argparse.Namespace) -> int:
+    """Write files for that board; return 0."""
+    from reports import routerarena
+
+    for one in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
+        say(one)
+    say(f"Copy {args.out} over a checkout; add what is new in model_cost to theirs by hand, and")
+    say(
+        "the models to universal_model_names.py. Check: podium audit --routerarena FILE, which also"
+    )
+    say("says where the questions are no whole split of theirs (809, 8,400 or 420).")
+    return 0
+
+
+def verifiers(add: Arguments) -> None:
+    """Verifiers 0.4: podium-practice, a taskset to install, rewarded by podium reward serve."""
+    usual = "practice suite; repeat (practice-integer and practice-choice)"
+    add("--suite", usual, action="append")
+    into_folder(add)
+
+
+def write_verifiers(args: argparse.Namespace) -> int:
+    """Write a package; return 0."""
+    from harness.rewards.taskset import USUAL, write_taskset
+    from podium.cli.catalogue import suite_versions
+
+    made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
+    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}: README.md says how to")
+    say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
+    return 0
+
+
+KINDS: Mapping[str, tuple[Declare, Carry]] = {
+    "eee": (eee, write_eee),
+    "verifiers": (verifiers, write_verifiers),
+    "latex": (latex, write_latex),
+    "hub": (hub, write_hub),
+    "routerarena": (routerarena, write_routerarena),
+}
+"""Name -> what declares its arguments, its docstring being its help; and what carries it out."""

@@ -1,0 +1,121 @@
+"""The commands as functions of Python, for notebooks and scripts: what `podium` re-exports."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
+
+from harness.grade_file import grade_replies
+from harness.records import Grade
+from harness.run import run as runs
+from harness.run.catalogue import RunRequest, find_named, with_own
+from harness.run.evaluate import RunOutcome
+from harness.suite import Prompt, Split, Suite
+from harness.system import SystemCard
+from podium.cli.catalogue import boxes, controls, suite_versions, whole_catalogue
+from reports.blocks import ReportOptions
+from reports.render import report_folder
+from reports.report import Report, write_report
+from reports.site import SiteOptions, refuse_foreign_site, write_site
+from suites import SUITES
+
+suites: Mapping[str, Suite[Any]] = SUITES
+"""Every suite by its name on the command line, e.g. `suites["math500"]`."""
+systems: Mapping[str, SystemCard] = whole_catalogue().systems
+"""The card of every system by its name in tables, e.g. `systems["moa-lite"]`."""
+
+Part = TypeVar("Part")
+
+
+class RunOptions(TypedDict, total=False):
+    """What `run` takes beside its first arguments: the options of `podium run`, by their names."""
+
+    limit: int
+    epochs: int
+    seed: int
+    split: Split
+    prompt: Prompt
+    max_usd: Decimal
+    max_usd_per_query: Decimal
+    rpm: Mapping[str, int]
+    box: str
+    max_sandboxes: int
+    time_scale: float
+    train_calls: int
+    train_on: tuple[str, ...]
+    match: str
+    worker_cards: Literal["shown", "hidden"]
+    display: str
+
+
+def run(
+    suites: str | Suite[Any] | Sequence[str | Suite[Any]],
+    systems: str | SystemCard | Sequence[str | SystemCard] = (),
+    *,
+    pool: str = "rehearsal",
+    log_dir: str | Path,
+    **options: Unpack[RunOptions],
+) -> RunOutcome:
+    """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
+
+    Suites and systems of your own stand beside names: a suite as it is, a system by its card, whose
+    `make` makes its solver, or either as `FILE.py@NAME`. UserError, before any call, for what
+    cannot run.
+    """
+    asked, run_by = _several(suites), _several(systems)
+    request = RunRequest(
+        suites=tuple(one if isinstance(one, str) else one.name for one in asked),
+        systems=tuple(one if isinstance(one, str) else one.name for one in run_by),
+        pool=pool,
+        log_dir=Path(log_dir),
+        **options,
+    )
+    own = [one for one in (*asked, *run_by) if not isinstance(one, str)]
+    return runs.run(*with_own(request, whole_catalogue(), own), controls())
+
+
+def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:
+    return [*given] if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+
+
+def report(
+    dirs: str | Path | Sequence[str | Path],
+    out: str | Path | None = None,
+    *,
+    vs: str | None = None,
+    epochs: int | None = None,
+    maj: int | None = None,
+    equivalence: float | None = None,
+    site: str | Path | None = None,
+) -> Report:
+    """Write table.md, table.csv, table.json and plot.png of logs into `out` (DIR/report).
+
+    Every system is held against `vs`, and is called equivalent where it is shown to differ by less
+    than `equivalence` (a share: 0.02 is two points). What was written stands in `files`, the tables
+    in `text`. Pages to look at are written into the folder `site`, where one is named.
+    """
+    places = [Path(one) for one in _several(dirs)]
+    options = ReportOptions(vs=vs, epochs=epochs, maj=maj, equivalence=equivalence)
+    folder = Path(out) if out else report_folder(places[0])
+    if site:
+        refuse_foreign_site(Path(site), folder)
+    made = write_report(places, folder, options)
+    if site:
+        write_site(places, made, Path(site), SiteOptions(versions=suite_versions()))
+    return made
+
+
+def grade(
+    suite: str | Suite[Any],
+    replies: Mapping[str, str],
+    *,
+    problems: str | Path | None = None,
+    box: str | None = None,
+) -> dict[str, Grade]:
+    """Grade replies that were made anywhere, by the id of their question; asks no model.
+
+    The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
+    programs run in `box`. UserError for a question that is not there.
+    """
+    found = find_named(SUITES, suite, "suite") if isinstance(suite, str) else suite
+    return grade_replies(found, replies, boxes(), Path(problems) if problems else None, box)

@@ -1,0 +1,125 @@
+"""The commands that grade: grade, redact, regrade, reward."""
+
+import argparse
+import signal
+import socket
+import sys
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from harness.boxes import refuse_unknown
+from harness.errors import UserError
+from harness.files import refuse_unwritable
+from harness.judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
+from harness.ledger.manifest import FILE, write_manifest
+from harness.text import say
+from podium.cli.catalogue import boxes, whole_catalogue
+from podium.cli.commands import taken
+
+
+def grade_command(args: argparse.Namespace) -> int:
+    """Grade a file of replies; return 1 while one is unscored."""
+    from harness.grade_file import GradeRequest, grade_file
+
+    graded = grade_file(taken(GradeRequest, args), whole_catalogue())
+    say(graded)
+    if graded.unscored:
+        say(f"podium: {graded.unscored} unscored, the first: {graded.reason}", file=sys.stderr)
+        say("podium: the same command tries the unscored replies again.", file=sys.stderr)
+    return 1 if graded.unscored else 0
+
+
+def redact_command(args: argparse.Namespace) -> int:
+    """Copy logs without their texts; return 0."""
+    from harness.redact import redact
+
+    refuse_unwritable(args.out, "--out")
+    for done in redact(args.paths, args.out):
+        if done.out:
+            say(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
+        else:
+            say(f"{done.log}: its questions may be published, so it can be shared as it is.")
+    if (args.out / "MANIFEST.json").exists():
+        say(f"The run's manifest is beside them: podium manifest verify --shared {args.out}")
+    return 0
+
+
+def regrade_command(args: argparse.Namespace) -> int:
+    """Grade logs again; return 1 while an answer is unscored."""
+    known = whole_catalogue()
+    with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
+        results = regrade_dir(args.dir, known.suites, box, everything=args.all)
+    for result in results:
+        say(
+            f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
+            f"{result.still_unscored} still unscored"
+        )
+    if (args.dir / FILE).exists():
+        write_manifest(args.dir)
+    if not results:
+        say("Nothing to grade: every answered question has a score (--all grades all again).")
+    if not args.all and (older := older_graders(args.dir, known.suites)):
+        say(f"Other versions of these graders gave verdicts: {older}; --all gives them anew.")
+    return 1 if any(result.still_unscored for result in results) else 0
+
+
+def refuse_box(args: argparse.Namespace) -> None:
+    """Raise UserError for a box that does not exist, or that nothing would be run in."""
+    if args.box and not args.regrade:
+        raise UserError("--box is where --regrade runs programs: name --regrade, too.")
+    if args.box:
+        refuse_unknown(boxes(), args.box)
+
+
+def regraded(args: argparse.Namespace) -> list[Remade]:
+    """Give the verdicts of a directory anew; those of programs where a box was named."""
+    known = whole_catalogue()
+    with box_for_logs(args.dir, args.box, known) if args.box else nullcontext() as box:
+        return [*remade_dir(args.dir, known.suites, box)]
+
+
+def reward_command(args: argparse.Namespace) -> int:
+    """Serve rewards until a signal; return 0."""
+    from harness.rewards.launch import ServeRequest, serve_rewards
+
+    request = taken(
+        ServeRequest,
+        args,
+        suites=tuple(args.suite),
+        allow_hosts=tuple(args.allow_host),
+        timeout_s=args.timeout,
+    )
+    if args.log_dir and args.pool:
+        refuse_unwritable(args.log_dir, "--log-dir")
+    serve_rewards(request, whole_catalogue(), _hooks(), say=partial(say, flush=True))
+    return 0
+
+
+REPLICA = "import podium; from podium.cli.grade import reward_replica; reward_replica()"
+"""A replica's program; `podium` comes first, for it takes our packages' names."""
+
+
+def reward_replica() -> None:
+    """Be a replica of a reward service, whose head is at the other end of standard input."""
+    from harness.rewards.launch import run_replica
+
+    for one in (signal.SIGINT, signal.SIGTERM):  # it ends with its head, which has work to finish
+        signal.signal(one, lambda number, frame: None)  # not SIG_IGN, which programs would inherit
+    with socket.socket(fileno=0) as head:
+        run_replica(head, whole_catalogue(), _hooks())
+
+
+def _hooks() -> Any:
+    from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
+    from harness.rewards.launch import RewardHooks
+    from suites import strip_instruction
+
+    return RewardHooks(
+        answerer=lambda spec, book, request: PlanAnswerer(
+            spec, book, PlanSettings(max_usd=request.max_usd, log_dir=request.log_dir)
+        ),
+        shown=shown_to_policy,
+        replica=(sys.executable, "-c", REPLICA),
+        bare=strip_instruction,
+    )

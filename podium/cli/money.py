@@ -1,0 +1,498 @@
+"""The commands about money and who can check it: prices, reprice, audit, ledger, manifest."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import UserError, shipped_file
+from harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
+from harness.text import pluralise, say, say_listing
+from podium.cli.commands import taken
+
+if TYPE_CHECKING:
+    from harness.prices.snapshot import PriceSource
+    from reports.audit import InvariantCheck
+    from reports.audit.reconcile import Reconciliation
+
+
+def prices_command(args: argparse.Namespace) -> int:
+    """Run an action on price books; return 1 where `verify` or `diff` found something."""
+    actions = {
+        "list": _list,
+        "verify": _verify_book,
+        "diff": _diff,
+        "snapshot": _snapshot,
+        "export": _export,
+    }
+    return actions[args.action](args)
+
+
+def reprice_command(args: argparse.Namespace) -> int:
+    """Show, and write where asked, what runs would have cost; return 0."""
+    from harness.ledger.runs import system_runs_below
+    from harness.prices import read_book
+    from harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
+
+    book = read_book(args.book)
+    if args.out:
+        free_place(args.out)
+    found = [repriced(files, book) for files in system_runs_below(args.dir)]
+    rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
+    say(show_repriced(rows))
+    if args.out:
+        say(f"Wrote {write_repriced(rows, args.out)}.")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from harness.prices import read_book
+    from harness.prices.snapshot import show_book, show_books
+
+    if args.book:
+        book = read_book(args.book)
+        say_listing(args, book.as_json(), show_book(book))
+    else:
+        say_listing(args, *show_books())
+    return 0
+
+
+def _diff(args: argparse.Namespace) -> int:
+    from harness.prices import read_book
+    from harness.prices.snapshot import changes, show_changes
+
+    old, new = read_book(args.old), read_book(args.new)
+    found = changes(old, new)
+    text = show_changes(found, (old.name, new.name)) if found else SAME_PRICES
+    say_listing(args, found, text)
+    return 1 if found else 0
+
+
+SAME_PRICES = "Both books state the same prices."
+
+
+def _verify_book(args: argparse.Namespace) -> int:
+    from harness.prices import BOOKS
+    from harness.prices.snapshot import installed
+
+    names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
+    for name in names:
+        shipped_file("price book", name, BOOKS)
+    try:
+        source = installed(_today())
+    except UserError as error:
+        source = None
+        say(f"Not compared with genai-prices: {error}", file=sys.stderr)
+    checked = [_verified(name, source) for name in names]
+    wrong = sum(bool(one["problem"] or one["changes"]) for one, _ in checked)
+    read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
+    lines = [line for _, said in checked for line in said]
+    lines.append(f"{pluralise(len(names), 'book')}, {wrong} to look at.{read_only}")
+    say_listing(args, [one for one, _ in checked], "\n".join(lines))
+    return 1 if wrong else 0
+
+
+def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], list[str]]:
+    """Return what is wrong with a book and what differs, and the same in lines."""
+    from harness.prices import read_book
+    from harness.prices.snapshot import compared, show_changes
+
+    try:
+        book = read_book(name)
+        beside = compared(book, source) if source else None
+    except UserError as error:
+        return {"book": name, "problem": str(error), "changes": []}, [f"{name}: {error}"]
+    read = f"{name}: {pluralise(len(book.prices), 'price')} read"
+    facts = {"book": name, "problem": "", "prices": len(book.prices)}
+    if beside is None:
+        return {**facts, "compared": 0, "changes": []}, [f"{read}, not compared"]
+    same = len(book.prices) - len(beside.others)
+    lines = [f"{read}, {same} compared with genai-prices"]
+    if 0 < len(beside.others) < len(book.prices):
+        lines.append(f"  from elsewhere: {', '.join(beside.others)}")
+    if beside.changes:
+        lines.append(show_changes(beside.changes, (book.name, "genai-prices")))
+    return {**facts, "compared": same, "changes": beside.changes}, lines
+
+
+def _snapshot(args: argparse.Namespace) -> int:
+    from harness.prices.snapshot import SnapshotRequest, snapshot, write_new
+
+    today = _today()
+    wanted = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
+    refuse_unwritable_file(args.out, "--out")
+    text, notes = snapshot(wanted, args.out, today)
+    write_new(text, args.out)
+    for note in notes:
+        say(f"- {note}")
+    say(f"Wrote {args.out}: {pluralise(len(wanted.models), 'model')}, prices of {wanted.day}.")
+    return 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    from harness.prices import newest_list, read_book
+    from harness.prices.inspect_costs import inspect_costs, write_inspect_costs
+
+    book = read_book(args.book) if args.book else newest_list()
+    if not args.inspect.parent.is_dir():
+        raise UserError(f"There is no folder {args.inspect.parent}: make it, or name another.")
+    refuse_unwritable_file(args.inspect, "--inspect")
+    found = inspect_costs(book)
+    write_inspect_costs(found, args.inspect)
+    for note in (
+        *found.notes,
+        *(f"{ref}: left out, {why}." for ref, why in found.left_out.items()),
+    ):
+        say(f"- {note}")
+    models = pluralise(len(found.costs), "model")
+    say(
+        f"Wrote {args.inspect}: {models} of {book.name}; inspect eval --model-cost-config reads it."
+    )
+    return 0
+
+
+def _models(args: argparse.Namespace) -> list[str]:
+    """Return the models to price: named ones, a pool's, or those of all live pools shipped."""
+    from harness.pool_config import POOLS, read_pool
+
+    if args.models:
+        return sorted(set(args.models))
+    pools = [args.pool] if args.pool else sorted(path.stem for path in POOLS.glob("*.toml"))
+    specs = [read_pool(name) for name in pools]
+    if not args.pool:
+        specs = [spec for spec in specs if spec.label == "live"]
+    slots = [slot for spec in specs for slot in spec.slots]
+    if not args.pool:  # what a product costs stands on its maker's page: those entries are by hand
+        slots = [one for one in slots if not one.not_auditable and one.provider != "fugu"]
+    return sorted({slot.price_ref for slot in slots})
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def audit_command(args: argparse.Namespace) -> int:
+    """Audit a run or show one question of it; return 1 when an invariant fails."""
+    from podium.cli.grade import regraded
+    from reports.audit import as_json, as_text, audit, given_anew
+    from reports.audit.reconcile import reconciliation_text
+
+    if args.routerarena or args.dir is None:
+        return _predictions(args)
+    if args.query is not None or args.system or args.epoch is not None:
+        say(_query(args))
+        return 0
+    _refuse(args)
+    bills = list(_bills(args))
+    anew = given_anew(regraded(args)) if args.regrade else None
+    checked = [one for one, _ in bills]
+    found = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
+    say(as_text(found))
+    for _, bill in bills:
+        say(f"\n{reconciliation_text(bill)}")
+    if args.json:
+        args.json.write_bytes(as_json(found))
+    if args.site:
+        from reports.site import write_audit_site
+
+        say(
+            f"To look at: {write_audit_site(args.dir, found, [one for _, one in bills], args.site)}"
+        )
+    return 0 if found.ok else 1
+
+
+def _predictions(args: argparse.Namespace) -> int:
+    """Audit prediction files of RouterArena; return 1 when a rule is broken."""
+    from reports.audit.routerarena import audit_predictions, predictions_json, predictions_text
+
+    if not args.routerarena:
+        raise UserError("There is nothing to audit: name a run's directory, or --routerarena FILE.")
+    asked = (args.query, args.system, args.epoch, args.strict, args.regrade, args.site, args.brief)
+    bill = (args.invoice, args.project, args.key, args.whole_account, args.model, args.tolerance)
+    if args.dir or any((*asked, *bill, args.tolerance_usd)):
+        raise UserError("--routerarena takes --costs and --json and nothing else: leave the rest.")
+    _refuse_json(args.json)
+    found = [audit_predictions(path, args.costs) for path in args.routerarena]
+    say("\n\n".join(map(predictions_text, found)))
+    if args.json:
+        args.json.write_bytes(predictions_json(found))
+    return 0 if all(one.ok for one in found) else 1
+
+
+def _refuse(args: argparse.Namespace) -> None:
+    """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
+    from podium.cli.grade import refuse_box
+
+    bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
+    if not args.invoice and any((*bill, args.tolerance_usd)):
+        raise UserError("Options of an invoice go with --invoice: name the FILE, too.")
+    if args.costs:
+        raise UserError("--costs goes with --routerarena: name a prediction FILE, too.")
+    if args.brief:
+        raise UserError("--brief goes with --query: name a question's id.")
+    refuse_box(args)
+    _refuse_json(args.json)
+    if args.site:
+        from reports.site import refuse_foreign_site
+
+        refuse_foreign_site(args.site)
+
+
+def _refuse_json(path: Path | None) -> None:
+    from reports.audit import is_audit
+
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
+    refuse_unwritable_file(path, "--json")
+    if path.exists() and not is_audit(path):
+        raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
+
+
+def _query(args: argparse.Namespace) -> str:
+    from harness.ledger.details import QuestionFilter, details, queries_json
+    from harness.ledger.show import brief_text, query_text
+
+    if not args.query:
+        raise UserError("--query, --system and --epoch show one question: name a question's id.")
+    if args.strict or args.invoice or args.regrade:
+        raise UserError("--query shows one question and audits nothing: leave the rest out.")
+    _refuse_json(args.json)
+    found = details(args.dir, QuestionFilter(args.query, args.system, args.epoch))
+    if args.json:
+        args.json.write_bytes(queries_json(found, args.dir))
+    return brief_text(found) if args.brief else query_text(found)
+
+
+def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":
+    """Hold the ledger against each invoice: what I10 says of it, and the comparison."""
+    from harness.ledger.join import rows_of
+    from harness.ledger.runs import system_runs_below
+    from reports.audit import AuditFault, InvariantCheck
+    from reports.audit.invoices import read_invoice
+    from reports.audit.reconcile import InvoiceOptions, reconcile
+
+    if not args.invoice:
+        return
+    system_runs = system_runs_below(args.dir)
+    bounds = {"tokens": args.tolerance, "usd": args.tolerance_usd}
+    options = taken(InvoiceOptions, args, models=dict(args.model), **bounds)
+    for path in args.invoice:
+        if not path.is_file():
+            raise UserError(f"There is no invoice {path}; export it from the provider's console.")
+        rows = (row for files in system_runs for row in rows_of(files) if row.label == "live")
+        result = reconcile(rows, read_invoice(path), options)
+        said = [
+            AuditFault("I10", result.file, one.where, f"{one.kind}: {one.said}")
+            for one in result.faults
+        ]
+        yield InvariantCheck(said), result
+
+
+def ledger_command(args: argparse.Namespace) -> int:
+    """Write tables of a ledger, or print what SQL answers; return 0."""
+    from harness.ledger.export import STYLES, ask, export
+
+    if args.action == "export":
+        say(export(args.dir, args.out, args.format))
+        return 0
+    for line in STYLES[args.format](ask(args.dir, args.query)):
+        say(line)
+    return 0
+
+
+NAMED = 5  # files outside a manifest that are named
+ABSENT = (
+    "whoever ran it should supply MANIFEST.json (a run that was killed has none until it is "
+    "resumed); of your own run, `podium manifest write` makes one"
+)
+
+
+def manifest_command(args: argparse.Namespace) -> int:
+    """Run an action on a manifest; return 1 where `verify` found a change."""
+    actions = {
+        "write": _write,
+        "verify": _verify_manifest,
+        "sign": _sign,
+        "anchor": _anchor,
+        "key": _key,
+    }
+    if args.action == "key":
+        refuse_unwritable_file(args.out, "--out")
+    elif not args.dir.is_dir():
+        raise UserError(f"There is no directory {args.dir}; name the one that `podium run` wrote.")
+    return actions[args.action](args)
+
+
+def _write(args: argparse.Namespace) -> int:
+    from harness.ledger.manifest import FILE as MANIFEST
+    from harness.ledger.manifest import write_manifest
+    from harness.ledger.runs import has_system_runs
+    from harness.run.experiment import FILE as EXPERIMENT
+    from harness.run.experiment import lock_experiment
+
+    if not any(args.dir.rglob(EXPERIMENT)) and not has_system_runs(args.dir):
+        raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
+    path = args.dir / MANIFEST
+    before = path.read_bytes() if path.is_file() else b""
+    with lock_experiment(args.dir):
+        made = write_manifest(args.dir, anew=True)
+    say(f"{path}: {len(made.files)} files")
+    if before and path.read_bytes() != before:
+        earlier = made.history[-1]
+        say(f"It replaces {earlier}")
+        for said in earlier.changed:
+            say(f"  {said}: `podium manifest verify` and `podium audit` fail on it")
+        for what, names in (("added", earlier.added), ("grown", earlier.grown)):
+            for name in names:
+                say(f"  {name}: {what}")
+    say(_root(made.root))
+    say("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
+    return 0
+
+
+def _verify_manifest(args: argparse.Namespace) -> int:
+    from harness.ledger.manifest import FILE as MANIFEST
+    from harness.ledger.manifest import read_manifest, uncovered
+    from podium.cli.grade import refuse_box
+    from reports.audit.verify import LIMITS, verify
+
+    refuse_box(args)
+    if args.ca is not None:
+        refuse_absent(args.ca)
+    found = verify(args.dir, args.root or "", shared=args.shared)
+    if any(one.kind == "absent" for one in found):
+        raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
+    for one in found:
+        say(one)
+    found = [one for one in found if one.grave]
+    sealed: set[str] = set()
+    try:
+        stored = read_manifest(args.dir / MANIFEST)
+        root = f"Root: {stored.root}" if found else _root(stored.root)
+        sealed = {one.path for one in stored.files}
+        for earlier in stored.history:
+            say(f"It replaces {earlier}")
+    except UserError as error:  # which is a finding
+        root = f"Root: none ({error})"
+    say(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
+    say(root)
+    said, vouched = _authenticity(args)
+    say(f"Authenticity: {said}.")
+    timely, stamped = _time(args)
+    say(f"Time: {timely}.")
+    if args.shared:
+        say("Of a redacted log only the digests of its originals are checked, not its numbers.")
+    grades, same = _grades(args)
+    say("\n".join(grades))
+    say("Not proved: " + ";\n  ".join(LIMITS) + ".")
+    if outside := [path for path in uncovered(args.dir) if path not in sealed]:
+        names = ", ".join(one if one.isprintable() else ascii(one) for one in outside[:NAMED])
+        more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
+        are = "file here is" if len(outside) == 1 else "files here are"
+        say(f"  {len(outside):,} {are} not covered: {names}{more}.")
+    return 0 if vouched and stamped and not found and same else 1
+
+
+def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
+    """Return what was given anew, and what not and why; and whether all verdicts were alike."""
+    from podium.cli.grade import regraded
+
+    if not args.regrade:
+        return ["Grades: none was given anew (--regrade does, without asking any model)."], True
+    logs, said = regraded(args), list[str]()
+    for log in logs:
+        left = "".join(f"; {count:,} not: {why}" for why, count in sorted(log.left.items()))
+        said.append(f"Grades of {log.log.name}: {log.same:,} given anew and the same{left}.")
+        said += [f"  {where}: {other}" for where, other in log.others]
+    return said, not any(log.others for log in logs)
+
+
+def _root(root: str) -> str:
+    return f"Root: {root}\n  This is what to publish: compare with --root what was published."
+
+
+def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
+    from reports.audit.verify import check
+
+    signed = check(args.dir, args.public_key)
+    says = {
+        "unsigned": "not signed",
+        "signed": f"signed by {signed.key}, whom you must know",
+        "known": f"signed by the key you named, {signed.key}",
+        "invalid": "the signature is not of this manifest, which was changed or extended since",
+        "other-key": f"signed by {signed.key}, which is not the key you named",
+    }
+    bad = {"invalid", "other-key"} | ({"unsigned"} if args.public_key else set[str]())
+    published = "compared with the published root" if args.root else "no published root was named"
+    return f"{says[signed.verdict]}; {published}", signed.verdict not in bad
+
+
+def _time(args: argparse.Namespace) -> tuple[str, bool]:
+    from reports.audit.anchor import stamp_of
+
+    found = stamp_of(args.dir, args.ca)
+    says = {
+        "none": "not stamped",
+        "unchecked": "stamped, and not checked: --ca FILE names whom to trust for it",
+        "stamped": f"stamped: the root was there by {found.said}, says whom --ca trusts",
+        "other-root": f"the stamp is not of this manifest's root, but of {found.said}",
+        "invalid": found.said.rstrip("."),
+    }
+    good = found.verdict in ("stamped", "unchecked") or (found.verdict == "none" and not args.ca)
+    return says[found.verdict], good
+
+
+def _anchor(args: argparse.Namespace) -> int:
+    from harness.ledger.manifest import STAMP
+    from reports.audit.anchor import ask, request, store
+
+    _refuse_changed(args.dir, "stamped")
+    if args.request and args.ca:
+        raise UserError("--ca goes with --reply and --authority: a query needs no certificates.")
+    if args.request:
+        query = request(args.dir)
+        kind = "-H 'content-type: application/timestamp-query'"
+        say(f"{query}: send it to a time stamping authority, and nothing else; for example:")
+        say(f"  curl --data-binary @{query} {kind} URL -o FILE")
+        say(f"  podium manifest anchor {args.dir} --reply FILE --ca CERTIFICATES")
+        return 0
+    if args.ca is None:
+        raise UserError("Name with --ca the certificates of the authority: no other stamp is kept.")
+    refuse_absent(args.ca)
+    if args.reply:
+        refuse_absent(args.reply)
+        reply = read_limited(args.reply, MIB)
+    else:
+        reply = ask(args.authority, request(args.dir).read_bytes())
+    when = store(args.dir, reply, args.ca)
+    say(f"{args.dir / STAMP}: the root was there by {when.isoformat()}")
+    return 0
+
+
+def _refuse_changed(log_dir: Path, done: str) -> None:
+    from reports.audit.verify import verify
+
+    found = verify(log_dir)
+    if found and found[0].kind == "absent":
+        raise UserError(f"There is no manifest in {log_dir}; `podium manifest write` makes one.")
+    if found:
+        raise UserError(f"{found[0]}: what does not hold is not {done}; write the manifest first.")
+
+
+def _sign(args: argparse.Namespace) -> int:
+    from reports.audit.verify import check, sign
+
+    _refuse_changed(args.dir, "signed")
+    say(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
+    return 0
+
+
+def _key(args: argparse.Namespace) -> int:
+    from reports.audit.verify import make_key
+
+    say(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
+    return 0

@@ -1,0 +1,110 @@
+"""Commands that read logs and show what they say: report, view and power."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from harness.errors import UserError
+from harness.text import say
+from podium.cli.catalogue import suite_versions
+from podium.cli.commands import taken
+
+
+def report_command(args: argparse.Namespace) -> int:
+    """Write a report of logs, and print it; return 0."""
+    from reports.against import difference_of_runs, write_against
+    from reports.blocks import ReportOptions
+    from reports.columns import LIST
+    from reports.paper import write_paper
+    from reports.render import report_folder
+    from reports.report import write_report
+    from reports.row import COLUMNS
+    from reports.site import refuse_foreign_site
+    from reports.targets import write_targets
+
+    if args.columns == LIST:
+        say("\n".join(wrap(", ".join(COLUMNS), 80)))
+        return 0
+    dirs, trainings = _apart(args)
+    out = args.out or report_folder(dirs[0])
+    if args.site:
+        refuse_foreign_site(args.site, out)
+    elif args.targets or args.against:
+        alone = write_targets(dirs, out) if args.targets else write_against(dirs, args.against, out)
+        _say_written(*alone, out)
+        return 0
+    against = difference_of_runs(dirs, args.against) if args.against else None
+    write_all = write_paper if args.latex else write_report
+    report = write_all(dirs, out, taken(ReportOptions, args))
+    _say_written(report.text, report.files, out)
+    if args.site:
+        say_site(dirs, report, args.site, trainings=trainings, against=against)
+    return 0
+
+
+def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
+    """Return directories of runs and of trainings; UserError for what does not go together."""
+    from reports.training_runs import is_training
+
+    trainings = [one for one in args.dirs if is_training(one)]
+    dirs = [one for one in args.dirs if one not in trainings]
+    chosen = (args.vs, args.epochs, args.maj, args.derived, args.published, args.targets)
+    chosen = (*chosen, args.columns, args.latex, args.equivalence)
+    refused = {
+        "There is no run here: `podium train --plot DIR... --to FOLDER` shows trainings alone.": (
+            not dirs
+        ),
+        "--site shows a comparison: leave it or --targets out.": args.targets and args.site,
+        "--against takes --out and --site and nothing else: leave the other options out.": (
+            args.against and not args.site and any(chosen)
+        ),
+        "A training stands beside a comparison on pages only: add --site DIR, or leave it out.": (
+            trainings and not args.site
+        ),
+    }
+    for said in (one for one, true in refused.items() if true):
+        raise UserError(said)
+    return dirs, trainings
+
+
+def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
+    say(text)
+    say(f"Written to {out}: {', '.join(path.name for path in files)}")
+
+
+def say_site(dirs: Sequence[Path], report: Any, out: Path, **more: Any) -> None:
+    """Write the pages of a report, with what `SiteOptions` takes more, and say where they begin."""
+    from reports.site import SiteOptions, write_site
+
+    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **more))
+    say("\n".join((*made.notes, f"To look at: {made.address}")))
+
+
+def view_command(args: argparse.Namespace) -> int:
+    """Serve the pages of runs until a signal; return 0."""
+    from reports.blocks import ReportOptions
+    from reports.site.view import ViewOptions, serve_view
+
+    report = taken(ReportOptions, args)
+    serve_view(args.dirs, say, ViewOptions(args.port, report, suite_versions()))
+    return 0
+
+
+def power_command(args: argparse.Namespace) -> int:
+    """Print how many questions and epochs it takes; return 0."""
+    from reports.power import assumed_variance, measured_variances, power_text
+
+    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
+    if args.dirs and set(guess.values()) != {None}:
+        raise UserError("--from takes the variance from logs: leave the assumptions out.")
+    if args.vs and not args.dirs:
+        raise UserError("--vs names a system in logs: name their directory with --from, too.")
+    sources = (
+        measured_variances(args.dirs, args.vs)
+        if args.dirs
+        else [assumed_variance(args.effect, **guess)]
+    )
+    say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
+    return 0

@@ -1,0 +1,161 @@
+"""Commands that ask models: run, demo and record."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError, WorkerError
+from harness.files import refuse_unwritable, refuse_unwritable_file
+from harness.text import say
+from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.commands import taken
+from podium.cli.report import say_site
+
+
+def run_request(args: argparse.Namespace, **more: Any) -> Any:
+    """Return the request that arguments make; those a command does not take keep their default."""
+    from harness.run.catalogue import RunRequest
+
+    names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
+    more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
+    more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
+    return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
+
+
+def run_command(args: argparse.Namespace) -> int:
+    """Run systems on suites, or estimate it; return 1 while something is left."""
+    from harness.run.catalogue import with_own
+    from harness.run.estimate import estimate, estimate_text
+    from harness.run.request import read_request
+    from harness.run.run import podium_run, say_who_runs
+
+    if args.like and not args.dry_run:
+        raise UserError("--like goes with --dry-run: add it, or leave --like out.")
+    request, parts = with_own(run_request(args), whole_catalogue())
+    if not args.dry_run:
+        return podium_run(request, parts, controls(), _sharded(args))
+    moved = say_who_runs(read_request(request, parts, controls()))
+    say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
+    say("\n".join(moved), end="\n" if moved else "")
+    return 0
+
+
+def _sharded(args: argparse.Namespace) -> Any:
+    """Return what runs a request in shards; None for a run in this process."""
+    if args.shards is None:
+        for name in ("launcher", "address"):
+            if getattr(args, name) is not None:
+                raise UserError(f"--{name} goes with --shards N: add it, or leave --{name} out.")
+        return None
+    from harness.shards.run import Sharding, own_parts, run_sharded
+
+    own = own_parts(args.suite), own_parts(args.system)
+    return partial(
+        run_sharded, sharding=Sharding(args.shards, args.launcher or "local", args.address, own)
+    )
+
+
+def shard_command(args: argparse.Namespace) -> int:
+    """Ask what is left of a shard; return 1 while something is left."""
+    from harness.shards.launcher import end_with_input
+    from harness.shards.shard import run_shard, shard_catalogue
+
+    if args.attached:
+        end_with_input()
+        with Path(f"{args.dir}.log").open("ab") as log:
+            for stream in (1, 2):
+                os.dup2(log.fileno(), stream)
+    parts = shard_catalogue(args.dir, whole_catalogue())
+    outcome = run_shard(args.dir, parts, controls())
+    for reason in outcome.trouble:
+        say(f"podium: unanswered: {reason}", file=sys.stderr)
+    return 0 if outcome.finished else 1
+
+
+PRACTICE = ("practice-choice", "practice-composed")
+"""One that a single worker can answer, and one for which a worker knows and another computes."""
+SYSTEMS = """
+single best-single self-consistency moa-lite planner-executor-verifier conductor-prompted
+conductor-best-single compute-matched-usd random-worker random-workflow oracle
+"""
+CHECKPOINTS = ("conductor", "conductor-untrained")
+"""The trained conductor and where its training began: in NumPy, no torch is loaded."""
+RECORDED = "recorded-aime25"
+SELECTION = 20
+"""Train questions per worker and suite; `podium run` takes more, the demo has a minute."""
+
+
+def demo_command(args: argparse.Namespace) -> int:
+    """Run practice suites and recorded AIME25, print each table when it is done; return 0.
+
+    No key, no GPU, no network; the quickest goes first, and the same call resumes it.
+    """
+    from harness.pool_config import read_pool
+    from harness.run.catalogue import RunRequest
+    from harness.run.run import run
+    from harness.run.systems import moved_graders, why_unfit
+    from reports.report import report_of, write_report
+    from reports.site import refuse_foreign_site
+
+    refuse_unwritable(args.out, "--out")
+    refuse_foreign_site(args.out / "site")
+    known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
+    spec = read_pool("rehearsal")
+    systems = [
+        *SYSTEMS.split(),
+        *(one for one in CHECKPOINTS if why_unfit(one, known, spec) is None),
+    ]
+    for line in moved_graders(systems, known):
+        say(line)
+
+    def ran(folder: Path, *suites: str, **more: Any) -> Path:
+        outcome = run(RunRequest(suites=suites, log_dir=folder, **more), known, free)
+        if not outcome.finished:
+            raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
+        say(f"{report_of([folder]).text}\n")
+        return folder
+
+    dirs, left_out = [args.out / "practice"], _not_run(systems, known)
+    try:
+        dirs.append(ran(args.out / "aime25", "aime25", systems=(), pool=RECORDED))
+    except UserError as error:
+        left_out = f"{left_out}\nAIME25 on recorded replies did not run: {error}"
+    asked = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
+    for suite in PRACTICE:
+        ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
+    say(left_out)
+    report = write_report(dirs, args.out / "report")
+    say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in report.files)}")
+    say_site(dirs, report, args.out / "site")
+    return 0
+
+
+def _not_run(systems: Sequence[str], known: Any) -> str:
+    """Return, in a sentence, what the demo leaves out."""
+    more = len([name for name in known.systems if name not in systems])
+    left = len([one for one in known.suites if one not in PRACTICE])
+    return f"Not run: {left} suites (`podium suites`), {more} systems (`podium systems`)."
+
+
+def record_command(args: argparse.Namespace) -> int:
+    """Write a cassette; return 0."""
+    refuse_unwritable_file(args.out, "--out")
+    if args.strict and not args.requests:
+        raise UserError("--strict goes with --requests: add it, or leave --strict out.")
+    if args.requests and len(args.logs) > 1:
+        raise UserError("--requests goes with one file of results: record each batch by itself.")
+    if args.requests:
+        from harness.batch_replies import record_batch
+
+        say(record_batch(args.logs[0], args.requests, args.out, strict=args.strict))
+    else:
+        from harness.cassette import record
+        from harness.ledger.logs import find_logs
+
+        say(record(find_logs(args.logs), args.out))
+    return 0

@@ -1,0 +1,422 @@
+"""The commands that train and judge what learns: train, ablate, route.
+
+Ablations are trained one at a time, each in a process of its own: a kill loses a step at most.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.errors import UserError
+from harness.files import refuse_unwritable, refuse_unwritable_file
+from harness.text import columns, pluralise, records, say, say_listing
+from podium.cli.catalogue import controls, whole_catalogue
+
+
+def train_command(args: argparse.Namespace) -> int:
+    """Train, estimate, draw or release; return 130 where a break stopped it."""
+    from conductor.training.config import known_configs, read_config
+
+    if args.list:
+        say_listing(args, known_configs(), "\n".join(known_configs()))
+        return 0
+    if args.plot:
+        return _plot(args.plot, args.to or Path("curve.png"))
+    if args.release:
+        return _release(args)
+    if args.config is None:
+        raise UserError(f"Name a training config: {', '.join(known_configs())}, or a .toml path.")
+    settings = [*args.set] if args.seed is None else [*args.set, f"run.seed={args.seed}"]
+    config = read_config(args.config, settings)
+    out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
+    refuse_unwritable(out, "--out")
+    more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
+    training = _found_job(config, out, **more)
+    from conductor.training.grpo_options import is_main
+    from harness.run.systems import moved_graders
+
+    # The first of several processes says it.
+    told: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda said: None
+    path = training.config.model.path
+    with suppress(UserError):  # none of podium's: a model of the hub, or of other people
+        for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
+            told(line)
+    if args.dry_run:
+        from conductor.training.estimate import estimate_text
+
+        told(estimate_text(training))
+        return 0
+    from conductor.training.train import train
+
+    try:
+        told(train(training, told))
+    except KeyboardInterrupt:
+        told("Stopped at once; --resume goes on from the newest checkpoint.")
+        return 130
+    return 0
+
+
+def _plot(folders: Sequence[Path], to: Path) -> int:
+    """Draw trainings: an image where a file is named, a page where a folder is."""
+    if to.suffix and not to.is_dir():
+        refuse_unwritable_file(to, "--to")
+        from reports.training_plot import draw_curves
+
+        say(f"Written to {draw_curves(folders, to)}.")
+        return 0
+    from reports.site import write_training_site
+
+    say(f"Written to {write_training_site(folders, to).address}")
+    return 0
+
+
+def _release(args: argparse.Namespace) -> int:
+    from conductor.training.model_card import release  # torch is not needed
+
+    if args.to is None:
+        raise UserError("--release needs --to: the folder that the checkpoint goes to.")
+    say(release(args.release, args.to, _prompts, args.untrained))
+    return 0
+
+
+def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
+    from conductor.training.job import find_job
+
+    study = study_for if studies else None
+    return find_job(config, out, whole_catalogue(), controls().bare, study=study, **more)
+
+
+def _prompts(run: Path) -> list[str]:
+    from conductor.training.config import validate_config
+    from conductor.training.run_folder import MANIFEST
+
+    config = validate_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
+    training = _found_job(config, run, dry=True)
+    rows = training.validation_rows()
+    return ["".join(one["content"] for one in training.prompts.messages(row)) for row in rows]
+
+
+NAME = "conductor, study"
+PUBLIC = 400
+"""Questions of each practice suite that a tokenizer is trained on where others must not be."""
+
+
+def study_for(part: Any) -> Any:
+    """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
+    from baselines.route_eval import split_matrix
+    from baselines.verdict_sources import SOURCES
+    from conductor.verdict_reward import split_verdicts
+    from suites import SUITES
+
+    matrix = whole_matrix(part.source, None)
+    split = split_matrix(matrix, part.split, part.split_seed)
+    if len(split.folds) != 1:
+        raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
+    suite = SOURCES[part.source.partition(":")[0]].suite
+    public: list[str] = []
+    if not matrix.publishable:  # texts that may be: those of the practice suites that teach
+        practice = (one for name, one in SUITES.items() if name.startswith("practice"))
+        public = [asked.text for one in practice for asked in one.load("train")[:PUBLIC]]
+    return split_verdicts(
+        matrix.rows(split.folds[0].train),
+        source=part.source,
+        suite=suite,
+        split=part.split,
+        split_seed=part.split_seed,
+        public=public,
+    )
+
+
+def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:
+    """Return the rows of trained checkpoints on the judged questions of one split.
+
+    `best` is the index of the worker that best-single asks. One checkpoint is a row with a verdict;
+    of several their mean over seeds has it, question by question, and each a line without one.
+    UserError for a checkpoint of another study or split, and for one seed named twice.
+    """
+    found = [_row(folder, judged, best) for folder in folders]
+    if len({row.system for row in found}) < len(found):
+        raise UserError("Two of these checkpoints have one seed: name each seed once.")
+    if len(found) == 1:
+        return [replace(found[0], system=NAME, kind="router")]
+    means = {
+        name: np.mean([getattr(row, name) for row in found], axis=0)
+        for name in ("scores", "usd", "tokens_out", "elsewhere")
+    }
+    mean = replace(
+        found[0],
+        **means | {"elsewhere": float(means["elsewhere"])},
+        system=f"{NAME}: mean of {len(found)} seeds",
+        kind="router",
+        note="its interval is over questions; what a seed changes is in the lines of the seeds",
+    )
+    return [mean, *found]
+
+
+def _row(folder: Path, judged: Any, best: int) -> Any:
+    from conductor.checkpoint import read_study
+    from conductor.embedded import greedy_speaker
+    from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
+    from harness.learning import RoutedSystem
+
+    about = read_study(folder)
+    refuse_taught(about, judged, folder)
+    chosen = planned_workers(about, judged, greedy_speaker(folder))
+    nobody = chosen == NOBODY
+    cell = np.arange(len(chosen)), np.where(nobody, 0, chosen)
+    asked = {name: int((chosen == at).sum()) for at, name in enumerate(judged.workers)}
+    most = sorted((name for name in asked if asked[name]), key=lambda name: -asked[name])
+    shares = [f"{name} {100 * asked[name] / len(chosen):.0f} %" for name in most[:4]]
+    words = f", first {about.form.words} words of each" if about.form.words else ""
+    return RoutedSystem(
+        system=f"{NAME}: seed {about.seed}",
+        kind="anchor",
+        scores=np.where(nobody, 0.0, judged.scores[cell]),
+        usd=np.where(nobody, np.nan, judged.usd[cell]),
+        tokens_out=np.where(nobody, np.nan, judged.tokens_out[cell]),
+        elsewhere=float((chosen != best).mean()),
+        note=f"role study, split {about.split} (seed {about.split_seed}) of {about.source}, taught "
+        f"by {len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
+        f"{', '.join(shares) or 'nobody'}; "
+        f"{pluralise(len(chosen) - sum(asked.values()), 'text')} without a plan",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AblationRun:
+    """One training of one ablation: its configuration, and where its files are."""
+
+    row: Any
+    training: Any
+    seed: int
+    logs: Path
+
+    @property
+    def run(self) -> Path:
+        """Return its run folder."""
+        return self.training.out
+
+    @property
+    def name(self) -> str:
+        """Return what lines call it."""
+        return f"{self.row.name}, seed {self.seed}"
+
+
+def ablate_command(args: argparse.Namespace) -> int:
+    """Train, evaluate and print what has to be; return 0."""
+    from conductor.training.ablations import SHIPPED, read_ablations, select_ablations
+    from conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
+    from reports.ablations import MARKS
+    from reports.render import refuse_foreign
+
+    listed = read_ablations(args.file or SHIPPED)
+    if args.list:
+        lines = [
+            f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else "")
+            for one in listed.rows
+        ]
+        say_listing(args, listed.rows, "\n".join(lines))
+        return 0
+    wanted, seeds = select_ablations(listed, args.names), sorted(set(args.seed or [0]))
+    trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
+    refuse_foreign(args.out / "report", MARKS)  # before anything is trained
+    if args.table and not args.out.is_dir():
+        raise UserError(f"There is no folder {args.out}; name the one that `podium ablate` wrote.")
+    if not args.table:
+        for trial in trials:  # what has begun with other graders has another reward
+            if (path := trial.run / MANIFEST).is_file():
+                refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
+        for at, trial in enumerate(trials, 1):
+            say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
+            _train(trial, [*args.begin, *(one.run for one in trials)])
+            _evaluate(trial)
+            _table(listed, args.out)
+    say(_table(listed, args.out))
+    return 0
+
+
+def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
+    name = f"{row.name}-seed-{seed}"
+    training = _found_job(row.training_config(seed), args.out / "runs" / name, studies=False)
+    if any(sign.isspace() for sign in str(args.out.resolve())):
+        raise UserError(f"--out has no white space in its path: {args.out}.")
+    return AblationRun(row, training, seed, args.out / "evaluations" / name)
+
+
+def _train(trial: AblationRun, others: list[Path]) -> None:
+    """Train to the end, unless that is done."""
+    from conductor.training.ablations import copy_warm_start
+    from conductor.training.run_folder import training_finished
+
+    if training_finished(trial.training.config, trial.run):
+        say("  trained already", flush=True)
+        return
+    if shared := copy_warm_start(trial.training, others):
+        say(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
+    words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run)]
+    words += [part for one in trial.row.settings for part in ("--set", one)]
+    if (trial.run / "manifest.json").exists():
+        words.append("--resume")
+    code = _waited([sys.executable, "-m", "podium", "train", *words])
+    if code or not training_finished(trial.training.config, trial.run):
+        raise UserError(f"Training {trial.name} has not ended; the same command goes on with it.")
+
+
+def _waited(command: list[str]) -> int:
+    """Return a command's exit code; Ctrl-C reaches it too, and it ends with a checkpoint."""
+    process = subprocess.Popen(command)
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        process.wait()
+        raise
+
+
+def _evaluate(trial: AblationRun) -> None:
+    """Run the best checkpoint on the validation splits; what is answered is not asked again."""
+    from harness.run.catalogue import RunRequest
+    from harness.run.run import run
+
+    config, best = trial.training.config, (trial.run / "best").resolve()
+    if not best.is_dir():
+        raise UserError(f"{trial.run} has no best checkpoint: no validation could be graded.")
+    request = RunRequest(
+        suites=tuple(config.suites.names),
+        systems=(f"conductor@{best}",),
+        pool=config.pool.name,
+        log_dir=trial.logs,
+        split="validation",
+        box=config.suites.box,
+    )
+    outcome = run(request, whole_catalogue(), controls())
+    if not outcome.finished:
+        raise UserError(f"{trial.name} is not evaluated: {outcome.trouble[0]}")
+
+
+def _table(listed: Any, out: Path) -> str:
+    """Write the table of all that is in the folder; return it for a terminal."""
+    from reports.ablations import AblationRuns, write_ablations
+
+    found: list[AblationRuns] = []
+    for row in listed.rows:
+        begins = f"{row.name}-seed-"
+        evaluated = sorted((out / "evaluations").glob(f"{begins}*"))  # a seed each
+        seeds = (one for one in evaluated if one.name.removeprefix(begins).isdigit())
+        logs = tuple(one for one in seeds if any(one.glob("*.eval")))
+        runs = tuple(out / "runs" / one.name for one in logs)
+        found.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
+    text, files = write_ablations(found, listed.reference.name, out / "report")
+    return f"{text}\nWritten to {files[0].parent}: {', '.join(path.name for path in files)}"
+
+
+def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
+    from conductor.training.ablations import plan_leaks
+    from harness.ledger.system_runs import load_runs
+    from reports.ablations import WORDS
+
+    if not logs:
+        return {}
+    found = plan_leaks([run for folder in logs for run in load_runs([folder])[0]])
+    return {name: found[name] for name in WORDS}
+
+
+def route_command(args: argparse.Namespace) -> int:
+    """Print, and write where asked, how routers compare; return 0."""
+    if args.list:
+        from baselines.verdict_sources import SOURCES
+
+        known = SOURCES.values()
+        names = [
+            (f"{one.name}:{one.path}" if one.path else one.name, one.needs, one.holds)
+            for one in known
+        ]
+        heads = ("source", "not in the package", "holds")
+        say_listing(args, records(heads, names), columns(heads, names))
+        return 0
+    from baselines.route_eval import (
+        best_single_worker,
+        choose_routers,
+        evaluate_routers,
+        split_matrix,
+    )
+    from reports.render import refuse_foreign
+    from reports.routes import MARKS, route_text, write_route
+
+    if args.out:
+        refuse_foreign(args.out, MARKS)  # before anything is computed
+    matrix = whole_matrix(args.source or "lcb-leaderboard", args.data)
+    sides = {asked.split for asked in matrix.questions}
+    how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
+    split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)
+    field = choose_routers(matrix, args.router or (), args.embedder, args.seed)
+    _refuse_unsaveable(args, matrix, field)
+    if args.conductor and len(split.folds) > 1:
+        raise UserError("--conductor wants one split, date:SHARE or share:SHARE: it learnt once.")
+    routing = evaluate_routers(matrix, split, field)
+    if args.conductor:
+        fold = next(iter(split.folds))
+        best = best_single_worker(matrix.rows(fold.train))
+        rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
+        at = 1 + sum(one.kind == "router" for one in routing.systems)
+        routing = replace(routing, systems=(*routing.systems[:at], *rows, *routing.systems[at:]))
+    say(route_text(routing))
+    if args.save:
+        say(_saved(args, matrix, split, field))
+    if args.out:
+        files = write_route(routing, args.out)
+        say(f"Written to {args.out}: {', '.join(path.name for path in files)}")
+    return 0
+
+
+def whole_matrix(source: str, data: Path | None) -> Any:
+    """Return the rows of a source on which every worker was graded, and say how many were not."""
+    from baselines.verdict_data import SourceRequest
+    from baselines.verdict_sources import read_matrix
+    from suites.data import data_folder
+    from suites.gpqa_diamond import GpqaDiamond
+
+    request = SourceRequest(data_folder(data), gpqa=lambda: GpqaDiamond(data=data).load())
+    found = read_matrix(source, request)
+    whole = found.whole()
+    if len(found.workers) == 1:
+        raise UserError(f"{found.name} has one worker, {found.workers[0]}: nobody to choose from.")
+    lacking = len(found.questions) - len(whole.questions)
+    if not whole.questions:
+        raise UserError(f"{found.name}: no question was graded for every worker.")
+    if not lacking:
+        return whole
+    note = f"Left out: {pluralise(lacking, 'question')} on which some worker has no verdict."
+    return replace(whole, notes=(*whole.notes, note))
+
+
+def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> None:
+    """Raise UserError before anything is fitted when --save asks for what cannot be kept."""
+    if args.save and not matrix.publishable:
+        raise UserError(f"{matrix.name} must not be published: nothing learnt from it is kept.")
+    if args.save and len(field.routers) != 1:
+        raise UserError("--save keeps what one router has learnt: name it with --router.")
+    if args.save:
+        refuse_unwritable_file(args.save, "--save")
+    if args.save and args.save.exists():
+        raise UserError(f"{args.save} is there already; name another file.")
+
+
+def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:
+    from baselines.routers.systems import train_router
+    from harness.learning import write_artifact
+
+    one = len(split.folds) == 1
+    teaches = matrix.rows(split.folds[0].train) if one else matrix
+    learned = train_router(field.routers[0], teaches, field.seed, field.embedder)
+    write_artifact(learned, args.save)
+    questions = pluralise(len(teaches.questions), "question")
+    return f"Learnt from {questions}: {args.save} (sha256 {learned.sha256[:12]})"

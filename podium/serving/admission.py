@@ -1,0 +1,199 @@
+"""Who may ask now: requests at once, models, and dollars of a request, a key, a day and in all.
+
+A request's calls count in its own meter and in those of its key's day, its key, its day and all; a
+call goes out once it fits into each of them (`harness.budget`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from math import ceil
+from typing import NamedTuple, Protocol
+
+from harness.budget import LimitName, Spend
+from harness.errors import DayLimit, SpendLimit, UserError
+from harness.ledger.call import Call
+from harness.ledger.totals import SpentSoFar, spent_by
+from harness.prices import Book
+from podium.serving.access_keys import Caller
+from podium.serving.exchange import Refusal
+
+NEXT_DAY = "; a new day begins at 00:00 UTC."
+A_REQUEST = LimitName("--max-usd-per-query", one="request")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingLimits:
+    """What bounds requests; None bounds nothing. A key's own limits come before these."""
+
+    max_usd: Decimal | None = None
+    max_usd_per_query: Decimal | None = None
+    max_usd_per_day: Decimal | None = None
+    max_usd_per_key: Decimal | None = None
+    max_calls: int = 30
+    """Calls of one request."""
+    deadline_s: float = 600
+    concurrency: int = 64
+    """Requests of one key at once."""
+
+
+class RequestBefore(Protocol):
+    """A request that an earlier process has served, as the journals have it."""
+
+    @property
+    def key(self) -> str | None:
+        """Name of its key; None where none was needed."""
+        ...
+
+    @property
+    def day(self) -> date:
+        """The day in UTC on which it was admitted."""
+        ...
+
+    @property
+    def rows(self) -> Sequence[Call]:
+        """All its attempts."""
+        ...
+
+
+class Purse(NamedTuple):
+    """What one meter is for: everybody or one key, at all times or on one day."""
+
+    everybody: bool = True
+    key: str | None = None
+    day: date | None = None
+
+
+def _purses(key: str | None, day: date) -> tuple[Purse, ...]:
+    """Return whose money a request spends, in the order in which its calls are allowed."""
+    return Purse(False, key, day), Purse(False, key), Purse(day=day), Purse()
+
+
+@dataclass(frozen=True, slots=True)
+class SpentBefore:
+    """Where the meters of a new process begin."""
+
+    by_purse: Mapping[Purse, SpentSoFar] = field(default_factory=dict[Purse, SpentSoFar])
+    unpriced: str = ""
+    """Why no limit can hold: nobody knows what some of the calls have cost."""
+
+    @classmethod
+    def of(cls, requests: Iterable[RequestBefore]) -> "SpentBefore":
+        """Add up what the journals have, purse by purse, each by the one sum."""
+        rows: dict[Purse, list[Call]] = defaultdict(list)
+        for request in requests:
+            for purse in _purses(request.key, request.day):
+                rows[purse] += request.rows
+        try:
+            whole = spent_by(rows[Purse()], limit="a limit of dollars")
+        except UserError as error:
+            return cls(unpriced=str(error))
+        return cls({purse: spent_by(calls, whole) for purse, calls in rows.items()})
+
+
+class Admission:
+    """Lets requests in, and keeps the meters of all who ask."""
+
+    def __init__(
+        self,
+        book: Book,
+        limits: ServingLimits,
+        clock: Callable[[], datetime],
+        before: SpentBefore | None = None,
+    ) -> None:
+        """Begin where `before` ended; UserError where a limit is set and that is not known."""
+        self._book, self.limits, self._clock = book, limits, clock
+        self._before = before or SpentBefore()
+        self._day = date.min
+        self._meters: dict[Purse, Spend] = {}
+        self._within: Counter[str | None] = Counter()
+        self.spend = self._meter(Purse(), limits.max_usd, LimitName("--max-usd"))
+        """The meter of everything."""
+        shared = limits.max_usd, limits.max_usd_per_day, limits.max_usd_per_key
+        if self._before.unpriced and any(limit is not None for limit in shared):
+            raise UserError(self._before.unpriced)
+
+    @contextmanager
+    def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
+        """Let one request in for as long as the block lasts, and yield its meter.
+
+        A key that may ask the model by any of its names may ask it. Refusal: 403, or 429.
+        """
+        if not caller.may_ask(model, *also):
+            raise Refusal(403, "forbidden", f"This key may not ask {model}.", param="model")
+        most = caller.concurrency or self.limits.concurrency
+        if self._within[caller.name] >= most:
+            said = f"{most} requests of this key are in flight, the most that it may have at once."
+            raise Refusal(429, "too_many", said, retry_after_s=1)
+        above = self._above(caller)
+        self._refuse_spent(above)
+        self._within[caller.name] += 1
+        try:
+            yield Spend(self._book, self.limits.max_usd_per_query, above=above, name=A_REQUEST)
+        finally:
+            self._within[caller.name] -= 1
+
+    def refusal(self, stopped: SpendLimit) -> Refusal:
+        """Return what a client is told of a limit that stopped its request, this or another's."""
+        wait = None
+        if isinstance(stopped, DayLimit):
+            wait = max(1, ceil((stopped.ends - self._clock()).total_seconds()))
+        return Refusal(429, "out_of_budget", str(stopped), retry_after_s=wait)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that are let in now."""
+        return self._within.total()
+
+    def _above(self, caller: Caller) -> tuple[Spend, ...]:
+        """Return the meters above a request's, with the limits that hold now."""
+        day = self._today()
+        ends = datetime.combine(day + timedelta(days=1), time(), UTC)
+        a_keys_day = LimitName(f"{caller.name}.max_usd_per_day", NEXT_DAY, ends=ends)
+        of_key = caller.max_usd, LimitName(f"{caller.name}.max_usd")
+        if caller.max_usd is None:
+            of_key = self.limits.max_usd_per_key, LimitName("--max-usd-per-key")
+        limits = (
+            (caller.max_usd_per_day, a_keys_day),
+            of_key,
+            (self.limits.max_usd_per_day, LimitName("--max-usd-per-day", NEXT_DAY, ends=ends)),
+            (self.limits.max_usd, self.spend.name),
+        )
+        purses = _purses(caller.name, day)
+        return tuple(self._meter(purse, *one) for purse, one in zip(purses, limits, strict=True))
+
+    def _today(self) -> date:
+        """Return the day in UTC; with a new one, the meters of the last are let go."""
+        # Requests in flight keep the meters they were admitted with. A clock that is set back gives
+        # nobody a day's dollars twice.
+        if (day := self._clock().astimezone(UTC).date()) > self._day:
+            self._day = day
+            self._meters = {one: at for one, at in self._meters.items() if one.day in (None, day)}
+        return self._day
+
+    def _meter(self, purse: Purse, limit: Decimal | None, name: LimitName) -> Spend:
+        """Return a purse's meter, with a limit that may have changed with its key's table."""
+        if purse not in self._meters:
+            begun = self._before.by_purse.get(purse, SpentSoFar())
+            self._meters[purse] = Spend(
+                self._book,
+                spent=begun.usd,
+                unbounded=Counter(begun.unbounded),
+                above=() if purse == Purse() else (self.spend,),
+            )
+        meter = self._meters[purse]
+        meter.limit, meter.name = limit, name
+        return meter
+
+    def _refuse_spent(self, above: Sequence[Spend]) -> None:
+        """Raise Refusal (429) where a limit is reached; first for one that no new day lifts."""
+        for meter in sorted(above, key=lambda one: one.name.ends is not None):
+            if meter.limit is None:
+                continue
+            if self._before.unpriced:
+                raise Refusal(429, "out_of_budget", self._before.unpriced)
+            if meter.unpriced is not None or meter.gone >= meter.limit:
+                raise self.refusal(meter.refusal(None))

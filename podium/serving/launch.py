@@ -1,0 +1,185 @@
+"""`podium serve`: what can be refused is; then a port, with keys, until a signal."""
+
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from math import inf
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp
+
+from harness.errors import UserError
+from harness.files import refuse_unwritable
+from harness.ledger.journal import Head, mend
+from harness.ledger.manifest import manifested
+from harness.ledger.served import SUITE, served_requests
+from harness.listener import Access, bound_socket, is_loopback, listen, serve
+from harness.pool import slot_model
+from harness.pool_config import PoolSpec, read_pool
+from harness.prices import Book, read_book
+from harness.run.catalogue import Catalogue
+from harness.run.experiment import FILE as EXPERIMENT
+from harness.run.experiment import lock_experiment
+from podium.serving.access_keys import Keys
+from podium.serving.admission import Admission, ServingLimits, SpentBefore
+from podium.serving.app import ServerSettings, model_app
+from podium.serving.journals import DailyJournals
+from podium.serving.models import ModelSource, ServedModels, models_by_role, served_models
+from podium.serving.service import ModelService
+from podium.serving.telemetry import Telemetry
+
+EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointRequest(ServingLimits):
+    """What `podium serve` was asked for, its limits included."""
+
+    pool: str
+    systems: tuple[str, ...]
+    log_dir: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    allow_hosts: tuple[str, ...] = ()
+    keys: Path | None = None
+    """Who may ask; None: whoever is on this machine."""
+    learnt: Path | None = None
+    seed: int = 0
+    time_scale: float = 0.01
+    keep_texts: bool = False
+    grace_s: float = 30
+    otlp: str | None = None
+
+
+def serve_models(
+    request: EndpointRequest,
+    catalogue: Catalogue,
+    say: Callable[[str], None],
+    log: Callable[[str], None],
+) -> None:
+    """Serve systems as models until a signal; UserError, before that, for what must fail.
+
+    `say` tells the user where it listens; `log` gets a line of JSON for each request that ended.
+    """
+    _refuse_run(request.log_dir)
+    refuse_unwritable(request.log_dir, "--log-dir")
+    with (
+        bound_socket(request.host, request.port) as taken,
+        lock_experiment(request.log_dir),
+        manifested(request.log_dir),
+    ):
+        made = model_server(request, catalogue, taken, (say, log))
+        said = f"Models at {listen(taken)}: {', '.join(made.models.offered())}. Ctrl-C ends it."
+        settings: dict[str, Any] = {"grace_s": int(request.grace_s), "lifespan": "on"}
+        serve(made.application, taken, ready=lambda: say(said), **settings)
+        say(f"Stopped. ${made.admission.spend.gone} spent, earlier sittings included.")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """An application that is ready to be served, and what it was made of."""
+
+    application: ASGIApp
+    models: ServedModels
+    admission: Admission
+
+
+Tell = Callable[[str], None]
+
+
+def model_server(
+    request: EndpointRequest, catalogue: Catalogue, taken: socket.socket, tells: tuple[Tell, Tell]
+) -> ModelServer:
+    """Return what serves on a bound socket; UserError for what must fail.
+
+    What is told are sentences for the user, and a line of JSON for each request that ended.
+    """
+    say, log = tells
+    _refuse_unbounded(request)
+    keys = Keys(request.keys, tell=say)
+    spec = read_pool(request.pool)
+    source = ModelSource(catalogue, spec, read_book(spec.prices), request.learnt, request.seed)
+    _refuse_itself(spec, taken)  # before anybody looks whether the address answers
+    models = served_models(request.systems, source)
+    mend(request.log_dir)
+    before = SpentBefore.of(served_requests(request.log_dir))
+    admission = Admission(source.book, request, lambda: datetime.now(UTC), before)
+    telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
+    name = secrets.token_hex(8)
+
+    def make() -> ModelService:
+        return ModelService(
+            models=models,
+            made=models_by_role(models.models, spec, request.seed, request.time_scale),
+            admission=admission,
+            journals=DailyJournals(
+                request.log_dir, _heads(models, source.book), source.book, _today
+            ),
+            telemetry=telemetry,
+            limits=request,
+            book=source.book,
+            log_dir=request.log_dir,
+            name=name,
+            keep_texts=request.keep_texts,
+        )
+
+    address, port = taken.getsockname()[:2]
+    names = frozenset(one.lower() for one in (request.host, *request.allow_hosts))
+    access = Access(address, port, names - EVERYWHERE)
+    settings = ServerSettings(keys, access, name, request.grace_s)
+    return ModelServer(model_app(make, settings), models, admission)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _refuse_unbounded(request: EndpointRequest) -> None:
+    """Raise UserError for an address or a limit that would let in whoever comes, or nobody."""
+    if request.keys is None and not is_loopback(request.host):
+        raise UserError(
+            f"--host {request.host} lets other machines in: name a --keys file (--new-key "
+            "makes one), or leave --host out."
+        )
+    for name in ("max_calls", "concurrency", "deadline_s"):
+        if not 0 < getattr(request, name) < inf:
+            option = name.removesuffix("_s").replace("_", "-")
+            raise UserError(f"--{option} must be above 0, not {getattr(request, name)}.")
+
+
+def _refuse_run(log_dir: Path) -> None:
+    if (log_dir / EXPERIMENT).exists():
+        raise UserError(f"{log_dir} holds a run: name another --log-dir for what is served.")
+
+
+def _refuse_itself(spec: PoolSpec, taken: socket.socket) -> None:
+    """Raise UserError for a worker whose address is the one that is listened on."""
+    host, port = taken.getsockname()[:2]
+    for slot in spec.slots if spec.label == "live" else ():
+        parts = urlsplit(str(slot_model(slot).api.base_url or ""))
+        here = parts.hostname is not None and (
+            parts.hostname == host or is_loopback(parts.hostname)
+        )
+        if here and (parts.port or 80) == port:
+            raise UserError(
+                f"Worker {slot.name!r} asks {parts.geturl()}, which is this server: it would ask "
+                "itself for ever. Name another --port or another base_url."
+            )
+
+
+def _heads(models: ServedModels, book: Book) -> dict[str, Head]:
+    return {
+        one.name: Head(
+            task=f"serve {one.name}",
+            suite=SUITE,
+            system=one.name,
+            label=one.spec.label,
+            book=book.name,
+            book_sha256=book.sha256,
+        )
+        for one in models.models
+    }

@@ -1,0 +1,243 @@
+"""The systems that an endpoint offers as models: their ids, aliases, and what each is made of.
+
+A dated id names the day of the price book and a digest over system, checkpoint, pool and book:
+whoever asks it is refused once any of them is another one.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from inspect_ai.model import Model
+
+from harness.context import run_context
+from harness.errors import UserError
+from harness.inspect_adapters import system_of
+from harness.ledger.call import canonical
+from harness.pool import pool_models, slot_model
+from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
+from harness.prices import Book
+from harness.records import CONDUCTOR, GRADER, PODIUM
+from harness.run.catalogue import SINGLE, Catalogue, conductor_override, split_k
+from harness.run.experiment import Experiment, read_experiment
+from harness.run.systems import refuse_unready, why_unfit
+from harness.system import System, SystemCard, card_header
+from podium.serving.exchange import Refusal
+
+PREFIX = f"{PODIUM}/"
+DIGITS = 12
+"""Of the digest in a dated id."""
+ONE_CALL = (1, 1)
+UNSERVED: Mapping[str, str] = {
+    "public tests": "it tries programs on a suite's public tests, and a client sends none",
+    "match": "it spends what another row of a run did",
+    "sandbox": "it runs others' programs in a sandbox of Inspect's",
+}
+"""Needs of a system that no request of a client can meet, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """One system on one pool, as a model."""
+
+    name: str
+    """As in tables: `moa-lite`."""
+    card: SystemCard
+    args: Mapping[str, Any]
+    system: System
+    spec: PoolSpec
+    """With its own conductor, where it brings one."""
+    dated: str
+
+    @property
+    def id(self) -> str:
+        """What clients ask for."""
+        return f"{PREFIX}{self.name}"
+
+    @property
+    def passes_through(self) -> bool:
+        """Whether one worker answers, who can be sent the conversation itself, with its tools."""
+        expected = self.card.expected
+        once = expected is not None and expected(len(self.spec.names), self.args) == ONE_CALL
+        return once and (self.card.recorded or self.card.group == "routers")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """What models are made of."""
+
+    catalogue: Catalogue
+    spec: PoolSpec
+    book: Book
+    learnt: Path | None = None
+    """Directory of a run whose systems have learnt: they are served as they answered there."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModels:
+    """The models by every name that a client may ask."""
+
+    models: tuple[ServedModel, ...]
+    aliases: Mapping[str, str]
+    began: datetime
+
+    def find(self, asked: str) -> ServedModel:
+        """Return the model of an id, an alias or a dated id; Refusal (404) for any other."""
+        name = asked.removeprefix(PREFIX)
+        name = self.aliases.get(name, name)
+        for model in self.models:
+            if asked == model.dated or name == model.name:
+                return model
+        if moved := next((one for one in self.models if _is_dated(asked, one)), None):
+            said = f"{asked!r:.120} is not what is served now: {moved.dated} is."
+        else:
+            near = get_close_matches(asked, [*self.ids()], n=3, cutoff=0.4) or [*self.ids()][:3]
+            said = f"There is no model {asked!r:.120} here; try: {', '.join(near)}."
+        raise Refusal(404, "not_found", said, param="model")
+
+    def ids(self) -> Iterator[str]:
+        """Yield every id that a client may ask, aliases first."""
+        yield from (f"{PREFIX}{alias}" for alias in self.aliases)
+        for model in self.models:
+            yield from (model.id, model.dated)
+
+    def offered(self) -> list[str]:
+        """Return the ids without dates, aliases first."""
+        return [*(f"{PREFIX}{alias}" for alias in self.aliases), *(one.id for one in self.models)]
+
+    def listing(self) -> dict[str, Any]:
+        """Return what `GET /v1/models` says, for clients of OpenAI and of Anthropic alike."""
+        return {
+            "object": "list",
+            "data": [self.entry(one) for one in self.ids()],
+            "has_more": False,
+            "first_id": next(self.ids()),
+            "last_id": [*self.ids()][-1],
+        }
+
+    def entry(self, asked: str) -> dict[str, Any]:
+        """Return one model of the listing; Refusal (404) where there is none."""
+        model = self.find(asked)
+        return {
+            "id": asked,
+            "object": "model",
+            "type": "model",
+            "created": int(self.began.timestamp()),
+            "created_at": self.began.isoformat(timespec="seconds"),
+            "owned_by": PODIUM,
+            "display_name": model.name,
+            PODIUM: {
+                "system": model.name,
+                "resolves_to": model.dated,
+                "tools": model.passes_through,
+            },
+        }
+
+
+def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
+    """Return the models of some systems; UserError for one that cannot answer clients."""
+    learnt = read_experiment(source.learnt) if source.learnt else None
+    if source.learnt and learnt is None:
+        raise UserError(f"{source.learnt} is no run: --learnt names a directory of `podium run`.")
+    if learnt and learnt.pool_sha256 != source.spec.sha256:
+        raise UserError(f"{source.learnt} was run on another pool: name the same --pool.")
+    alone = [f"{SINGLE}:{worker}" for worker in source.spec.names]
+    several = chain.from_iterable(alone if name == SINGLE else [name] for name in names)
+    found = tuple(_made(name, source, learnt) for name in dict.fromkeys(several))
+    known = {model.name for model in found}
+    for alias, system in source.spec.aliases.items():
+        if system not in known:
+            raise UserError(
+                f"Alias {alias!r} of pool {source.spec.name!r} is {system!r}, which is not served: "
+                f"add --system {system}, or leave the alias out."
+            )
+        if alias in known:
+            raise UserError(f"Alias {alias!r} is the name of a system: call it otherwise.")
+    return ServedModels(found, source.spec.aliases, datetime.now(UTC))
+
+
+def _made(name: str, source: ModelSource, learnt: Experiment | None) -> ServedModel:
+    catalogue, spec = source.catalogue, source.spec
+    if why := why_unfit(name, catalogue, spec):
+        raise UserError(why)
+    card = catalogue.card(name)
+    row = next((one for one in learnt.entries if one.system == name), None) if learnt else None
+    if why := _unserved(card, taught=row is not None):
+        raise UserError(f"{name} cannot be served: {why}.")
+    override = conductor_override(name, catalogue)
+    own = with_conductor(spec, override)
+    refuse_unready(own, source.book)
+    args = dict(row.args) if row else _arguments(name, card, source)
+    with run_context(log_dir=source.learnt or Path(), spec=own):
+        system = system_of(catalogue.solver(card.solver, {**args, "pool": own.name}))
+    return ServedModel(name, card, args, system, own, _dated(name, (card, args, own), source))
+
+
+def _unserved(card: SystemCard, *, taught: bool) -> str | None:
+    if card.uses_targets:
+        return "it looks at the answers, and a client sends none"
+    if card.group == "frameworks":
+        return "a framework changes clients of the whole process"
+    if card.learns and not taught:
+        return "it has to learn first: run it, and name that run's directory with --learnt"
+    if card.name == "best-single" and not taught:
+        return "who is best is seen in a run: name its directory with --learnt"
+    return next((why for need, why in UNSERVED.items() if need in card.needs), None)
+
+
+def _arguments(name: str, card: SystemCard, source: ModelSource) -> dict[str, Any]:
+    """Return a solver's arguments as a run has them that chooses and learns nothing."""
+    if name.startswith(f"{SINGLE}:"):
+        return {"worker": name.partition(":")[2]}
+    takes, k = source.catalogue.parameters(card.solver), split_k(name)[1]
+    found: dict[str, Any] = {"seed": source.seed} if "seed" in takes else {}
+    if card.brings is not None:
+        return {**found, **card.brings(k)}
+    return {**found, card.k: int(k)} if k else found
+
+
+def _dated(
+    name: str, made_of: tuple[SystemCard, Mapping[str, Any], PoolSpec], source: ModelSource
+) -> str:
+    card, args, spec = made_of
+    facts = {
+        "system": name,
+        "args": dict(args),  # a checkpoint's name and digest among them
+        "card": card_header(card, len(spec.names), args),
+        "conductor": spec.conductor.model_dump(mode="json") if spec.conductor else None,
+        "pool": spec.sha256,
+        "book": source.book.sha256,
+    }
+    digest = hashlib.sha256(canonical(facts)).hexdigest()[:DIGITS]
+    return f"{PREFIX}{name}-{source.book.date}-{digest}"
+
+
+def _is_dated(asked: str, model: ServedModel) -> bool:
+    """Say whether a name is a dated id of a model, be it the one of now or another."""
+    return (
+        re.fullmatch(rf"{re.escape(model.id)}-\d{{4}}-\d\d-\d\d-[0-9a-f]{{12}}", asked) is not None
+    )
+
+
+def models_by_role(
+    served: Sequence[ServedModel], spec: PoolSpec, seed: int, time_scale: float
+) -> dict[str, Mapping[str, Model]]:
+    """Return the workers of each served model by role; those of the pool are shared by all.
+
+    For the event loop that asks them: a client belongs to the one that it was made in.
+    """
+    shared = pool_models(spec, seed, time_scale)
+    shared.pop(GRADER, None)
+    found: dict[str, Mapping[str, Model]] = {}
+    for one in served:
+        slot: WorkerSpec | None = one.spec.conductor
+        own = slot is not None and slot != spec.conductor
+        found[one.name] = {**shared, CONDUCTOR: slot_model(slot)} if own and slot else shared
+    return found

@@ -1,0 +1,371 @@
+"""What answers requests: a system, its workers, the meter and the journal of a run.
+
+A request goes on by itself once it has begun. Whoever waits for it may leave: then no new call is
+made, and those in flight are waited for, written down and billed.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from inspect_ai.model import Model, ModelOutput
+
+from harness.budget import Spend
+from harness.errors import QuestionLimit, SpendLimit, WorkerError
+from harness.ledger.call import Call
+from harness.ledger.hooks import facts_digest, own_transcript, text_digest
+from harness.ledger.journal import SampleRef
+from harness.ledger.recorder import recording
+from harness.ledger.served import rows_from
+from harness.prices import Book
+from harness.records import CONDUCTOR, Answer, Question
+from harness.workflow import workflow_of
+from podium.serving.access_keys import Caller
+from podium.serving.admission import Admission, ServingLimits
+from podium.serving.bill import bill_of
+from podium.serving.conversation import (
+    RequestGate,
+    RequestPool,
+    question_of,
+    refuse_unhonoured,
+)
+from podium.serving.exchange import Refusal, RequestBill, ServedReply, ServedRequest, StepBegun
+from podium.serving.journals import DailyJournals, RequestJournal, keep_texts
+from podium.serving.models import ServedModel, ServedModels
+from podium.serving.telemetry import Served, Telemetry
+
+VIA = "x-podium-via"
+"""Names the servers of ours that a request has come through: a pool that reaches itself."""
+_SERVER = re.compile(r"[0-9a-f]{16}")
+MOST_SERVERS = 16
+Made = Mapping[str, Mapping[str, Model]]
+
+
+def servers_before(headers: Mapping[str, str]) -> list[str]:
+    """Return the servers of ours that a request has come through; whatever else is said is not."""
+    named = headers.get(VIA, "").split()[:MOST_SERVERS]
+    return [one for one in named if _SERVER.fullmatch(one)]  # providers are sent no other words
+
+
+def new_trace() -> str:
+    """Return a request's id: its UTC day, so that its journal is found, and 64 random bits."""
+    return f"req-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(8)}"
+
+
+@dataclass(slots=True)
+class PendingRequest:
+    """A request that is being answered, as whoever waits for it sees it."""
+
+    trace: str
+    request: ServedRequest
+    model: ServedModel
+    caller: Caller
+    gate: RequestGate
+    question: Question
+    headers: Mapping[str, str]
+    """The client's: which servers of ours it has come through, and which span it belongs to."""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    began: float = field(default_factory=monotonic)
+    step: StepBegun | None = None
+    """The latest that has begun and that nobody has been told of."""
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a step has begun or the request has ended."""
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when nobody waits any more."""
+    bill: RequestBill | None = None
+    """None until it has ended."""
+    task: "asyncio.Task[ServedReply] | None" = None
+
+    @property
+    def sample(self) -> SampleRef:
+        """Who it is in the journal."""
+        return SampleRef(self.trace, 1, self.trace)
+
+    def begin_step(self, step: StepBegun) -> None:
+        """Note a step that begins."""
+        self.step = step
+        self.moved.set()
+
+    def hang_up(self, why: Refusal) -> None:
+        """Let no new call be made, and nobody wait; calls in flight end by themselves."""
+        self.gate.close(why)
+        self.moved.set()
+        self.left.set()
+
+    async def beats(self, every_s: float) -> AsyncGenerator[StepBegun | None]:
+        """Yield until it has ended: each step as it begins, None where nothing has for a while."""
+        assert self.task is not None, "made by ModelService.begin"
+        while not (self.task.done() or self.left.is_set()):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.moved.wait(), every_s)
+            self.moved.clear()
+            if not (self.task.done() or self.left.is_set()):
+                step, self.step = self.step, None
+                yield step
+
+    async def reply(self) -> ServedReply:
+        """Return the reply; Refusal where there is none."""
+        assert self.task is not None, "made by ModelService.begin"
+        left = asyncio.create_task(self.left.wait())
+        try:
+            await asyncio.wait((self.task, left), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            left.cancel()
+        if not self.task.done():
+            raise self.gate.closed or client_gone()
+        return self.task.result()
+
+
+@dataclass(slots=True)
+class ModelService:
+    """All that the endpoints share."""
+
+    models: ServedModels
+    made: Made
+    """By system: its workers, made in the event loop that serves."""
+    admission: Admission
+    journals: DailyJournals
+    telemetry: Telemetry
+    limits: ServingLimits
+    book: Book
+    log_dir: Path
+    name: str
+    """In `VIA`, which tells a request that comes back."""
+    keep_texts: bool = False
+    stopping: bool = False
+    in_flight: "set[asyncio.Task[ServedReply]]" = field(
+        default_factory=set["asyncio.Task[ServedReply]"]
+    )
+
+    def refuse_stopping(self) -> None:
+        """Raise Refusal (503) once no new request is taken."""
+        if self.stopping:
+            raise stopping()
+
+    def begin(
+        self, trace: str, request: ServedRequest, caller: Caller, headers: Mapping[str, str]
+    ) -> PendingRequest:
+        """Begin to answer a request; Refusal, before anything is asked, where it may not be."""
+        self.refuse_stopping()
+        model = self.models.find(request.model)
+        refuse_unhonoured(request, model)
+        admitted = ExitStack()
+        names = model.id, request.model, model.dated
+        spend = admitted.enter_context(self.admission.admit(caller, *names))
+        gate = RequestGate(self.limits.max_calls, spend, lambda step: pending.begin_step(step))
+        question = question_of(trace, request.messages)
+        pending = PendingRequest(trace, request, model, caller, gate, question, headers)
+        pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
+        self.in_flight.add(pending.task)
+        pending.task.add_done_callback(self._ended)
+        pending.task.add_done_callback(lambda _: pending.moved.set())
+        self.telemetry.begun(model.name)
+        return pending
+
+    def answering(self, asked: str) -> list[Model]:
+        """Return the workers of whom one is sent a conversation as it is; none of planners."""
+        model = self.models.find(asked)
+        workers = self.made[model.name] if model.passes_through else dict[str, Model]()
+        only = model.args.get("worker")
+        return [one for name, one in workers.items() if name != CONDUCTOR and only in (None, name)]
+
+    def _ended(self, task: "asyncio.Task[ServedReply]") -> None:
+        self.in_flight.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it, and nobody may be left
+
+    async def drain(self, grace_s: float) -> None:
+        """Take no new request, and wait for those in flight as long as that; then cut them off."""
+        self.stopping = True
+        if self.in_flight:
+            _, left = await asyncio.wait(self.in_flight, timeout=grace_s)
+            for task in left:
+                task.cancel()
+            if left:
+                await asyncio.wait(left)
+
+    async def close(self) -> None:
+        """Close journals, telemetry and the providers' clients in good order."""
+        self.journals.close()
+        self.telemetry.close()
+        clients = {id(one): one for workers in self.made.values() for one in workers.values()}
+        for model in clients.values():
+            with suppress(Exception):  # nothing is asked of them any more
+                await model.api.aclose()
+
+    def _headers(self, pending: PendingRequest) -> dict[str, str]:
+        """Return what requests to real providers say of where they come from."""
+        if pending.model.spec.label != "live":
+            return {}
+        return {VIA: " ".join((*servers_before(pending.headers), self.name))}
+
+    async def _answered(
+        self, pending: PendingRequest, spend: Spend, admitted: ExitStack
+    ) -> ServedReply:
+        refusal, came, rows = None, None, list[Call]()
+        with admitted:
+            try:
+                with self.journals.request(pending.model.name) as journal:
+                    try:
+                        came = await self._asked(pending, spend, journal)
+                        refusal = pending.gate.closed if pending.left.is_set() else None
+                    except Exception as error:
+                        refusal = pending.gate.closed or self._refusal(error)
+                    except asyncio.CancelledError:
+                        refusal = stopping()
+                    rows = rows_from(journal.journal().lines, asdict(journal.head), self.book)
+                    pending.bill = bill_of(rows)
+                    self._write_down(pending, journal, came and came[0], refusal)
+            except OSError:
+                self.telemetry.journal_failed()
+                refusal = journal_lost()
+        self.telemetry.ended(_served(pending, refusal, rows))
+        if refusal is not None or came is None or pending.bill is None:
+            raise refusal or journal_lost()
+        return _reply(pending, *came, pending.bill)
+
+    async def _asked(
+        self, pending: PendingRequest, spend: Spend, journal: RequestJournal
+    ) -> tuple[Answer, RequestPool]:
+        """Put the request to its system; the deadline lets no new call be made."""
+        model, request = pending.model, pending.request
+        journal.journal().write("request", _opening(pending))
+        pool = RequestPool(
+            self.made[model.name],
+            model.spec,
+            spend=spend,
+            gate=pending.gate,
+            request=request,
+            text=pending.question.text,
+            passes_through=model.passes_through,
+            headers=self._headers(pending),
+        )
+        late = asyncio.get_running_loop().call_later(
+            self.limits.deadline_s, pending.hang_up, _too_late(self.limits.deadline_s)
+        )
+        try:
+            with own_transcript(), recording(journal, "serving", pending.sample):
+                return await model.system(pending.question, pool), pool
+        finally:
+            late.cancel()
+
+    def _refusal(self, error: Exception) -> Refusal:
+        """Return what a client is told of a failure: its kind, and no words of a provider's."""
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, QuestionLimit):
+            return Refusal(402, "out_of_budget", str(error))
+        if isinstance(error, SpendLimit):
+            return self.admission.refusal(error)
+        if isinstance(error, WorkerError):
+            said = "A worker gave no reply; the trace says which call failed, and how."
+            return Refusal(502, "worker_failed", said)
+        kind = type(error).__name__
+        return Refusal(500, "failed", f"The system failed on this request ({kind}).")
+
+    def _write_down(
+        self,
+        pending: PendingRequest,
+        journal: RequestJournal,
+        answer: Answer | None,
+        refusal: Refusal | None,
+    ) -> None:
+        lines = journal.journal()
+        lines.write("answer", _closing(pending, answer, refusal))
+        if self.keep_texts:
+            plan, said = (answer.plan, answer.text) if answer else (None, None)
+            texts = {"input": pending.question.text, "plan": plan, "answer": said}
+            keep_texts(lines, pending.trace, texts)
+
+
+def client_gone() -> Refusal:
+    """Return what stops a request that nobody waits for."""
+    return Refusal(499, "cancelled", "The client went away; no new call was made.")
+
+
+def stopping() -> Refusal:
+    """Return what a request is told while the server stops."""
+    return Refusal(503, "stopping", "This server is stopping: ask again.", retry_after_s=5)
+
+
+def journal_lost() -> Refusal:
+    """Return what a request is told that cannot be written down."""
+    said = "This server cannot write its journal down, and answers nothing without it."
+    return Refusal(500, "failed", said)
+
+
+def _too_late(deadline_s: float) -> Refusal:
+    return Refusal(504, "deadline", f"There was no answer after {deadline_s:g} s (--deadline).")
+
+
+def _reply(
+    pending: PendingRequest, answer: Answer, pool: RequestPool, bill: RequestBill
+) -> ServedReply:
+    own = pool.outputs[-1] if pool.outputs else ModelOutput.from_content("", answer.text)
+    return ServedReply(
+        trace=pending.trace,
+        model=pending.request.model,
+        created=int(pending.started.timestamp()),
+        text=answer.text,
+        tool_calls=own.message.tool_calls or (),
+        stop=own.stop_reason,
+        bill=bill,
+    )
+
+
+def _opening(pending: PendingRequest) -> dict[str, Any]:
+    return {
+        "sample": asdict(pending.sample),
+        "input_sha256": text_digest(pending.question.text),
+        "model": pending.request.model,
+        "resolved": pending.model.dated,
+        "dialect": pending.request.dialect,
+        "stream": pending.request.stream,
+        "key": pending.caller.name or None,
+    }
+
+
+def _closing(
+    pending: PendingRequest, answer: Answer | None, refusal: Refusal | None
+) -> dict[str, Any]:
+    steps = len(answer.replies) if answer else None
+    depth, stopped, plan = (answer.depth, answer.stopped, answer.plan) if answer else (None,) * 3
+    found = workflow_of(plan) if plan else None
+    return {
+        "sample": asdict(pending.sample),
+        "answer_sha256": text_digest(answer.text) if answer else None,
+        "shape_sha256": facts_digest(depth, steps, stopped, plan),
+        "status": refusal.status if refusal else 200,
+        "error": refusal.kind if refusal else None,
+        "depth": depth,
+        "steps": steps,
+        "stopped": stopped,
+        "plan": found.without_texts().as_json() if found else None,
+        "latency_s": round(monotonic() - pending.began, 6),
+    }
+
+
+def _served(pending: PendingRequest, refusal: Refusal | None, rows: list[Call]) -> Served:
+    seconds = monotonic() - pending.began
+    return Served(
+        trace=pending.trace,
+        system=pending.model.name,
+        dialect=pending.request.dialect,
+        model=pending.request.model,
+        status=refusal.status if refusal else 200,
+        error=refusal.kind if refusal else None,
+        stream=pending.request.stream,
+        seconds=seconds,
+        started=pending.started,
+        bill=pending.bill,
+        calls=rows,
+        key=pending.caller.name or None,
+        headers=pending.headers,
+    )

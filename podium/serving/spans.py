@@ -1,0 +1,123 @@
+"""Spans of what a server answered, sent to an OpenTelemetry collector (`--otlp URL`).
+
+A request is a span, each of its calls one below it. They are made when the request has ended, from
+the rows of the ledger, and sent by a thread: a collector that is down costs spans, never a reply.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from harness.ledger.call import Call
+from harness.ledger.otel import attributes
+from podium.serving.telemetry import Served, request_attributes
+
+FLUSH_S = 5.0
+"""How long an end waits for the collector, and how long one batch is tried."""
+LONGEST = 1024
+"""Characters of an attribute."""
+DIGESTS = frozenset({"podium.prompt_sha256", "podium.output_sha256", "podium.raw_usage"})
+"""Not for a collector: a short prompt is found by its digest, and a raw usage is foreign text."""
+
+
+class SpanExport:
+    """Makes spans of finished requests and hands them to a collector."""
+
+    def __init__(self, endpoint: str, note: Callable[[str], object]) -> None:
+        """Begin; `note` is told, once, of a collector that takes nothing."""
+        # The library warns of each batch that is lost; ours says it once.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
+        self._watched = _Watched(OTLPSpanExporter(endpoint=endpoint, timeout=FLUSH_S), note)
+        self._batches = BatchSpanProcessor(self._watched, schedule_delay_millis=1000)
+        about = {"service.name": "podium", "service.version": version("podium")}
+        provider = TracerProvider(
+            resource=Resource.create(about),
+            shutdown_on_exit=False,  # `close` does, within its bound
+            span_limits=SpanLimits(max_span_attribute_length=LONGEST),
+        )
+        provider.add_span_processor(self._batches)
+        self._tracer = provider.get_tracer("podium")
+        self._parent = TraceContextTextMapPropagator()
+
+    def record(self, served: Served) -> None:
+        """Make the spans of a request, below the client's own where it names one."""
+        named = {one: served.headers.get(one, "") for one in ("traceparent", "tracestate")}
+        span = self._tracer.start_span(
+            f"invoke_workflow {served.system}",
+            context=self._parent.extract(named, context=Context()),
+            kind=SpanKind.SERVER,
+            attributes=request_attributes(served),
+            start_time=_ns(served.started),
+        )
+        if served.error:
+            span.set_status(StatusCode.ERROR, served.error)
+        within = set_span_in_context(span, Context())
+        for row in served.calls:
+            self._call(row, within, served.started)
+        span.end(_ns(served.started + timedelta(seconds=served.seconds)))
+
+    def _call(self, row: Call, within: Any, fallback: datetime) -> None:
+        told = {name: one for name, one in attributes(row.as_json()).items() if name not in DIGESTS}
+        began = _moment(row.started, fallback)
+        span = self._tracer.start_span(
+            f"chat {told['gen_ai.request.model']}",
+            context=within,
+            kind=SpanKind.CLIENT,
+            attributes=told,
+            start_time=_ns(began),
+        )
+        if row.error:
+            span.set_status(StatusCode.ERROR, row.error)
+        span.end(_ns(began + timedelta(seconds=row.latency_s or 0)))
+
+    def close(self) -> None:
+        """Send what is left, for as long as `FLUSH_S`."""
+        # In a thread: the library would wait thirty seconds for a collector that hangs.
+        last = threading.Thread(target=self._batches.shutdown, daemon=True)
+        last.start()
+        last.join(FLUSH_S)
+        if last.is_alive():
+            self._watched.lose()
+
+
+class _Watched(SpanExporter):
+    """An exporter that says, once, that a batch was lost."""
+
+    def __init__(self, exporter: SpanExporter, note: Callable[[str], object]) -> None:
+        self._exporter, self._note, self._noted = exporter, note, False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._exporter.export(spans)
+        if result is not SpanExportResult.SUCCESS:
+            self.lose()
+        return result
+
+    def lose(self) -> None:
+        if not self._noted:
+            self._noted = True
+            self._note("The collector of --otlp takes no spans: they are lost (this is said once).")
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+
+def _moment(text: str, fallback: datetime) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:  # no line of the journal says when
+        return fallback
+
+
+def _ns(moment: datetime) -> int:
+    return round(moment.timestamp() * 1e9)

@@ -1,0 +1,248 @@
+"""What an operator sees of a server: metrics, a log line a request, and spans.
+
+Never a prompt, a reply or a key: what a client wrote is in none of them but for names that it chose
+among ours. Metrics are labelled by system; a key's name stands in the log alone.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from harness.errors import UserError
+from harness.ledger.call import Call, shortest
+from harness.records import CONDUCTOR
+from podium.serving.exchange import DialectName, RefusalKind, RequestBill
+
+BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
+"""Seconds: from a stub's reply to a conductor's half hour."""
+OTHER = "other"
+"""The label of a system that is none of ours: what clients write makes no new series."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One finished request, answered or not."""
+
+    trace: str
+    system: str
+    dialect: DialectName
+    model: str
+    """As it was asked."""
+    status: int
+    error: RefusalKind | None
+    stream: bool
+    seconds: float
+    started: datetime
+    bill: RequestBill | None
+    """None where nothing is known of what it made."""
+    calls: Sequence[Call] = ()
+    key: str | None = None
+    """The name of the caller's key; for the log alone."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The client's; a span reads `traceparent` and `tracestate`, and nothing else."""
+
+
+class SpanSink(Protocol):
+    """What is told of each finished request beside: spans."""
+
+    def record(self, served: Served) -> None:
+        """Take note; it neither waits nor raises."""
+        ...
+
+    def close(self) -> None:
+        """Send what is left, within a bound."""
+        ...
+
+
+def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
+    """Return what sends spans to a collector; UserError for no URL, or without the extra.
+
+    `note` is told, once, of a collector that takes nothing.
+    """
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        bare = parts.path in ("", "/") and not parts.query
+    except ValueError:  # no address, or no port
+        good = bare = False
+    if not good:
+        raise UserError("--otlp is the URL of a collector, as http://localhost:4318.")
+    try:
+        from podium.serving.spans import SpanExport
+    except ImportError as error:
+        said = "--otlp needs an extra: `pip install 'podium[otlp]'`. All else works without."
+        raise UserError(said) from error
+    # A collector's address, as its manual gives it, has no path.
+    return SpanExport(url.rstrip("/") + "/v1/traces" if bare else url, note)
+
+
+class Telemetry:
+    """All that is told of a server's requests; each service has its own."""
+
+    def __init__(
+        self,
+        systems: Sequence[str],
+        write: Callable[[str], object],
+        otlp: str | None = None,
+    ) -> None:
+        """Begin with zeros for `systems`; UserError for an `otlp` that is no URL of a collector.
+
+        `write` is given the log's lines of JSON, without their ends.
+        """
+        self._systems, self._write = frozenset(systems), write
+        self._spans = spans_to(otlp, self._warn) if otlp is not None else None
+        self._metrics = _Metrics(systems)
+
+    def begun(self, system: str) -> None:
+        """Count a request in; `ended` counts it out."""
+        self._metrics.in_flight.labels(self._label(system)).inc()
+
+    def ended(self, served: Served) -> None:
+        """Count a request that has begun and ended, and tell the log and the collector."""
+        system = self._label(served.system)
+        self._metrics.in_flight.labels(system).dec()
+        self._metrics.count(system, served)
+        self._log(log_line(served))
+        if self._spans:
+            self._spans.record(served)
+
+    def journal_failed(self) -> None:
+        """Count a request whose calls could not be written down."""
+        self._metrics.journal_failures.inc()
+
+    def render(self) -> tuple[bytes, str]:
+        """Return the body of `/metrics` and its content type."""
+        return generate_latest(self._metrics.registry), CONTENT_TYPE_PLAIN_0_0_4
+
+    def close(self) -> None:
+        """Send what is left; returns within a bound."""
+        if self._spans:
+            self._spans.close()
+
+    def _warn(self, sentence: str) -> None:
+        self._log(json.dumps({"time": _instant(datetime.now(UTC)), "warning": sentence}))
+
+    def _log(self, line: str) -> None:
+        try:
+            self._write(line)
+        except (OSError, ValueError):  # whoever read stderr has gone; no request fails for that
+            self._metrics.log_failures.inc()
+
+    def _label(self, system: str) -> str:
+        return system if system in self._systems else OTHER
+
+
+class _Metrics:
+    """The series of one service, in a registry of its own: two in one process do not clash."""
+
+    def __init__(self, systems: Sequence[str]) -> None:
+        def made(kind: Any, name: str, said: str, *labels: str, **more: Any) -> Any:
+            return kind(f"podium_{name}", said, labels, registry=self.registry, **more)
+
+        self.registry = CollectorRegistry()
+        self.requests = made(Counter, "requests", "Ended.", "system", "dialect", "status")
+        self.in_flight = made(Gauge, "requests_in_flight", "Begun, not ended.", "system")
+        self.calls = made(Counter, "calls", "Calls to models.", "system", "role", "outcome")
+        self.tokens = made(Counter, "tokens", "Where they are known.", "system", "direction")
+        self.dollars = made(Counter, "dollars", "Of requests whose price is known.", "system")
+        self.unpriced = made(Counter, "unpriced_requests", "With no known price.", "system")
+        self.seconds = made(
+            Histogram, "request_seconds", "From first byte to end.", "system", buckets=BUCKETS
+        )
+        self.journal_failures = made(Counter, "journal_failures", "Requests not written down.")
+        self.log_failures = made(Counter, "log_failures", "Lines of the log that were lost.")
+        for system in systems:
+            self._zero(system)
+
+    def _zero(self, system: str) -> None:
+        """Let a system that nobody asked show zeros: no rate can be had of what is not there."""
+        for one in (self.in_flight, self.dollars, self.unpriced, self.seconds):
+            one.labels(system)
+        for dialect in ("chat", "responses", "messages"):
+            self.requests.labels(system, dialect, "200")
+        for role in ("worker", "conductor"):
+            for outcome in ("ok", "failed"):
+                self.calls.labels(system, role, outcome)
+        for direction in _tokens(None):
+            self.tokens.labels(system, direction)
+
+    def count(self, system: str, served: Served) -> None:
+        self.requests.labels(system, served.dialect, str(served.status)).inc()
+        self.seconds.labels(system).observe(served.seconds)
+        last = {row.call: row for row in served.calls}  # a call tried three times is one
+        for row in last.values():
+            role = "conductor" if row.role == CONDUCTOR else "worker"
+            self.calls.labels(system, role, "failed" if row.error else "ok").inc()
+        for direction, count in _tokens(served.bill).items():
+            self.tokens.labels(system, direction).inc(count or 0)
+        usd = served.bill.usd if served.bill else None
+        if usd is None:
+            self.unpriced.labels(system).inc()
+        else:
+            self.dollars.labels(system).inc(float(usd))
+
+
+def _tokens(bill: RequestBill | None) -> Mapping[str, int | None]:
+    """Return the tokens of a bill as its reply's usage has them; None is unknown."""
+    own, others = (bill.visible, bill.orchestration) if bill else (None, None)
+    return {
+        "input": own.input_total if own else None,
+        "output": own.output if own else None,
+        "orchestration_input": others.input_total + others.orchestration_in if others else None,
+        "orchestration_output": others.output + others.orchestration_out if others else None,
+    }
+
+
+def log_line(served: Served) -> str:
+    """Return a finished request as one line of JSON: ASCII, so that no name can break it."""
+    bill = served.bill
+    return json.dumps(
+        {
+            "time": _instant(served.started),
+            "trace": served.trace,
+            "system": served.system,
+            "dialect": served.dialect,
+            "status": served.status,
+            "error": served.error,
+            "stream": served.stream,
+            "seconds": round(served.seconds, 6),
+            "calls": bill.calls if bill else len({row.call for row in served.calls}),
+            "tokens": bill.total_tokens if bill else None,
+            "usd": shortest(bill.usd) if bill else None,
+            "key": served.key,
+        }
+    )
+
+
+def _instant(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def request_attributes(served: Served) -> dict[str, Any]:
+    """Return a request in the words of `harness.ledger.otel`; what is unknown has none."""
+    tokens = _tokens(served.bill)
+    usd: Decimal | None = served.bill.usd if served.bill else None
+    found = {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": served.system,
+        "gen_ai.request.model": served.model,
+        "gen_ai.usage.input_tokens": tokens["input"],
+        "gen_ai.usage.output_tokens": tokens["output"],
+        "http.response.status_code": served.status,
+        "error.type": served.error,
+        "podium.trace": served.trace,
+        "podium.dialect": served.dialect,
+        "podium.stream": served.stream,
+        "podium.calls": served.bill.calls if served.bill else None,
+        "podium.orchestration_in": tokens["orchestration_input"],
+        "podium.orchestration_out": tokens["orchestration_output"],
+        "podium.usd": shortest(usd),
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,406 @@
+"""Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
+
+Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
+only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
+logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from decimal import Decimal
+from functools import cache
+from itertools import combinations
+from operator import itemgetter
+from typing import cast
+
+import orjson
+
+from harness.errors import UserError
+from harness.ledger.call import PARTS, ZERO, Call, contradictions, plain
+from harness.ledger.logs import Json
+from harness.ledger.runs import LogRecord, SampleRecord
+from harness.prices import BUILT_IN, Book, book_from_json, read_book
+from harness.records import Usage
+from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
+from reports.audit.evidence import (
+    NO_TOKENS,
+    SERVED,
+    Evidence,
+    Faults,
+    InvariantCheck,
+    Sums,
+    differences,
+    join_tokens,
+    minus,
+    said_tokens,
+    spent,
+    spent_by_role,
+    told,
+)
+from reports.audit.stated_dollars import compare_dollars
+
+UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
+UNREADABLE = "calls whose provider's own usage cannot be compared"
+
+
+def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """A call's parts are the total that its provider reports, and its provider's own counts."""
+    for row in evidence.rows:
+        usage = row.usage
+        if usage is None:
+            found.weak[UNBELIEVED] += bool(row.raw_usage)
+            continue
+        yield from ((f"call {row.call}", said) for said in contradictions(row))
+        if row.raw_usage:  # parsed only here: most rows of rehearsals have none
+            for said in _unlike(evidence, row, usage, found):
+                yield f"call {row.call}", said
+        found.weak["calls whose provider states no total"] += usage.total_reported is None
+
+
+def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> Iterator[str]:
+    told: object = orjson.loads(row.raw_usage or "{}")
+    raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
+    dialect = dialect_of(raw)
+    theirs = usage_from_raw(dialect, raw) if dialect else None
+    if theirs is None or (dialect == "anthropic" and _of_several(evidence, row)):
+        found.weak[UNREADABLE] += 1
+        return
+    if dialect == "google":  # Inspect takes its input for none where more was cached than asked
+        theirs = replace(theirs, input=max(theirs.input, 0))
+    for (name, own), ours in zip(asdict(theirs).items(), asdict(usage).values(), strict=True):
+        if own is not None and own != (ours or 0):
+            said = f"the provider's own usage says {own:,} {name.replace('_', ' ')}"
+            yield f"{said}, the ledger {ours or 0:,}"
+
+
+def _of_several(evidence: Evidence, row: Call) -> bool:
+    """Whether Inspect added up requests of a call, or their parts; the last one's usage is left."""
+    # It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
+    # `iterations`, which its own counts leave out.
+    seen = evidence.seen.get(row.event or "")
+    if seen is None:
+        return False
+    answered = [one for one in seen.event.request_ids if one.get("status") == 200]
+    return len(answered) > 1 or bool((seen.event.raw_usage or {}).get("iterations"))
+
+
+MOST = 10
+"""Groups of which every combination is tried; of more, every combination of kinds."""
+
+Adder = Callable[[Iterable[Call]], Sums]
+
+
+def sample_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
+    why = SERVED if evidence.is_served else "no log: nothing finished, or not an eval"
+    found.skipped[why] += not evidence.logs
+    for log in evidence.logs:
+        for sample in log.samples:
+            if not _cut_off(sample):
+                where = f"sample {sample.question} epoch {sample.epoch}"
+                yield from ((where, f"{log.name}: {said}") for said in _unequal(evidence, sample))
+
+
+def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
+    rows, late = _own(evidence, sample)
+    for kind, totals, adder in _both(sample):
+        again = adder(late)  # judged again after the run: Inspect keeps the old total
+        for name, rest in differences(totals, adder(rows)):
+            if not late or rest != minus(NO_TOKENS, again.get(name, NO_TOKENS)):
+                yield f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
+
+
+def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
+    """Yield Inspect's totals by model and by role, each with what adds up calls in that way."""
+    for kind, totals, adder in (
+        ("model", record.model_usage, spent),
+        ("role", record.role_usage, spent_by_role),
+    ):
+        yield kind, {name: told(usage) for name, usage in totals.items()}, adder
+
+
+def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
+    """Return the rows of a sample's last attempt, and those of them made after it had ended."""
+    rows = [evidence.by_event[one.id] for one in sample.events if one.id in evidence.by_event]
+    late = [row for row in rows if row.scope == "scoring" and row.started > sample.completed]
+    return rows, late if sample.completed else []
+
+
+def _cut_off(sample: SampleRecord) -> bool:
+    """Say whether a process died before Inspect wrote a sample's totals; it recovered the calls."""
+    ended = sample.completed or sample.model_usage or sample.role_usage
+    return sample.failed and not ended
+
+
+Group = tuple[str, str, bool]
+"""What some calls are to a run's total: a kind, a log, and whether a later run made them."""
+OWN: Group = ("", "", False)
+
+
+def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
+    logs = [log for log in evidence.logs if has_totals(log)]
+    without = SERVED if evidence.is_served else "no log"
+    reason = "no log with totals: the run was stopped" if evidence.logs else without
+    found.skipped[reason] += not logs
+    for log in logs:
+        groups = run_groups(evidence, log)
+        again = len(evidence.logs) > 1 or any(sample.retried for sample in log.samples)
+        for kind, totals, adder in _both(log):
+            _, others = explain(totals, groups, adder)
+            counts = [count for tokens in others.values() for count in tokens]
+            # Attempts were made of which only Inspect's totals know: no journal had them.
+            if counts and again and not evidence.journals and min(counts) >= 0:
+                found.weak["tokens of failed attempts that no record has"] += 1
+                continue
+            for name, rest in others.items():
+                said = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
+                yield f"log {log.name}", said
+
+
+def has_totals(log: LogRecord) -> bool:
+    """Say whether the run came to an end, so that Inspect wrote its totals."""
+    return log.status != "started" or bool(log.model_usage)
+
+
+def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
+    """Return calls by what they are to a log's total, which has each group as a whole or not.
+
+    It must have `OWN`, and can have no calls of a later run.
+    """
+    here = {event.id for sample in log.samples for event in sample.events}
+    late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
+    cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
+
+    def group(row: Call) -> Group:
+        if row.call in late:
+            return "calls that judged again", log.name, False
+        if row.event in cut:
+            return "questions that were cut off in", log.name, False
+        run = _run_of(evidence, row)
+        if row.event in here:
+            earlier = run.created < log.created
+            return ("carried over from", run.name, False) if earlier else OWN
+        kind = "calls that no log has, of" if row.event is None else "failed attempts of"
+        return kind, f"the run that wrote {run.name}", run.created > log.created
+
+    groups: dict[Group, list[Call]] = defaultdict(list)
+    for row in evidence.counted:
+        if row.cache != "read" and row.input_uncached is not None:
+            groups[group(row)].append(row)
+    return dict(sorted(groups.items(), key=itemgetter(0)))
+
+
+def _run_of(evidence: Evidence, row: Call) -> LogRecord:
+    """Return the log of the run that made a call: the oldest that has it, or by time."""
+    # Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
+    # can be later than the calls that it has.
+    made = evidence.first_log.get(row.event or "")
+    by_time = (one for one in evidence.logs if one.created <= row.started)
+    return made or next(by_time, evidence.logs[-1])
+
+
+def explain(
+    theirs: Sums, groups: Mapping[Group, Sequence[Call]], adder: Adder
+) -> tuple[set[Group], Sums]:
+    """Find the groups that make a run's total, the fewest, in a fixed order; else what is left."""
+    rest = dict(differences(theirs, adder(groups.get(OWN, ()))))
+    sums = {group: adder(rows) for group, rows in groups.items() if group != OWN and not group[2]}
+    for chosen in _choices([group for group, tokens in sums.items() if tokens]):
+        if join_tokens(sums[group] for group in chosen) == rest:
+            return {OWN, *chosen}, {}
+    return {OWN}, rest
+
+
+def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
+    if len(groups) <= MOST:
+        for size in range(len(groups) + 1):
+            yield from combinations(groups, size)
+        return
+    kinds = sorted({group[0] for group in groups})
+    for size in range(len(kinds) + 1):
+        for chosen in combinations(kinds, size):
+            yield [group for group in groups if group[0] in chosen]
+
+
+def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """Tokens at the embedded book give the dollars that were written down, digit by digit."""
+    faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
+    for row, outcome in _with_outcomes(evidence):
+        faults += ((f"call {row.call}", said) for said in _parts(row))
+        if outcome is None:
+            continue
+        if outcome.get("usd") is None:
+            gaps += row.usd is not None and row.billable == "yes"
+            continue
+        stored += 1
+        if outcome["usd"] != plain(row.usd):
+            said = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
+            faults.append((f"call {row.call}", said))
+    found.weak["calls whose dollars were not written down"] += gaps if stored else 0
+    compare_dollars(evidence.rows, found)
+    if not stored and not faults:
+        _no_dollars(evidence, found)
+    yield from faults
+
+
+def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
+    """Yield each row with what its journal says of its end; None where that is another's end."""
+    # A call's outcome tells the end of its last attempt: of none where none followed.
+    last: dict[str, int] = {}
+    calls = evidence.calls
+    for row in evidence.rows:
+        if row.call not in calls or not calls[row.call].waited:
+            last[row.call] = max(row.attempt, last.get(row.call, 0))
+    for row in evidence.rows:
+        record = calls.get(row.call)
+        yield row, record.outcome if record and row.attempt == last.get(row.call) else None
+
+
+def _no_dollars(evidence: Evidence, found: InvariantCheck) -> None:
+    if not evidence.journals:
+        found.gaps["no journal, so no dollars were written down"] += 1
+    elif any(record.outcome for record in evidence.calls.values()):
+        found.gaps["the journal has no dollars"] += 1
+    else:
+        found.skipped["no call has ended"] += 1
+
+
+def _books(evidence: Evidence) -> Faults:
+    for log in evidence.logs:
+        if log.facts is None:
+            continue
+        book, whole = book_from_json(log.facts.prices), log.facts.journal is not None
+        shipped, used = _shipped(book.name), evidence.books[book.sha256]
+        if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, whole):
+            yield f"book {book.name}", "its rates are not those of the book that it names"
+        if book.built_in and book.built_in != BUILT_IN:
+            yield f"book {book.name}", "its built-in prices are not podium's"
+        if _differ(used, book, whole):
+            said = f"another log embeds other rates of {book.name} under one digest"
+            yield f"log {log.name}", said
+    known = evidence.books.keys()
+    for journal in evidence.journals:
+        digest = str(journal.head.get("book_sha256", ""))
+        if known and digest and digest not in known:
+            yield f"journal {journal.name}", "it was priced with a book that no log embeds"
+
+
+def _journals_books(evidence: Evidence) -> Faults:
+    for journal in evidence.journals:
+        book = book_from_json(journal.book) if journal.book else None
+        shipped = _shipped(book.name) if book else None
+        if book and shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, True):
+            yield f"journal {journal.name}", f"its rates are not those of the book {book.name}"
+
+
+def _differ(one: Book, other: Book, whole: bool) -> bool:
+    """Say whether two books price anything otherwise; `whole`: the logs embed every rate."""
+    if one is other:
+        return False
+    if not whole:
+        rates = ("input", "output", "cache_read", "cache_write")  # what logs of every version embed
+        first, second = (
+            {ref: [getattr(price, rate) for rate in rates] for ref, price in book.prices.items()}
+            for book in (one, other)
+        )
+        return first != second
+    return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
+
+
+@cache
+def _shipped(name: str) -> Book | None:
+    try:
+        return None if "/" in name or name.endswith(".toml") else read_book(name)
+    except UserError:
+        return None
+
+
+def _parts(row: Call) -> Iterator[str]:
+    if row.usd is None or row.billable != "yes":
+        return
+    parts: dict[str, Decimal | None] = {name: getattr(row, name) for name in PARTS}
+    if lost := next((name for name, part in parts.items() if part is None), None):
+        yield f"it has a price and no {lost}"
+    elif (total := sum((part or ZERO for part in parts.values()), ZERO)) != row.usd:
+        yield f"its parts come to {plain(total)}, not {plain(row.usd)}"
+
+
+def nothing_unpriced(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """A call without a price has no dollars, and no sum passes over it."""
+    for row, outcome in _with_outcomes(evidence):
+        if row.billable == "yes" and row.usd is None:
+            found.weak[_why_unpriced(evidence, row)] += 1
+        if row.billable == "yes" and row.input_uncached is None and row.usd is not None:
+            yield f"call {row.call}", "it has a price and no tokens"
+        if outcome and outcome.get("usd") is not None and row.usd is None:
+            said = f"written down as {outcome['usd']}, and no book prices it"
+            yield f"call {row.call}", said
+
+
+def _why_unpriced(evidence: Evidence, row: Call) -> str:
+    worker = evidence.facts.workers.get(row.role) if evidence.facts else None
+    if worker and worker.not_auditable:
+        return f"calls of {row.role}, not auditable: {worker.not_auditable}"
+    uncounted = row.input_uncached is None
+    why = "whose provider counted no tokens" if uncounted else f"of {row.price_ref}"
+    return f"calls without a price {why}"
+
+
+def cache_reads(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """A reply from the local cache is paid 0 and keeps its would-be price."""
+    for row in evidence.rows:
+        if said := _cache_fault(evidence, row):
+            yield f"call {row.call}", said
+
+
+def _cache_fault(evidence: Evidence, row: Call) -> str:
+    seen = evidence.seen.get(row.event or "")
+    logged = row.cache if seen is None else seen.event.cache
+    if row.cache != "read":
+        billed = "the log read it from a cache, and the journal bills it"
+        return billed if logged == "read" else ""
+    if logged != "read":
+        return "the journal says it was read from a cache, and the log that a provider was asked"
+    if row.usd != ZERO or row.billable != "no":
+        return "it was read from a cache, and costs more than 0"
+    lost = row.input_uncached is not None and row.usd_list is None
+    priced = any(book.price(row.price_ref) for book in evidence.books.values())
+    return "it was read from a cache and lost its would-be price" if lost and priced else ""
+
+
+def failed_attempts(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """A refused attempt costs 0; one without an answer is a range, never a point."""
+    for row in evidence.rows:
+        if said := _failure_fault(row):
+            yield f"call {row.call}", said
+        if row.billable == "unknown":
+            bound = "with an upper bound" if row.usd_high is not None else "without an upper bound"
+            found.weak[f"attempts that may have been billed, {bound}"] += 1
+    for call, record in evidence.calls.items():
+        events = evidence.events_of[call]
+        sent = len(record.retries) + (not record.waited)
+        if record.outcome is not None and events and len(events) != sent:
+            yield f"call {call}", f"the log has {len(events)} attempts, the journal {sent}"
+
+
+def _failure_fault(row: Call) -> str:
+    refused = row.http_status is not None and row.http_status >= 400
+    if refused and row.input_uncached is None and row.usd != ZERO:
+        return f"it was refused with status {row.http_status}, and costs {plain(row.usd)}"
+    if row.billable == "unknown" and (row.usd is not None or row.usd_low != ZERO):
+        return "nobody knows whether it was billed, and it has one price"
+    if row.billable == "no" and row.usd != ZERO:
+        return "it was not billed, and costs more than 0"
+    return ""
+
+
+def scopes_apart(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """What grading, training and serving cost is in no figure of inference."""
+    for row in evidence.rows:
+        seen = evidence.seen.get(row.event or "")
+        grading = seen is not None and seen.event.phase == "score"
+        if seen is not None and row.scope != ("scoring" if grading else "inference"):
+            phase = "scorers" if grading else "solvers"
+            yield f"call {row.call}", f"it was made by the {phase}, and is counted as {row.scope}"

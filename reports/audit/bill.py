@@ -1,0 +1,308 @@
+"""An invoice added up, for the account that is the run's, and which of its models is which.
+
+A run can only be compared where nobody else asked: a project or key of its own is named, or it is
+the only one in the export. Requests are kept one by one only where lines have ids.
+"""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+from harness.errors import UserError
+from reports.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span_text
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceOptions:
+    """Whose traffic is compared, and how closely."""
+
+    project: str | None = None
+    """Only lines of this project or workspace; others are foreign traffic."""
+    key: str | None = None
+    """Only lines of this API key, by the id or name that the export gives."""
+    whole_account: bool = False
+    """True when the account did nothing but this run, and the export names no project or key."""
+    models: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Model of the ledger -> model of the invoice, where their names do not say it."""
+    tokens: int = 0
+    """Largest difference that is none, per bucket, model and kind of token."""
+    usd: Decimal = Decimal(0)
+    """The same in dollars, beside the rounding of the invoice's own amounts."""
+
+
+MEASURES = {
+    "requests": "requests",
+    "input": "input tokens",
+    "cache_read": "cached tokens",
+    "cache_write": "tokens written to the cache",
+    "output": "output tokens",
+    "usd": "dollars",
+}
+CENT_HALF = Decimal("0.005")
+
+
+@dataclass(slots=True)
+class Amounts:
+    """Calls, tokens (input: the prompt, cached or not) and dollars; None where nobody says."""
+
+    requests: int | None = None
+    input: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    output: int | None = None
+    usd: Decimal | None = None
+
+    def add(self, more: "Amounts") -> None:
+        """Add what is said."""
+        for measure in MEASURES:
+            value = getattr(more, measure)
+            if value is not None:
+                setattr(self, measure, (getattr(self, measure) or 0) + value)
+
+
+@dataclass(slots=True)
+class Billed(Amounts):
+    """What an invoice has of one bucket and model: the sum of the lines that say it."""
+
+    place: Decimal = CENT_HALF
+    """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
+    priced: int = 0
+
+    def join(self, other: "Billed") -> None:
+        """Add other lines."""
+        self.add(other)
+        self.place = min(self.place, other.place)
+        self.priced += other.priced
+
+    @property
+    def rounding(self) -> Decimal:
+        """How far its amounts may be off together."""
+        return self.place * self.priced
+
+
+def line_amounts(line: InvoiceLine) -> Billed:
+    """Return what a line of an invoice says."""
+    parts = (line.input_uncached, line.cache_read, line.cache_write)
+    said = [part for part in parts if part is not None]
+    tokens = (sum(said) if said else None, line.cache_read, line.cache_write, line.output)
+    if line.usd is None:
+        return Billed(line.requests, *tokens)
+    return Billed(line.requests, *tokens, line.usd, last_place(line.usd), priced=1)
+
+
+def last_place(amount: Decimal) -> Decimal:
+    """Return half a unit of an amount's last printed place, half a cent at most.
+
+    >>> last_place(Decimal("0.0756"))
+    Decimal('0.00005')
+    """
+    exponent = amount.as_tuple().exponent
+    return min(CENT_HALF, Decimal(5).scaleb(int(exponent) - 1))
+
+
+LISTED = 20
+
+Key = tuple[Span, str]
+Account = tuple[str | None, str | None]
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+def listed(said: list[str], what: str = "") -> tuple[str, ...]:
+    """Return the first sentences, and how many more there are."""
+    more = [f"and {len(said) - LISTED} more{what}"] if said[LISTED:] else []
+    return (*said[:LISTED], *more)
+
+
+@dataclass(slots=True)
+class Bill:
+    """What an invoice bills some accounts: one, or all that are the run's."""
+
+    buckets: defaultdict[Key, Billed] = field(
+        default_factory=lambda: defaultdict[Key, Billed](Billed)
+    )
+    requests: dict[str, InvoiceLine] = field(default_factory=dict[str, InvoiceLine])
+    """Lines by request id; they are in `buckets` as well."""
+    nameless: int = 0
+    """Lines without a request id."""
+    account: str = ""
+    repeated: dict[str, int] = field(default_factory=dict[str, int])
+    """Request ids that the export has several times, with how often."""
+    foreign: tuple[str, ...] = ()
+    credits: tuple[str, ...] = ()
+
+    def add(self, line: InvoiceLine) -> None:
+        """Add one line."""
+        self.buckets[(line.start, line.end), line.model or line.item].join(line_amounts(line))
+        if line.request_id:
+            self.requests.setdefault(line.request_id, line)
+        else:
+            self.nameless += 1
+
+    def join(self, other: "Bill") -> None:
+        """Add the lines of another account."""
+        for key, billed in other.buckets.items():
+            self.buckets[key].join(billed)
+        self.requests.update(other.requests)
+        self.nameless += other.nameless
+
+    def layers(self) -> list[Callable[[datetime], Span]]:
+        """Return what finds the bucket of a time, for each width of buckets that there are.
+
+        A bucket that the export lacks is where it would be.
+        """
+        found: dict[timedelta, set[datetime]] = defaultdict(set)
+        for (start, end), _ in self.buckets:
+            found[end - start].add(start)
+        return [_layer(width, sorted(found[width])) for width in sorted(found) or [HOUR]]
+
+
+def _layer(width: timedelta, starts: list[datetime]) -> Callable[[datetime], Span]:
+    def span(time: datetime) -> Span:
+        at = bisect_right(starts, time) - 1
+        if at >= 0 and time < starts[at] + width:
+            return starts[at], starts[at] + width
+        start = EPOCH + (time - EPOCH) // width * width
+        return start, start + width
+
+    return span
+
+
+def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
+    """Add up an invoice; UserError when it is malformed or not clearly the run's."""
+    bills: dict[Account, Bill] = defaultdict(Bill)
+    credits: dict[str, Decimal] = defaultdict(Decimal)
+    mine = Bill()
+    for line in invoice.lines():
+        if line.credit:
+            said = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
+            credits[said] += line.usd or 0
+            continue
+        bill = bills[line.project, line.key]
+        if line.request_id and line.request_id in bill.requests:
+            mine.repeated[line.request_id] = mine.repeated.get(line.request_id, 1) + 1
+        bill.add(line)
+    ours, mine.account = _chosen(bills.keys(), options, invoice.path)
+    for account in ours:
+        mine.join(bills[account])
+    mine.credits = listed([f"{name}: ${usd:f}" for name, usd in sorted(credits.items())])
+    others = sorted(
+        (one for one in bills.items() if one[0] not in ours), key=lambda one: str(one[0])
+    )
+    mine.foreign = tuple(_foreign(*account, bill) for account, bill in others)
+    return mine
+
+
+def _foreign(project: str | None, key: str | None, bill: Bill) -> str:
+    whole = Billed()
+    for billed in bill.buckets.values():
+        whole.join(billed)
+    counts = [count for count in (whole.input, whole.output) if count is not None]
+    tokens = f", {sum(counts)} tokens" if counts else ""
+    usd = "" if whole.usd is None else f", ${whole.usd:f}"
+    whose = f"project {project or 'none'}, key {key or 'none'}"
+    return f"{whose}: {len(bill.buckets)} buckets{tokens}{usd}"
+
+
+def _chosen(
+    accounts: Collection[Account], options: InvoiceOptions, path: Path
+) -> tuple[Collection[Account], str]:
+    """Return which accounts are the run's, and their name; UserError when that is not clear."""
+    projects, keys = (sorted({one[at] for one in accounts if one[at]}, key=str) for at in (0, 1))
+    for named, known, flag in (
+        (options.project, projects, "--project"),
+        (options.key, keys, "--key"),
+    ):
+        if named and named not in known:
+            has = ", ".join(map(str, known[:8])) or "none"
+            raise UserError(f"{path} has no {flag} {named!r}; it has: {has}.")
+    if options.project or options.key:
+        wanted = options.project, options.key
+        fits = [
+            (project, key)
+            for project, key in accounts
+            if options.project in (None, project) and options.key in (None, key)
+        ]
+        return fits, _title(*wanted)
+    if options.whole_account:
+        return accounts, "the whole account, said to be this run's alone"
+    if not projects and not keys:
+        raise UserError(
+            f"{path} names no project and no key, so nobody can tell whose calls it bills: export "
+            "it grouped by project or key, or say --whole-account if only this run used it."
+        )
+    if len(accounts) > 1:
+        raise UserError(
+            f"{path} has several projects or keys ({', '.join(map(str, [*projects, *keys][:8]))}): "
+            "name the run's own with --project or --key."
+        )
+    return accounts, f"{_title(*next(iter(accounts)))}, the only one in the export"
+
+
+def _title(project: str | None, key: str | None) -> str:
+    named = (("project", project), ("key", key))
+    return ", ".join(f"{name} {value}" for name, value in named if value)
+
+
+DATE = re.compile(r"(-20\d{2}-?[01]\d-?[0-3]\d|-latest|@20\d{6}|:[a-z]+)$")
+"""A date at the end of a model's id (`-2024-08-06`, `-20250514`, `@20250514`), `-latest`, or a
+variant of OpenRouter's (`:free`)."""
+
+
+def undated(name: str) -> str:
+    """Return a model's name without provider, date and case.
+
+    >>> undated("openai/gpt-4o-2024-08-06"), undated("Gemini 2.5 Flash")
+    ('gpt-4o', 'gemini-2.5-flash')
+    """
+    return DATE.sub("", name.rsplit("/", 1)[-1].lower().replace(" ", "-"))
+
+
+class Names:
+    """The models of one invoice, and the matches that were made."""
+
+    def __init__(self, models: Collection[str], said: Mapping[str, str]) -> None:
+        """Index an invoice's models; `said` is what the user says of some."""
+        self.made: dict[str, tuple[str, str]] = {}
+        """Ledger's model -> the invoice's, and why."""
+        self.unmatched: dict[str, str] = {}
+        """Ledger's model -> why it has none."""
+        self.match = cache(self._match)
+        self._models, self._said = set(models), said
+
+    def _match(self, model: str, served: str | None) -> str | None:
+        """Return the invoice's name of a call's model; None when it has none, or several."""
+        shown = f"{model} (served as {served})" if served and served != model else model
+        named = [one for one in self._candidates(model, served) if one[0] in self._models]
+        if self._models == {""}:
+            named = [("", "the export does not tell models apart")]
+        close = self._close(served or model) or self._close(model)
+        if not named and len(close) == 1:
+            named = [(close[0], "same name but for provider, date or case")]
+        if named:
+            self.made[shown] = named[0]
+            return named[0][0]
+        several = f"the invoice has several of that name ({', '.join(close)}): say which with "
+        several += f"--model {model}=NAME"
+        self.unmatched[shown] = several if close else "the invoice has no such model"
+        return None
+
+    def _close(self, name: str) -> list[str]:
+        return [model for model in sorted(self._models) if undated(model) == undated(name)]
+
+    def _candidates(self, model: str, served: str | None) -> Iterator[tuple[str, str]]:
+        for name in (model, served):
+            if name and name in self._said:
+                yield self._said[name], "as the user says"
+        if served:
+            yield served, "as served"
+            yield served.rsplit("/", 1)[-1], "as served, without provider"
+        yield model, "same name"
+        parts = model.split("/")
+        for at in range(1, len(parts)):
+            yield "/".join(parts[at:]), "same name without provider"

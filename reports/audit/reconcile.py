@@ -1,0 +1,471 @@
+"""The ledger held against one invoice: both sides, every difference and what may explain it.
+
+By request id where the export carries one, the rest by bucket and model. A difference is explained
+by calls in flight within their bounds, by calls that crossed the bucket's edge when all buckets
+together agree, by rounding within the amounts' last places. Everything else is wrong.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from harness.ledger.call import Call
+from harness.text import columns
+from reports.audit.bill import (
+    LISTED,
+    MEASURES,
+    Amounts,
+    Bill,
+    Billed,
+    InvoiceOptions,
+    Key,
+    Names,
+    last_place,
+    line_amounts,
+    listed,
+    read_bill,
+)
+from reports.audit.invoices import Invoice, InvoiceLine, Span, moment, span_text
+
+Number = int | Decimal
+Verdict = tuple[tuple[str, ...], tuple[str, ...], str]
+"""What is explained, what is wrong, and of what kind that is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciledBucket:
+    """One bucket and model, both sides."""
+
+    bucket: str
+    model: str
+    ledger: Amounts
+    invoice: Amounts
+    explained_by: tuple[str, ...]
+    """Why the sides may differ, each with its range; empty when they are equal."""
+    wrong: tuple[str, ...]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvoiceFault:
+    """One thing that does not add up."""
+
+    kind: str
+    where: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """A ledger held against one invoice."""
+
+    file: str
+    format: str
+    account: str
+    by: Literal["request id", "bucket and model"]
+    rows: tuple[ReconciledBucket, ...]
+    faults: tuple[InvoiceFault, ...]
+    mapping: tuple[tuple[str, str, str], ...]
+    """Model of the ledger, model of the invoice, why they are one."""
+    foreign: tuple[str, ...]
+    """Lines of other projects, keys and times: left out."""
+    credits: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Say whether the ledger and the invoice agree, or every difference is explained."""
+        return not self.faults
+
+
+def _nothing() -> Amounts:
+    return Amounts(0, 0, 0, 0, 0, Decimal(0))
+
+
+def _call_amounts(row: Call) -> Amounts:
+    """Return what a call whose tokens are known comes to."""
+    tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
+    return Amounts(1, *tokens, row.usd or Decimal(0))
+
+
+@dataclass(slots=True)
+class Side:
+    """What the ledger has of one bucket and model."""
+
+    known: Amounts = field(default_factory=_nothing)
+    unpriced: int = 0
+    refused: int = 0
+    """Attempts that the provider refused: no tokens, but it may count them as requests."""
+    open: int = 0
+    """Calls in flight, and calls whose provider counted no tokens: without a known bill."""
+    silent: int = 0
+    """Those of them that were answered."""
+    most: dict[str, Number | None] = field(
+        default_factory=lambda: {"input": 0, "output": 0, "usd": Decimal(0)}
+    )
+    """What the open calls can have come to; None is no bound."""
+    began_here: Amounts = field(default_factory=_nothing)
+    """Calls that ended in a later bucket: a provider may count them there."""
+    ended_here: Amounts = field(default_factory=_nothing)
+
+    def add(self, row: Call) -> None:
+        """Add one attempt."""
+        if row.billable == "no":
+            self.refused += 1
+        elif row.billable == "yes" and row.input_total is not None and row.output is not None:
+            self.known.add(_call_amounts(row))
+            self.unpriced += row.usd is None
+        else:
+            self.open += 1
+            self.silent += row.billable == "yes"
+            bounds = {"input": row.prompt_bytes, "output": row.max_tokens, "usd": row.usd_high}
+            for measure, bound in bounds.items():
+                most = self.most[measure]
+                self.most[measure] = None if most is None or bound is None else most + bound
+
+    def in_flight(self) -> str:
+        """Name the open calls, which may explain a difference, with what they can have cost."""
+        named = f"in flight or timed out: {self.open - self.silent} calls"
+        if self.silent:
+            uncounted = f"answered without a count of tokens: {self.silent} calls"
+            named = uncounted if self.silent == self.open else f"{named}, {uncounted}"
+        asked, said, usd = self.most.values()
+        tokens = (
+            "no bound on tokens" if asked is None or said is None else f"0-{asked + said} tokens"
+        )
+        return f"{named}, {tokens}, {'no bound on dollars' if usd is None else f'$0-{usd:f}'}"
+
+
+LEFT_OUT = {
+    "label": "of rehearsal or recorded workers",
+    "cache": "answered from the local cache",
+    "provider": "of other providers",
+}
+
+
+@dataclass(slots=True)
+class Count:
+    """The rows, added up as the invoice is, and compared with it."""
+
+    bill: Bill
+    names: Names
+    options: InvoiceOptions
+    providers: tuple[str, ...]
+    sides: defaultdict[Key, Side] = field(default_factory=lambda: defaultdict[Key, Side](Side))
+    left_out: Counter[str] = field(default_factory=Counter[str])
+    unmatched: Counter[str] = field(default_factory=Counter[str])
+    faults: dict[str, list[InvoiceFault]] = field(
+        default_factory=lambda: defaultdict[str, list[InvoiceFault]](list)
+    )
+    seen: set[str] = field(default_factory=set[str])
+    resolved: int = 0
+    """Calls in flight that the invoice has by their id."""
+    whole: Span | None = None
+    """From the first call's beginning to the last one's end."""
+
+    def add_all(self, rows: Iterable[Call]) -> None:
+        """Add rows, or count them as left out."""
+        layers = self.bill.layers()
+        for row in rows:
+            line = self.bill.requests.get(row.request_id or "")
+            if row.label != "live" or row.cache == "read":
+                self.left_out["label" if row.label != "live" else "cache"] += 1
+            elif line is not None:
+                self._add_by_id(row, line)
+            elif (model := self.names.match(row.model, row.served_model)) is not None:
+                start, end = self._noted(row)
+                for layer in layers:
+                    self._add(row, (layer(start), model), (layer(end), model))
+                if self.bill.requests and row.request_id and row.billable == "yes":
+                    said = f"a call of {row.model}, {row.started}"
+                    self._fault("not in the invoice", row.request_id, said)
+            else:
+                self._leave_out(row)
+
+    def _leave_out(self, row: Call) -> None:
+        if self.providers and row.model.partition("/")[0] not in self.providers:
+            self.left_out["provider"] += 1
+        elif row.billable != "no":
+            self.unmatched[row.model] += 1
+
+    def _add(self, row: Call, begun: Key, ended: Key) -> None:
+        self.sides[begun].add(row)
+        if ended != begun and row.billable == "yes" and row.output is not None:
+            self.sides[begun].began_here.add(_call_amounts(row))
+            self.sides[ended].ended_here.add(_call_amounts(row))
+
+    def _add_by_id(self, row: Call, line: InvoiceLine) -> None:
+        self._noted(row)
+        request = line.request_id or ""
+        if request in self.seen:
+            self._fault("repeated request id", request, "the ledger has it more than once")
+            return
+        self.seen.add(request)
+        side = self.sides[(line.start, line.end), line.model or line.item]
+        if row.billable == "unknown":
+            self.resolved += 1
+            side.known.add(replace(line_amounts(line), requests=1))  # the invoice knows
+            return
+        side.add(row)
+        if said := "; ".join(_differences(row, line, self.options)):
+            self._fault("request differs", request, said)
+
+    def _noted(self, row: Call) -> Span:
+        start = moment(row.started)
+        end = start + timedelta(seconds=row.latency_s or 0)
+        first, last = self.whole or (start, end)
+        self.whole = min(first, start), max(last, end)
+        return start, end
+
+    def _fault(self, kind: str, where: str, said: str) -> None:
+        self.faults[kind].append(InvoiceFault(kind, where, said))
+
+    def is_during(self, span: Span) -> bool:
+        """Say whether a bucket has a moment of the run."""
+        return self.whole is None or (span[0] <= self.whole[1] and span[1] > self.whole[0])
+
+    def _reaches_beyond(self, span: Span) -> bool:
+        return self.whole is not None and (span[0] < self.whole[0] or span[1] > self.whole[1])
+
+    def compared(self, keys: list[Key]) -> Iterator[ReconciledBucket]:
+        """Yield both sides of some buckets."""
+        over: dict[str, Counter[str]] = defaultdict(Counter)
+        for key in keys:
+            side, billed = self.sides.get(key, Side()), self.bill.buckets.get(key, Billed())
+            for measure in MEASURES:
+                theirs = getattr(billed, measure) or 0
+                over[key[1]][measure] += theirs - getattr(side.known, measure)
+        agreeing = {
+            model: {one for one in MEASURES if not found[one]} for model, found in over.items()
+        }
+        for span, model in keys:
+            side, billed = self.sides.get((span, model)), self.bill.buckets.get((span, model))
+            explained, wrong, kind = _verdict(side, billed, self.options, agreeing[model])
+            ours = side.known if side else Amounts()
+            yield ReconciledBucket(
+                bucket=span_text(*span),
+                model=model,
+                ledger=replace(ours, usd=None) if side and side.unpriced else ours,
+                invoice=Amounts(*(getattr(billed, measure, None) for measure in MEASURES)),
+                explained_by=explained,
+                wrong=wrong,
+                kind=kind,
+            )
+
+    def unmatched_faults(self) -> Iterator[InvoiceFault]:
+        """Yield the models of the ledger that the invoice lacks."""
+        said = {name.partition(" (served")[0]: why for name, why in self.names.unmatched.items()}
+        for model, calls in sorted(self.unmatched.items()):
+            why = said.get(model, "not in the invoice")
+            yield InvoiceFault("unmatched model", model, f"{calls} calls; {why}")
+
+    def unknown_requests(self) -> Iterator[InvoiceFault]:
+        """Yield the invoice's requests that the ledger lacks, while the run went on."""
+        for request, line in self.bill.requests.items():
+            span = line.start, line.end
+            if request in self.seen or not self.is_during(span):
+                continue
+            side = self.sides.get((span, line.model or line.item), Side())
+            if side.known.requests and not side.open:  # else the whole bucket is named already
+                yield InvoiceFault("not in the ledger", request, f"a request of {line.model}")
+
+    def notes(self, keys: list[Key]) -> Iterator[str]:
+        """Yield what a reader should know."""
+        for kind, count in sorted(self.left_out.items()):
+            yield f"{count} calls {LEFT_OUT[kind]}: left out"
+        if self.resolved:
+            yield f"{self.resolved} calls in flight were found in the invoice by their id"
+        if partly := {span for span, _ in keys if self._reaches_beyond(span)}:
+            yield (
+                f"{len(partly)} buckets reach beyond the run's first or last call and are "
+                "compared whole: other traffic of the same account in them shows as a difference"
+            )
+        if self.bill.requests and self.bill.nameless:
+            yield f"{self.bill.nameless} lines without a request id: by bucket and model"
+
+
+def _differences(row: Call, line: InvoiceLine, options: InvoiceOptions) -> Iterator[str]:
+    if row.billable == "no":
+        yield "the ledger says that the provider refused it, the invoice bills it"
+        return
+    for name, ours, theirs in (
+        ("input tokens", row.input_total, line_amounts(line).input),
+        ("cached tokens", row.cache_read, line.cache_read),
+        ("output tokens", row.output, line.output),
+    ):
+        if ours is not None and theirs is not None and abs(ours - theirs) > options.tokens:
+            yield f"{name}: the invoice has {theirs}, the ledger {ours}"
+    if row.usd is None or line.usd is None:
+        return
+    if abs(row.usd - line.usd) > last_place(line.usd) + options.usd:
+        yield f"dollars: the invoice has {line.usd:f}, the ledger {row.usd:f}"
+
+
+def _verdict(
+    side: Side | None, billed: Billed | None, options: InvoiceOptions, agreeing: set[str]
+) -> Verdict:
+    if side is None:
+        return (), ("the ledger has no such call",), "not in the ledger"
+    if billed is None:
+        return _absent(side, agreeing)
+    said = [one for one in MEASURES if getattr(billed, one) is not None]
+    measures = [one for one in said if one != "usd" or not side.unpriced]
+    found = [_measure(one, side, billed, options, agreeing) for one in measures]
+    explained = [why for why, ok in found if ok and why]
+    if side.unpriced and billed.usd is not None:
+        explained.append(f"dollars not compared: {side.unpriced} calls have no price")
+    why = tuple(dict.fromkeys(explained))
+    if not measures:
+        return why, ("nothing could be compared",), "nothing compared"
+    return why, tuple(why for why, ok in found if not ok), "difference"
+
+
+def _absent(side: Side, agreeing: set[str]) -> Verdict:
+    """Say what it means that the invoice has nothing for calls of the ledger."""
+    if side.known.requests == 0:
+        return ("nothing was billed for refused calls and calls in flight",), (), "difference"
+    if "output" in agreeing and side.known.requests == side.began_here.requests:
+        said = "all its calls ended in the next bucket; all buckets together agree"
+        return (said,), (), "difference"
+    return (), (f"the invoice has none of {side.known.requests} calls",), "not in the invoice"
+
+
+def _measure(
+    measure: str, side: Side, billed: Billed, options: InvoiceOptions, agreeing: set[str]
+) -> tuple[str, bool]:
+    theirs: Number = getattr(billed, measure)
+    ours: Number = getattr(side.known, measure)
+    over = theirs - ours
+    slacks: dict[str, Number] = {"usd": billed.rounding + options.usd, "requests": 0}
+    slack = slacks.get(measure, options.tokens)
+    if abs(over) <= slack:
+        return _within(measure, over, billed, options) if over else "", True
+    most = {"requests": side.open, **side.most}.get(measure, side.most["input"])
+    if side.open and over >= -slack and (most is None or over <= most + slack):
+        return side.in_flight(), True
+    if measure == "requests" and 0 < over <= side.refused + side.open:
+        return f"{side.refused} refused attempts may count as requests", True
+    low, high = getattr(side.began_here, measure), getattr(side.ended_here, measure)
+    if measure in agreeing and -low - slack <= over <= high + slack:
+        crossed = (side.began_here.requests or 0) + (side.ended_here.requests or 0)
+        return f"{crossed} calls crossed the bucket's edge; all buckets together agree", True
+    sides = f"the invoice has {_figure(theirs)}, the ledger {_figure(ours)}"
+    return f"{MEASURES[measure]}: {sides} ({_figure(over, signed=True)})", False
+
+
+def _within(measure: str, over: Number, billed: Billed, options: InvoiceOptions) -> str:
+    if measure != "usd":
+        differ = f"{MEASURES[measure]} differ by {_figure(over, signed=True)}"
+        return f"{differ}, within {options.tokens}"
+    if abs(over) <= billed.rounding:
+        return f"rounding of {billed.priced} amounts: at most ${billed.rounding:f}"
+    return f"dollars differ by {over:+f}, within {options.usd:f} and rounding"
+
+
+def _figure(number: Number, *, signed: bool = False) -> str:
+    shown = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    return f"+{shown}" if signed and number > 0 else shown
+
+
+ANYONE = InvoiceOptions()
+"""No tolerance, and the only account of the export."""
+
+
+def reconcile(
+    rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
+) -> Reconciliation:
+    """Return how a ledger and an invoice compare.
+
+    UserError when the file is malformed, not in US dollars, or not clearly of the run's own project
+    or key.
+    """
+    bill = read_bill(invoice, options)
+    names = Names({model for _, model in bill.buckets}, options.models)
+    ledger = Count(bill, names, options, invoice.providers)
+    ledger.add_all(rows)
+    keys = sorted(bill.buckets.keys() | ledger.sides.keys(), key=lambda key: (*key[0], key))
+    inside = [key for key in keys if ledger.is_during(key[0])]
+    outside = [key for key in keys if not ledger.is_during(key[0])]
+    beside = [f"{span_text(*span)} {model}: before or after the run" for span, model in outside]
+    found = tuple(ledger.compared(inside))
+    faults = [
+        *(
+            InvoiceFault("repeated request id", one, f"the export bills it {count} times")
+            for one, count in bill.repeated.items()
+        ),
+        *(fault for faults in ledger.faults.values() for fault in _most(faults)),
+        *ledger.unmatched_faults(),
+        *(
+            InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
+            for one in found
+            for said in one.wrong
+        ),
+        *_most(list(ledger.unknown_requests())),
+    ]
+    return Reconciliation(
+        file=Path(invoice.path).name,
+        format=invoice.format,
+        account=bill.account,
+        by="request id" if bill.requests else "bucket and model",
+        rows=found,
+        faults=tuple(faults),
+        mapping=tuple((ours, *theirs) for ours, theirs in sorted(names.made.items())),
+        foreign=(*bill.foreign, *listed(beside, " buckets before or after the run")),
+        credits=bill.credits,
+        notes=tuple(ledger.notes(inside)),
+    )
+
+
+def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
+    if len(faults) <= LISTED:
+        return faults
+    rest = len(faults) - LISTED
+    return [*faults[:LISTED], InvoiceFault(faults[0].kind, f"{rest} more", faults[0].said)]
+
+
+COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "said")
+
+
+def reconciliation_text(found: Reconciliation) -> str:
+    """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
+    head, *rows = reconciliation_table(found)
+    agree = "The ledger and the invoice agree."
+    last = agree if found.ok else f"{len(found.faults)} faults."
+    said = reconciliation_notes(found)
+    return "\n".join([HEADING.format(found), CELLS, "", columns(head, rows), "", *said, last, ""])
+
+
+HEADING = "Invoice {0.file} ({0.format}), compared by {0.by}, {0.account}."
+CELLS = "Cells: ledger / invoice; one figure where they are equal; - is not said."
+
+
+def reconciliation_table(found: Reconciliation) -> list[tuple[str, ...]]:
+    """Return every bucket and model, heads first; each cell is ledger / invoice."""
+    return [COLUMNS, *map(_cells, found.rows)]
+
+
+def reconciliation_notes(found: Reconciliation) -> list[str]:
+    """Return what else there is to say, faults last."""
+    parts: tuple[tuple[str, Sequence[str]], ...] = (
+        ("model", [f"{ours} = {theirs or 'all'} ({why})" for ours, theirs, why in found.mapping]),
+        ("foreign, left out", found.foreign),
+        ("credit, listed only", found.credits),
+        ("note", found.notes),
+        ("FAULT", [f"{one.kind}: {one.where}: {one.said}" for one in found.faults]),
+    )
+    return [f"{title}: {line}" for title, said in parts for line in said]
+
+
+def _cells(row: ReconciledBucket) -> tuple[str, ...]:
+    said = "; ".join((*row.wrong, *row.explained_by)) or "equal"
+    shown: list[str] = []
+    for measure in ("requests", "input", "cache_read", "output", "usd"):
+        sides = getattr(row.ledger, measure), getattr(row.invoice, measure)
+        ours, theirs = ("-" if one is None else _figure(one) for one in sides)
+        shown.append(ours if sides[0] == sides[1] else f"{ours} / {theirs}")
+    mark = "FAULT " if row.wrong else ""
+    return (row.bucket, row.model or "all", *shown, mark + said)

@@ -1,0 +1,491 @@
+"""One audit: every run checked, the reconciliation, and both as text and as JSON.
+
+A run is read, judged and let go before the next one, so memory is that of the largest. Nothing is
+asked of a network: only files below the directory, and the price books that come with podium.
+"""
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from harness.files import read_json
+from harness.ledger.call import Call, canonical, plain
+from harness.ledger.details import SCHEMA as QUERY
+from harness.ledger.join import merged
+from harness.ledger.journal import FOLDER
+from harness.ledger.logs import IN_FLIGHT
+from harness.ledger.manifest import FILE
+from harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
+from harness.ledger.totals import CallSum, add_up, sums_by, total
+from harness.parallel import LARGE, map_over_processes, without_collector
+from harness.prices.cost import Service
+from harness.request import STANDARD
+from harness.shards.lease import FILE as LEASES
+from harness.shards.plan import FILE as PLAN
+from harness.shards.plan import parent_of, shard_dirs
+from harness.text import pluralise
+from reports.audit.amounts import explain, has_totals, run_groups
+from reports.audit.evidence import (
+    NAMES,
+    NO_TOKENS,
+    AuditFault,
+    Evidence,
+    Faults,
+    InvariantCheck,
+    InvariantVerdict,
+    Sums,
+    Tokens,
+    join_tokens,
+    minus,
+    spent,
+    spent_by,
+    sum_tokens,
+    tokens_of,
+    told,
+)
+from reports.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
+from reports.audit.routerarena import SCHEMA as PREDICTIONS
+from reports.audit.sharded import leases_kept, planned_once
+
+UNLABELLED = "unlabelled"
+"""Of calls that podium did not make: nobody wrote down whether they were paid."""
+
+
+@dataclass(slots=True)
+class Reconciled:
+    """What some system runs come to: counts, tokens, dollars and what each invariant found."""
+
+    counts: Counter[str] = field(default_factory=Counter[str])
+    tokens: Sums = field(default_factory=dict[str, Tokens])
+    causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
+    """By record: what the ledger counts and that record does not (negative: the other way)."""
+    billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
+    """By label and scope, e.g. `live inference`, and by how an attempt was billed (`BILLING`)."""
+    findings: dict[str, InvariantCheck] = field(
+        default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
+    )
+
+    @property
+    def dollars(self) -> dict[str, CallSum]:
+        """By label and scope alone."""
+        return {name: total(ways.values()) for name, ways in self.billing.items()}
+
+    def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
+        """Add what a check finds; all that is no fault it writes down itself."""
+        found = InvariantCheck()
+        found.faults = [AuditFault(id, task, *one) for one in check(*given, found)]
+        self.findings[id].add(found)
+
+    def join(self, other: "Reconciled") -> None:
+        """Add other system runs."""
+        self.counts += other.counts
+        self.tokens = join_tokens((self.tokens, other.tokens))
+        for name, causes in other.causes.items():
+            self.causes[name] = join_tokens((self.causes.get(name, {}), causes))
+        for name, ways in other.billing.items():
+            own = self.billing.setdefault(name, {})
+            for how, dollars in ways.items():
+                own[how] = own.get(how, CallSum()).plus(dollars)
+        for id, more in other.findings.items():
+            self.findings[id].join(more)
+
+
+def reconciled(evidence: Evidence) -> Reconciled:
+    """Return what one system run comes to."""
+    found = Reconciled(counts=_counts(evidence))
+    ways = sums_by(evidence.rows, lambda row: (_scope(evidence, row), _billed(row)))
+    for (name, how), dollars in ways.items():
+        found.billing.setdefault(name, {})[how] = dollars
+    ledger = found.tokens["ledger"] = sum_tokens(spent(evidence.rows).values())
+    unbelieved = minus(ledger, sum_tokens(spent(evidence.counted).values()))
+    for name, made in (("samples", _samples), ("runs", _runs), ("hooks", _hooks)):
+        found.tokens[name], causes = made(evidence)
+        named = {**causes, "counts that cannot be": unbelieved}
+        named["UNEXPLAINED"] = minus(ledger, sum_tokens((found.tokens[name], *named.values())))
+        found.causes[name] = {cause: one for cause, one in named.items() if one != NO_TOKENS}
+    for one in INVARIANTS:
+        found.check(one.id, evidence.name, one.check, evidence)
+    return found
+
+
+def _scope(evidence: Evidence, row: Call) -> str:
+    seen = evidence.seen.get(row.event or "")
+    foreign = row.journal is None and seen is not None and seen.log.facts is None
+    return f"{UNLABELLED if foreign else row.label} {row.scope}"
+
+
+REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
+CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
+SERVICES = tuple(f"at {one} rates" for one in get_args(Service) if one != STANDARD)
+BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
+"""How an attempt was billed: each of them in one of these ways, the first that holds."""
+
+
+def _billed(row: Call) -> str:
+    if row.cache == "read":
+        return KEPT
+    if row.billable != "yes":
+        return REFUSED if row.billable == "no" else OPEN
+    if row.usd is None:
+        return UNPRICED
+    if row.cache_read or row.cache_write:
+        return CACHED
+    return AT_LIST if row.service == STANDARD else f"at {row.service} rates"
+
+
+def _counts(evidence: Evidence) -> Counter[str]:
+    calls = evidence.calls
+    untold = {call for call, record in calls.items() if record.outcome is None}
+    rows = evidence.rows
+    return Counter(
+        {
+            "sittings": 1,
+            "logs": len(evidence.logs),
+            "journals": len(evidence.journals),
+            "intents": len(calls),
+            "outcomes": len(calls) - len(untold),
+            "attempts": len(rows),
+            "retries": sum(row.attempt > 1 for row in rows),
+            "events": len(evidence.seen),
+            "without event": sum(row.event is None for row in rows),
+            "without journal": sum(row.journal is None for row in rows),
+            "cached": sum(row.cache == "read" for row in rows),
+            "failed": sum(row.error is not None for row in rows),
+            "refused": sum(row.billable == "no" and row.error is not None for row in rows),
+            "unknown": sum(row.billable == "unknown" for row in rows),
+            "in flight": sum(row.error == IN_FLIGHT for row in rows),
+            "untold": len(untold - {row.call for row in rows if row.error == IN_FLIGHT}),
+        }
+    )
+
+
+def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
+    """The totals of the newest samples have only their last attempts."""
+    newest = evidence.newest.values()
+    theirs = sum_tokens(told(usage) for one in newest for usage in one.model_usage.values())
+    own = {event.id for one in newest for event in one.events}
+    others = (row for row in evidence.counted if row.event not in own)
+    again, lost = "attempts that were made again", "calls that no log has"
+    lost = IN_NO_LOG if evidence.is_served else lost
+    return theirs, spent_by(others, lambda row: again if row.event else lost)
+
+
+def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
+    log = next((log for log in evidence.logs if has_totals(log)), None)
+    if log is None:
+        whole = sum_tokens(spent(evidence.counted).values())
+        why = IN_NO_LOG if evidence.is_served else "runs that were stopped have no total"
+        return NO_TOKENS, {why: whole}
+    groups = run_groups(evidence, log)
+    theirs = {name: told(usage) for name, usage in log.model_usage.items()}
+    included, _ = explain(theirs, groups, spent)
+    left = {group: rows for group, rows in groups.items() if group not in included}
+    causes = {f"{kind} {log}": tokens_of(add_up(rows)) for (kind, log, _), rows in left.items()}
+    return sum_tokens(theirs.values()), causes
+
+
+def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
+    """What Inspect's hooks counted in processes that ended; others have left no such line."""
+    journals = evidence.journals
+    theirs = sum_tokens(told(line) for journal in journals for line in journal.totals)
+    ended = {journal.name for journal in journals if journal.totals}
+    others = (row for row in evidence.counted if row.journal not in ended)
+    killed, without = "processes that were killed", "calls without a journal"
+    made_by = IN_NO_LOG if evidence.is_served else killed
+    return theirs, spent_by(others, lambda row: made_by if row.journal else without)
+
+
+IN_NO_LOG = "calls of requests that were served"
+SHARE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What the files of a directory prove, and what they do not."""
+
+    strict: bool
+    table: Reconciled
+    verdicts: tuple[InvariantVerdict, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Say whether no invariant fails."""
+        return all(verdict.status != "fail" for verdict in self.verdicts)
+
+
+def audit(
+    folder: Path,
+    *,
+    strict: bool = False,
+    bills: Sequence[InvariantCheck] = (),
+    anew: InvariantCheck | None = None,
+) -> Audit:
+    """Check all invariants in all system runs below a directory.
+
+    `bills` is what invoices were found to say (I10), `anew` what grading again did (I16). UserError
+    when there is no log, or a damaged one.
+    """
+    system_runs = system_runs_below(folder)
+    whole = Reconciled()
+    for part in audit_parts(system_runs):
+        whole.join(part)
+    _check_whole(folder, system_runs, whole, bills)
+    if anew is not None:
+        grades = whole.findings["I16"]
+        if not anew.faults and set(anew.notes) <= {SAME}:
+            del grades.weak[AGAIN]  # verdicts were changed since, and all came out the same
+        grades.add(anew)
+    verdicts = tuple(
+        InvariantVerdict(
+            one.id,
+            one.title,
+            one.meaning,
+            status=found.status(strict=strict),
+            checked=found.checked,
+            reasons=found.reasons(),
+            faults=tuple(sorted(set(found.faults))),
+        )
+        for one, found in zip(INVARIANTS, whole.findings.values(), strict=True)
+    )
+    return Audit(strict, whole, verdicts)
+
+
+def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
+    """Yield what the system runs come to; in other processes from `large` bytes of files on."""
+    many = sum(one.size for one in system_runs) >= large
+    shares = [system_runs[at : at + SHARE] for at in range(0, len(system_runs), SHARE)]
+    yield from map_over_processes(of_system_runs, shares, many=many)
+
+
+def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
+    """Check some system runs, one after the other; for worker processes too."""
+    found = Reconciled()
+    with without_collector():
+        for files in system_runs:
+            with naming_system_run(files):
+                joined = merged(gather(files, digests=True))
+                found.join(reconciled(Evidence(**vars(joined), name=system_run_name(files))))
+    return found
+
+
+def system_run_name(files: RunFiles) -> str:
+    """Return what faults call a system run: its task, below the folder that it lies in."""
+    return f"{files.folder}/{files.task}" if files.folder else files.task
+
+
+def _check_whole(
+    folder: Path,
+    system_runs: Sequence[RunFiles],
+    whole: Reconciled,
+    bills: Sequence[InvariantCheck],
+) -> None:
+    def shown(run: Path) -> str:
+        return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
+
+    smallest = min(system_runs, key=lambda one: (one.size, system_run_name(one)))
+    whole.check("I13", system_run_name(smallest), same_twice, smallest)
+    runs = runs_of(folder, system_runs)
+    whole.counts["run directories"] = len(runs)
+    for run in runs:
+        name = "manifest" if shown(run) == "." else f"manifest of {shown(run)}"
+        whole.check("I14", name, manifest, run, name)
+    tasks = {files.task for files in system_runs if files.journals}
+    for place in sorted({folder, *runs}):
+        if (place / "report" / "table.json").is_file():
+            table = f"{shown(place)}/report/table.json".removeprefix("./")
+            whole.check("I13", table, table_again, place, table, tasks)
+    for run in (one for one in runs if shard_dirs(one)):
+        whole.check("I17", f"{shown(run)}/{PLAN}".removeprefix("./"), planned_once, run)
+        whole.check("I18", f"{shown(run)}/{LEASES}".removeprefix("./"), leases_kept, run)
+    if bills:
+        whole.findings["I10"] = InvariantCheck()
+    for bill in bills:
+        whole.findings["I10"].add(bill)
+
+
+def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
+    """Return the directories that have, or should have, a manifest: those of experiments."""
+    found: set[Path] = set()
+    for files in system_runs:
+        parents = {path.parent for path in files.logs}
+        parents |= {path.parent.parent.parent for path in files.journals}
+        for parent in parents:
+            places = [parent, *parent.parents][: UP + 1]
+            marked = (one for one in places if (one / FILE).is_file())
+            rooted = (one for one in places if (one / FOLDER).is_dir())
+            place = next(marked, next(rooted, parent))
+            whole = parent_of(place)  # whose manifest is over those of its shards
+            found.add(whole if whole and whole.is_relative_to(folder) else place)
+    return tuple(sorted(found))
+
+
+SHOWN = 10
+"""Faults of one invariant that are printed; the JSON has all of them."""
+
+_wrapped = partial(textwrap.wrap, width=120, break_long_words=False, break_on_hyphens=False)
+"""A name without a space, of a file say, stays whole."""
+
+COUNTS = (
+    ("intents", "calls written down before they went out (journals)"),
+    ("outcomes", "calls written down when they had ended (journals)"),
+    ("in flight", "calls in flight when their process ended"),
+    ("untold", "calls that ended, and how was not written down (the log may know)"),
+    ("attempts", "attempts in the ledger, one row each"),
+    ("retries", "of them repeated after one that failed"),
+    ("failed", "of them failed"),
+    ("refused", "of them refused by the provider: not billed"),
+    ("unknown", "of them without an answer or a count that can be: billed within a range"),
+    ("cached", "of them read from the local cache: paid 0"),
+    ("events", "model events in logs"),
+    ("without event", "attempts that no log has"),
+    ("without journal", "attempts that no journal has"),
+)
+PAID = (
+    "US dollars. Only live dollars were paid; recorded and rehearsal ones are what it would cost.\n"
+    "at least, at most: bounds where nobody knows whether an attempt was billed. at list price:\n"
+    "as if nothing had been cached. Cached tokens, read or written, are not in input; reasoning\n"
+    "is in output."
+)
+RECORD_TITLES = {
+    "ledger": "ledger",
+    "samples": "Inspect, newest samples",
+    "runs": "Inspect, runs",
+    "hooks": "Inspect, hooks",
+}
+
+
+def as_text(audit: Audit) -> str:
+    """Return the whole audit."""
+    return "\n".join((*_reconciliation(audit.table), "", *_verdicts(audit), *_faults(audit)))
+
+
+def _reconciliation(table: Reconciled) -> Iterator[str]:
+    counts = table.counts
+    yield (
+        f"RECONCILIATION of {pluralise(counts['sittings'], 'system run')}: "
+        f"{pluralise(counts['logs'], 'log')}, {pluralise(counts['journals'], 'journal')}"
+    )
+    if counts["run directories"] > 1:
+        yield f"put together from {counts['run directories']:,} run directories"
+    yield from (f"{counts[name]:>14,}  {meaning}" for name, meaning in COUNTS)
+    yield ""
+    yield f"{'tokens':<42}{'input':>15}{'cached':>13}{'output':>13}{'reasoning':>13}"
+    ledger = table.tokens.get("ledger", NO_TOKENS)
+    for name, title in RECORD_TITLES.items():
+        tokens = table.tokens.get(name, NO_TOKENS)
+        yield _tokens_line(title, tokens)
+        for cause, less in sorted(table.causes.get(name, {}).items()):
+            yield _tokens_line(f"  + {cause}", less)
+        if name != "ledger" and minus(ledger, tokens) == NO_TOKENS:
+            yield "  equal to the ledger"
+    yield ""
+    yield f"{'dollars':<26}{'at the book':>18}{'at least':>18}{'at most':>18}{'at list price':>18}"
+    for name, dollars in sorted(table.dollars.items()):
+        yield from _dollars_lines(name, dollars)
+    yield PAID
+    if any(name.startswith(UNLABELLED) for name in table.dollars):
+        yield "unlabelled: podium did not run it, and nobody wrote down whether it was paid."
+
+
+def _tokens_line(title: str, tokens: Tokens) -> str:
+    cached = tokens[2] + tokens[3]
+    line = f"{title:<42}{tokens[0]:>15,}{cached:>13,}{tokens[1]:>13,}{tokens[4]:>13,}"
+    return line if len(title) <= 42 else f"{title}\n{line.removeprefix(title):>96}"
+
+
+def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
+    found = dollar_figures(dollars)
+    parts = (found[part] or "unknown" for part in ("total", "low", "high", "listed"))
+    yield f"{name:<26}" + "".join(f"{part:>18}" for part in parts)
+    if unpriced := dollars.paid.unpriced:
+        yield f"  {unpriced:,} calls have no price; the others cost {plain(dollars.usd)}"
+    if dollars.unknown:
+        yield f"  {dollars.unknown:,} attempts may have been billed"
+
+
+def _verdicts(audit: Audit) -> Iterator[str]:
+    yield "INVARIANTS" + (" (strict)" if audit.strict else "")
+    for verdict in audit.verdicts:
+        said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
+        yield from _wrapped(said, subsequent_indent=" " * 20)
+        for reason, often in verdict.reasons:
+            yield from _wrapped(f"{'':<20}{reason} ({often:,})", subsequent_indent=" " * 22)
+    yield ""
+    weak, failed = (
+        sum(one.status == status for one in audit.verdicts) for status in ("weak", "fail")
+    )
+    said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
+    them = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
+    yield f"{said}; {weak} {them}." if weak else f"{said}."
+
+
+def _faults(audit: Audit) -> Iterator[str]:
+    for verdict in audit.verdicts:
+        if verdict.faults:
+            yield ""
+            yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
+            for fault in verdict.faults[:SHOWN]:
+                said = f"  {fault.task}, {fault.where}: {fault.said}"
+                yield from _wrapped(said, subsequent_indent="    ")
+            if more := verdict.faults[SHOWN:]:
+                yield f"  and {len(more):,} more; --json FILE has all of them"
+
+
+SCHEMA = "podium-audit-1"
+
+
+def as_json(audit: Audit) -> bytes:
+    """Return the whole audit, every fault included; the same files give the same bytes."""
+    table = audit.table
+    data = {
+        "schema": SCHEMA,
+        "strict": audit.strict,
+        "ok": audit.ok,
+        "reconciliation": {
+            "counts": dict(table.counts),
+            "tokens": _tokens(table.tokens),
+            "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
+            "usd": {name: dollar_figures(dollars) for name, dollars in table.dollars.items()},
+            "billing": {
+                name: {how: dollar_figures(one) for how, one in ways.items()}
+                for name, ways in table.billing.items()
+            },
+        },
+        "invariants": [asdict(verdict) for verdict in audit.verdicts],
+    }
+    return canonical(data) + b"\n"
+
+
+SCHEMAS = (SCHEMA, QUERY, PREDICTIONS)
+
+
+def is_audit(path: Path) -> bool:
+    """Say whether a file is what `podium audit` wrote, and may be replaced by the next one."""
+    try:
+        found: object = read_json(path)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") in SCHEMAS
+
+
+def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
+    return {name: dict(zip(NAMES, tokens, strict=True)) for name, tokens in sums.items()}
+
+
+def dollar_figures(dollars: CallSum) -> dict[str, Any]:
+    """Return the dollars of some calls as the JSON has them; None is unknown."""
+    paid = dollars.paid
+    found = {
+        "priced": dollars.usd,
+        "low": paid.low,
+        "high": paid.high,
+        # Of a call that may have been billed no list price is known, nor asked for.
+        "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
+        "total": dollars.billed,
+    }
+    counts = {"calls": dollars.calls, "unpriced": paid.unpriced, "unknown": paid.unknown}
+    return {**{name: plain(value) for name, value in found.items()}, **counts}
