@@ -295,7 +295,7 @@ def _table(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 FILE, SIGNATURE, STAMP, QUERY, WITNESS = OWN
-WITNESS_SOURCE = Path(__file__).parents[1] / "audit" / "witness.py"
+WITNESS_SOURCE = Path(__file__).with_name("witness.py")
 SCHEMA = "podium-manifest-2"
 OLDER = "podium-manifest-1"
 """It lists neither verify.py nor files beside a run, and no links."""

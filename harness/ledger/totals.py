@@ -152,7 +152,7 @@ def add_up(calls: Iterable[Call]) -> CallSum:
 def is_uncounted(call: Call) -> bool:
     """Say whether a call used tokens that nobody counted, so that its sums are unknown."""
     # A request that was refused, for its length too, used none; a reply from the local cache did,
-    # when it was made. `spared` in reports/audit/witness.py says the same without our code.
+    # when it was made. `spared` in harness/ledger/witness.py says the same without our code.
     answered = call.cache == "read" and call.stop != LENGTH_REFUSED
     return call.output is None and (call.billable != "no" or answered)
 

@@ -39,7 +39,7 @@ from reports.audit.evidence import SERVED, AuditFault, Evidence, Faults, Invaria
 from reports.audit.records import complete, plausible, records_agree, texts_agree
 from reports.audit.sharded import shards_as_planned, spent_as_leased
 from reports.audit.verify import verify
-from reports.audit.witness import figures
+from harness.ledger.witness import figures
 
 if TYPE_CHECKING:  # who grades again asks models, and an audit does not
     from harness.judge import Remade

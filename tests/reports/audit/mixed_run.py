@@ -27,7 +27,7 @@ from harness.run.run import run
 from podium.cli import main
 from podium.cli.catalogue import controls, whole_catalogue
 from reports.audit import audit
-from reports.audit.witness import figures
+from harness.ledger.witness import figures
 from tests.providers import Act, Server, failing, serve, unreported
 from tests.providers.dialect import Asked
 

@@ -25,7 +25,7 @@ from harness.ledger.recorder import TaskJournal
 from harness.prices import Book
 from harness.prices.cost import Price, Rates, Tier
 from podium.cli import main
-from reports.audit.witness import figures
+from harness.ledger.witness import figures
 from tests import ROOT
 from tests.harness.faulty_run import Left
 from tests.harness.runs import sit
@@ -34,7 +34,7 @@ from tests.reports.small_reports import report
 
 pytestmark = CLIENTS_WARN
 
-WITNESS = ROOT / "harness" / "audit" / "witness.py"
+WITNESS = ROOT / "harness" / "ledger" / "witness.py"
 TOTALS = Path("harness") / "ledger" / "totals.py"
 LINES = 200
 WRONG_SUMS = Path(__file__).with_name("wrong_sums.py")

@@ -25,7 +25,7 @@ SHIPPED = [
     *(f"drawn-{seed}" for seed in range(1, 9)),
 ]
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
-CALIBRATION = ROOT / "harness" / "rehearsal" / "calibration.toml"
+CALIBRATION = ROOT / "suites" / "practice" / "workers" / "calibration.toml"
 
 
 @pytest.mark.parametrize("name", SHIPPED)
