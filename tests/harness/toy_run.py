@@ -36,6 +36,7 @@ from harness.run.catalogue import Catalogue, RunRequest
 from harness.run.evaluate import Controls, RunOutcome
 from harness.run.run import run
 from harness.suite import Split
+from suites.practice.workers.drawing import draw_many
 from tests.suites.toy_card import CARD
 
 POOL = """
@@ -153,6 +154,7 @@ def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None, *more: T
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
         boxes=boxes or Boxes(lambda *_: None, lambda *_: None, lambda: ""),
+        draw_pools=draw_many,
     )
 
 
