@@ -18,6 +18,6 @@ collect_ignore = (
     else [
         edge.split(" -> ")[0].replace(".", "/") + ".py"
         for edge in _TORCH["ignore_imports"]
-        if edge.startswith("conductor.training.")
+        if edge.startswith("podium.conductor.training.")
     ]
 )

@@ -7,7 +7,7 @@ To add one, read `single.py` and `voting.py`, and name its card in `SYSTEMS`.
 
 from collections.abc import Mapping
 
-from baselines import (
+from podium.baselines import (
     ab_mcts,
     by_tests,
     cascade,
@@ -23,8 +23,8 @@ from baselines import (
     trinity,
     voting,
 )
-from baselines.routers import systems
-from harness.system import SystemCard
+from podium.baselines.routers import systems
+from podium.harness.system import SystemCard
 
 SYSTEMS: Mapping[str, SystemCard] = {
     manifest.name: manifest

@@ -5,8 +5,8 @@ Each is registered where it is written, as `baselines` imports every module.
 
 from typing import Any
 
-from baselines import common
-from baselines.single import best_single, single
+from podium.baselines import common
+from podium.baselines.single import best_single, single
 
 __all__ = ["best_single", "single"]
 

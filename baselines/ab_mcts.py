@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import import_extra, register, seeded_random
-from baselines.single import at_least_one, calls_by
-from harness.execute import Session
-from harness.extract import normalised
-from harness.pool import Pool
-from harness.records import Answer, Grade, Question
-from harness.system import System, SystemCard
-from harness.workflow import Step
+from podium.baselines.by_tests import best_of, is_tested, public_results
+from podium.baselines.common import import_extra, register, seeded_random
+from podium.baselines.single import at_least_one, calls_by
+from podium.harness.execute import Session
+from podium.harness.extract import normalised
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Grade, Question
+from podium.harness.system import System, SystemCard
+from podium.harness.workflow import Step
 
 CALLS = 10  # worker calls per question
 

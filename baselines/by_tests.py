@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import anyio
 
-from baselines.common import register
-from baselines.single import at_least_one, calls_by, known
-from harness.errors import UserError
-from harness.execute import Session, first_failure
-from harness.pool import Pool
-from harness.prices import read_book
-from harness.records import Answer, Grade, Question
-from harness.system import System, SystemCard
-from harness.workflow import Sampling, Step
+from podium.baselines.common import register
+from podium.baselines.single import at_least_one, calls_by, known
+from podium.harness.errors import UserError
+from podium.harness.execute import Session, first_failure
+from podium.harness.pool import Pool
+from podium.harness.prices import read_book
+from podium.harness.records import Answer, Grade, Question
+from podium.harness.system import System, SystemCard
+from podium.harness.workflow import Sampling, Step
 
 SAMPLES = 5
 TRIES, WARMEST = 5, 0.5  # the authors' limit, and their last temperature; their first is 0

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from baselines.common import (
+from podium.baselines.common import (
     Rounds,
     hash_words,
     learnt_from,
@@ -20,14 +20,14 @@ from baselines.common import (
     register,
     register_learner,
 )
-from baselines.mixture import as_names
-from baselines.routers.optimisers import ridge_logistic, sigmoid
-from baselines.single import known
-from baselines.voting import approves, vote
-from harness.errors import UserError
-from harness.execute import Session
-from harness.extract import normalised
-from harness.learning import (
+from podium.baselines.mixture import as_names
+from podium.baselines.routers.optimisers import ridge_logistic, sigmoid
+from podium.baselines.single import known
+from podium.baselines.voting import approves, vote
+from podium.harness.errors import UserError
+from podium.harness.execute import Session
+from podium.harness.extract import normalised
+from podium.harness.learning import (
     Arrays,
     Artifact,
     Floats,
@@ -36,10 +36,10 @@ from harness.learning import (
     TrialResult,
     read_artifact,
 )
-from harness.pool import Pool
-from harness.records import Answer, Kind, Question
-from harness.system import System, SystemCard
-from harness.workflow import Step
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Kind, Question
+from podium.harness.system import System, SystemCard
+from podium.harness.workflow import Step
 
 Scorer = Literal["agreement", "verifier", "logistic"]
 SCORERS: tuple[Scorer, ...] = ("agreement", "verifier", "logistic")

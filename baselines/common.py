@@ -17,9 +17,9 @@ from zlib import crc32
 import numpy as np
 from inspect_ai.solver import Solver, solver
 
-from harness.errors import UserError
-from harness.inspect_adapters import as_solver
-from harness.learning import (
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.learning import (
     Arrays,
     Artifact,
     ArtifactSource,
@@ -29,10 +29,10 @@ from harness.learning import (
     read_artifact,
     refuse_other_workers,
 )
-from harness.pool import Pool
-from harness.records import Question
-from harness.rewards.splits import question_digest
-from harness.system import System
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.rewards.splits import question_digest
+from podium.harness.system import System
 
 MakeT = TypeVar("MakeT", bound=Callable[..., System])
 Rounds = Sequence[Sequence[TrialResult]]  # what was tried, round by round

@@ -8,16 +8,16 @@ dollars or tokens as the conductor's in the same run (found by the run; costs ar
 from math import ceil, floor
 from random import Random
 
-from baselines.by_tests import best_of, is_tested, public_results
-from baselines.common import register, seeded_random
-from baselines.single import ONE_CALL, alone, known
-from baselines.voting import vote
-from harness.errors import UserError
-from harness.execute import Session
-from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.system import System, SystemCard, planned
-from harness.workflow import MAX_STEPS, Step, Workflow
+from podium.baselines.by_tests import best_of, is_tested, public_results
+from podium.baselines.common import register, seeded_random
+from podium.baselines.single import ONE_CALL, alone, known
+from podium.baselines.voting import vote
+from podium.harness.errors import UserError
+from podium.harness.execute import Session
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
+from podium.harness.system import System, SystemCard, planned
+from podium.harness.workflow import MAX_STEPS, Step, Workflow
 
 SUBTASKS = (
     "",

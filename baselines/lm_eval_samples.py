@@ -15,11 +15,17 @@ from typing import Any
 
 from pydantic import Field
 
-from baselines.verdict_data import SourceRequest, VerdictRow, check_json
-from baselines.verdict_files import PRIVATE, named_path, share
-from harness.errors import UserError
-from harness.files import check_row, read_rows
-from harness.learning import Matrix, MatrixCell, MatrixQuestion, MatrixSource, assemble_matrix
+from podium.baselines.verdict_data import SourceRequest, VerdictRow, check_json
+from podium.baselines.verdict_files import PRIVATE, named_path, share
+from podium.harness.errors import UserError
+from podium.harness.files import check_row, read_rows
+from podium.harness.learning import (
+    Matrix,
+    MatrixCell,
+    MatrixQuestion,
+    MatrixSource,
+    assemble_matrix,
+)
 
 SAMPLES = re.compile(r"samples_(.+)_(\d{4}-\d\d-\d\dT[\d.-]+)\.jsonl")
 OLDEST = "0.4.7"

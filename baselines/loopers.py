@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import Any, cast
 
-from baselines.by_tests import cheapest_first
-from baselines.common import register, seeded_random
-from baselines.mixture import as_names
-from baselines.single import known
-from harness.errors import UserError
-from harness.execute import Session
-from harness.pool import Pool
-from harness.pool_config import PoolSpec
-from harness.records import FALLBACK, Answer, Question, Reply
-from harness.system import System, SystemCard, exactly
-from harness.workflow import Sampling, Step
+from podium.baselines.by_tests import cheapest_first
+from podium.baselines.common import register, seeded_random
+from podium.baselines.mixture import as_names
+from podium.baselines.single import known
+from podium.harness.errors import UserError
+from podium.harness.execute import Session
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec
+from podium.harness.records import FALLBACK, Answer, Question, Reply
+from podium.harness.system import System, SystemCard, exactly
+from podium.harness.workflow import Sampling, Step
 
 SOURCE = "vLLM Semantic Router, pkg/looper/{}.go, commit 3d48f8c (Apache-2.0)"
 OWN_LIMIT = "each worker keeps its own token limit"

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from baselines.common import (
+from podium.baselines.common import (
     Rounds,
     hash_words,
     learnt_from,
@@ -23,12 +23,12 @@ from baselines.common import (
     register_learner,
     seeded_random,
 )
-from harness.errors import UserError
-from harness.learning import Artifact, Floats, Round, TrainingBudget
-from harness.pool import Pool
-from harness.records import Question
-from harness.system import System, SystemCard, planned
-from harness.workflow import Step, Workflow
+from podium.harness.errors import UserError
+from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.system import System, SystemCard, planned
+from podium.harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from baselines.common import register, seeded_random
-from baselines.single import at_least_one, calls_by, known
-from harness.errors import UserError
-from harness.pool import Pool
-from harness.records import Question
-from harness.system import System, SystemCard, exactly, planned
-from harness.workflow import REPLIES, Sampling, Step, Workflow
+from podium.baselines.common import register, seeded_random
+from podium.baselines.single import at_least_one, calls_by, known
+from podium.harness.errors import UserError
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.system import System, SystemCard, exactly, planned
+from podium.harness.workflow import REPLIES, Sampling, Step, Workflow
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
 You have been provided with a set of responses from various open-source models to the latest user \

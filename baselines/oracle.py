@@ -18,19 +18,19 @@ import anyio
 from inspect_ai.model import ChatMessage
 from pydantic import TypeAdapter, ValidationError
 
-from baselines.common import register
-from baselines.single import alone
-from harness.context import current
-from harness.errors import UserError, first_fault
-from harness.execute import execute
-from harness.extract import normalised
-from harness.files import replace_file
-from harness.pool import Pool, pool_models
-from harness.pool_config import PoolSpec
-from harness.records import Question, Reply
-from harness.request import request_digest
-from harness.system import System, SystemCard, planned
-from harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
+from podium.baselines.common import register
+from podium.baselines.single import alone
+from podium.harness.context import current
+from podium.harness.errors import UserError, first_fault
+from podium.harness.execute import execute
+from podium.harness.extract import normalised
+from podium.harness.files import replace_file
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import PoolSpec
+from podium.harness.records import Question, Reply
+from podium.harness.request import request_digest
+from podium.harness.system import System, SystemCard, planned
+from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
 
 # Neutral: a plan that spells out a solution would be one more worker.
 GATHER = "Write down the facts and intermediate results that answering the question needs."

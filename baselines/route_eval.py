@@ -13,7 +13,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers import (
+from podium.baselines.routers import (
     Choices,
     Embedder,
     Router,
@@ -22,9 +22,9 @@ from baselines.routers import (
     load_embedder,
     training_examples,
 )
-from baselines.routers.systems import ROUTERS
-from harness.errors import UserError, no_such
-from harness.learning import (
+from podium.baselines.routers.systems import ROUTERS
+from podium.harness.errors import UserError, no_such
+from podium.harness.learning import (
     MEASURED,
     Floats,
     FrontierPoint,
@@ -34,8 +34,8 @@ from harness.learning import (
     RoutedSystem,
     RouteKind,
 )
-from harness.rewards.splits import question_digest
-from harness.text import pluralise
+from podium.harness.rewards.splits import question_digest
+from podium.harness.text import pluralise
 
 Rows = NDArray[np.intp]
 FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"

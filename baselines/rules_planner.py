@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from baselines.common import register
-from harness.pool import Pool
-from harness.records import Question
-from harness.system import System, SystemCard, planned
-from harness.workflow import MAX_STEPS, Step, Workflow
+from podium.baselines.common import register
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.system import System, SystemCard, planned
+from podium.harness.workflow import MAX_STEPS, Step, Workflow
 
 SKILLS = (
     (r"element with|atomic number|protons|English name", r"periodic table|element"),

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.common import register
-from harness.errors import UserError
-from harness.inspect_adapters import as_solver
-from harness.pool import Pool
-from harness.records import Question
-from harness.system import Expected, System, SystemCard, exactly, planned
-from harness.workflow import Sampling, Step, Workflow
+from podium.baselines.common import register
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.system import Expected, System, SystemCard, exactly, planned
+from podium.harness.workflow import Sampling, Step, Workflow
 
 ONE_CALL = exactly(lambda n, args: 1)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
-from baselines.common import (
+from podium.baselines.common import (
     Rounds,
     add_prefix,
     learnt_from,
@@ -25,16 +25,16 @@ from baselines.common import (
     register_learner,
     strip_prefix,
 )
-from baselines.oracle import FINISH, GATHER, USE, enumerate_plans
-from baselines.routers import TfIdf
-from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
-from harness.errors import UserError
-from harness.learning import Arrays, Artifact, Floats, Round, TrainingBudget
-from harness.pool import Pool
-from harness.records import Question
-from harness.rewards.splits import question_digest
-from harness.system import System, SystemCard, planned
-from harness.workflow import Workflow
+from podium.baselines.oracle import FINISH, GATHER, USE, enumerate_plans
+from podium.baselines.routers import TfIdf
+from podium.baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
+from podium.harness.errors import UserError
+from podium.harness.learning import Arrays, Artifact, Floats, Round, TrainingBudget
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.rewards.splits import question_digest
+from podium.harness.system import System, SystemCard, planned
+from podium.harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
 

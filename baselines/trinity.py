@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from baselines.common import (
+from podium.baselines.common import (
     Rounds,
     hash_words,
     import_extra,
@@ -24,14 +24,14 @@ from baselines.common import (
     register_learner,
     seeded_random,
 )
-from baselines.voting import approves
-from harness.errors import UserError
-from harness.execute import Session
-from harness.learning import Artifact, Floats, Round, TrainingBudget, TrialResult
-from harness.pool import Pool
-from harness.records import Answer, Kind, Question
-from harness.system import System, SystemCard
-from harness.workflow import Step
+from podium.baselines.voting import approves
+from podium.harness.errors import UserError
+from podium.harness.execute import Session
+from podium.harness.learning import Artifact, Floats, Round, TrainingBudget, TrialResult
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Kind, Question
+from podium.harness.system import System, SystemCard
+from podium.harness.workflow import Step
 
 Role = Literal["thinker", "worker", "verifier"]
 ROLES: tuple[Role, ...] = ("thinker", "worker", "verifier")

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from pydantic import AliasPath, BaseModel, ConfigDict, Field, RootModel
 
-from harness.errors import UserError
-from harness.files import (
+from podium.harness.errors import UserError
+from podium.harness.files import (
     DOCUMENT,
     RowT,
     check_row,
@@ -28,14 +28,14 @@ from harness.files import (
     read_rows,
     unpack_gzip,
 )
-from harness.learning import (
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
     MatrixSource,
     assemble_matrix,
 )
-from harness.records import Kind, Question
+from podium.harness.records import Kind, Question
 
 Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, cast
 
 from pydantic import AliasChoices, BeforeValidator, Field
 
-from baselines.verdict_data import SourceRequest, VerdictRow
-from harness.errors import UserError
-from harness.files import check_rows, read_rows
-from harness.learning import (
+from podium.baselines.verdict_data import SourceRequest, VerdictRow
+from podium.harness.errors import UserError
+from podium.harness.files import check_rows, read_rows
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
@@ -22,10 +22,10 @@ from harness.learning import (
     asked_text,
     assemble_matrix,
 )
-from harness.ledger.log_files import is_log, logs_below
-from harness.ledger.logs import Json, naming, newest_logs, open_log
-from harness.records import PODIUM
-from harness.suite import publishable
+from podium.harness.ledger.log_files import is_log, logs_below
+from podium.harness.ledger.logs import Json, naming, newest_logs, open_log
+from podium.harness.records import PODIUM
+from podium.harness.suite import publishable
 
 PRIVATE = re.compile("gpqa", re.IGNORECASE)
 """Data sets whose authors ask that no question stands in plain text, by their usual names."""

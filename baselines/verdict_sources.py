@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from baselines.lm_eval_samples import read_lm_eval
-from baselines.verdict_data import (
+from podium.baselines.lm_eval_samples import read_lm_eval
+from podium.baselines.verdict_data import (
     SourceRequest,
     read_aime,
     read_gpqa,
@@ -14,9 +14,9 @@ from baselines.verdict_data import (
     read_routerarena,
     read_routerbench,
 )
-from baselines.verdict_files import read_inspect_logs, read_table
-from harness.errors import UserError, no_such
-from harness.learning import Matrix, matrix_of_logs
+from podium.baselines.verdict_files import read_inspect_logs, read_table
+from podium.harness.errors import UserError, no_such
+from podium.harness.learning import Matrix, matrix_of_logs
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from baselines.common import (
+from podium.baselines.common import (
     Rounds,
     hash_words,
     learnt_from,
@@ -16,15 +16,15 @@ from baselines.common import (
     register,
     register_learner,
 )
-from baselines.single import at_least_one, calls_by, known
-from harness.errors import UserError
-from harness.execute import Session
-from harness.extract import normalised
-from harness.learning import Artifact, Floats, Round, TrainingBudget
-from harness.pool import Pool
-from harness.records import FALLBACK, Answer, Kind, Question
-from harness.system import System, SystemCard, exactly
-from harness.workflow import REPLIES, Sampling, Step
+from podium.baselines.single import at_least_one, calls_by, known
+from podium.harness.errors import UserError
+from podium.harness.execute import Session
+from podium.harness.extract import normalised
+from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
+from podium.harness.pool import Pool
+from podium.harness.records import FALLBACK, Answer, Kind, Question
+from podium.harness.system import System, SystemCard, exactly
+from podium.harness.workflow import REPLIES, Sampling, Step
 
 SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
 

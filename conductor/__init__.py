@@ -5,8 +5,8 @@ Begin with `prompt.py` and `policy.py`; `training/train.py` is a training from t
 
 from collections.abc import Mapping
 
-from conductor import policy, trained
-from harness.system import SystemCard
+from podium.conductor import policy, trained
+from podium.harness.system import SystemCard
 
 SYSTEMS: Mapping[str, SystemCard] = {
     manifest.name: manifest

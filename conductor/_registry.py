@@ -2,8 +2,8 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
-from conductor.policy import conductor_best_single, conductor_prompted, conductor_recursive
-from conductor.trained import conductor, conductor_served
+from podium.conductor.policy import conductor_best_single, conductor_prompted, conductor_recursive
+from podium.conductor.trained import conductor, conductor_served
 
 __all__ = [
     "conductor",
@@ -18,6 +18,6 @@ __all__ = [
 @modelapi(name="embedded")
 def embedded() -> type[ModelAPI]:
     """Return the provider of checkpoints that run in this process (conductor/embedded)."""
-    from conductor.embedded import EmbeddedAPI
+    from podium.conductor.embedded import EmbeddedAPI
 
     return EmbeddedAPI

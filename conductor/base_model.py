@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-from conductor.checkpoint import (
+from podium.conductor.checkpoint import (
     ADAPTERS,
     BASE,
     BASE_SHA256,
@@ -29,8 +29,8 @@ from conductor.checkpoint import (
     WEIGHTS,
     stands_on_base,
 )
-from harness.errors import UserError
-from harness.files import cache_folder
+from podium.harness.errors import UserError
+from podium.harness.files import cache_folder
 
 FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
 LACKED = (

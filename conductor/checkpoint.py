@@ -10,11 +10,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from conductor.parse import PlanFormat
-from harness.errors import UserError, first_fault, no_such
-from harness.files import DOCUMENT, SETTINGS, parse_json, read_json, read_limited, replace_file
-from harness.records import Question
-from harness.rewards.splits import BareText, asked_digest, whole_text
+from podium.conductor.parse import PlanFormat
+from podium.harness.errors import UserError, first_fault, no_such
+from podium.harness.files import (
+    DOCUMENT,
+    SETTINGS,
+    parse_json,
+    read_json,
+    read_limited,
+    replace_file,
+)
+from podium.harness.records import Question
+from podium.harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
-from conductor.decoder import Array, Decoder, KeyValueCache, TokenRun
-from conductor.guided_decoding import NEVER, Guide, Needs
-from harness.errors import UserError
+from podium.conductor.decoder import Array, Decoder, KeyValueCache, TokenRun
+from podium.conductor.guided_decoding import NEVER, Guide, Needs
+from podium.harness.errors import UserError
 
 Stop = Literal["stop", "max_tokens", "model_length"]
 """As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""

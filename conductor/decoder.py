@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 from safetensors import SafetensorError
 from safetensors import deserialize as _deserialize  # pyright: ignore[reportUnknownVariableType]
 
-from conductor.base_model import model_folder
-from conductor.checkpoint import ADAPTED, ADAPTERS, WEIGHTS
-from harness.errors import UserError, first_fault
-from harness.files import read_json
+from podium.conductor.base_model import model_folder
+from podium.conductor.checkpoint import ADAPTED, ADAPTERS, WEIGHTS
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import read_json
 
 Array = NDArray[np.float32]
 CONFIG, GENERATION = "config.json", "generation_config.json"

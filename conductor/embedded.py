@@ -30,14 +30,21 @@ from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
-from conductor.base_model import model_folder
-from conductor.checkpoint import ADAPTED, WEIGHTS, checkpoint_folder
-from conductor.decode import TOGETHER, Completion, DecodeOptions, DecodeQueue, decode, one_thread
-from conductor.decoder import CONFIG, Decoder, read_decoder, read_shape
-from conductor.guided_decoding import Guide, guide_maker
-from harness.errors import UserError
-from harness.request import request_digest, sample_index
-from harness.suite import TaskRefusal
+from podium.conductor.base_model import model_folder
+from podium.conductor.checkpoint import ADAPTED, WEIGHTS, checkpoint_folder
+from podium.conductor.decode import (
+    TOGETHER,
+    Completion,
+    DecodeOptions,
+    DecodeQueue,
+    decode,
+    one_thread,
+)
+from podium.conductor.decoder import CONFIG, Decoder, read_decoder, read_shape
+from podium.conductor.guided_decoding import Guide, guide_maker
+from podium.harness.errors import UserError
+from podium.harness.request import request_digest, sample_index
+from podium.harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"

@@ -14,8 +14,8 @@ from json import dumps
 import numpy as np
 from numpy.typing import NDArray
 
-from conductor.parse import NAMES, PlanFormat
-from harness.errors import UserError
+from podium.conductor.parse import NAMES, PlanFormat
+from podium.harness.errors import UserError
 
 COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
 STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # without control characters

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeGuard, cast
 
-from harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
+from podium.harness.workflow import MAX_STEPS, Malformed, Reads, Step, Workflow, check
 
 Layout = Literal["paper", "compact"]
 """`paper`: figure 13's structure in our words. `compact`: question and models only, for a model

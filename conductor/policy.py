@@ -12,17 +12,17 @@ from typing import Any, Literal, get_args
 from inspect_ai.model import ChatMessage
 from inspect_ai.solver import Solver, solver
 
-from conductor import prompt
-from conductor.guided_decoding import plan_regex
-from conductor.parse import KEEP, Access, PlanFormat, join_rounds, plan_or_keep, read_plan
-from harness.errors import UserError, WorkerError
-from harness.execute import Budget, execute
-from harness.inspect_adapters import as_solver
-from harness.ledger.system_runs import PLANNING
-from harness.pool import Pool
-from harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
-from harness.system import System, SystemCard, malformed
-from harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
+from podium.conductor import prompt
+from podium.conductor.guided_decoding import plan_regex
+from podium.conductor.parse import KEEP, Access, PlanFormat, join_rounds, plan_or_keep, read_plan
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.execute import Budget, execute
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.ledger.system_runs import PLANNING
+from podium.harness.pool import Pool
+from podium.harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
+from podium.harness.system import System, SystemCard, malformed
+from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
 ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
 ReplyStyle = Literal["lists", "json"]

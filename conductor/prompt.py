@@ -14,9 +14,9 @@ from typing import Literal
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from conductor.parse import NAMES, PlanFormat
-from harness.errors import UserError
-from harness.workflow import Malformed
+from podium.conductor.parse import NAMES, PlanFormat
+from podium.harness.errors import UserError
+from podium.harness.workflow import Malformed
 
 LEAST_SHOWN = 2
 """The fewest workers that a random number of them can be: with one there is nobody to choose. The

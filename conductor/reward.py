@@ -12,23 +12,23 @@ from weakref import finalize
 from inspect_ai.model import Model
 from pydantic import BaseModel, ConfigDict, Field
 
-from conductor.parse import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
-from conductor.prompt import plan_prompt
-from harness.budget import Lease, Spend
-from harness.errors import SpendLimit, UserError, WorkerError
-from harness.execute import Budget, execute
-from harness.ledger.hooks import own_transcript
-from harness.ledger.journal import Head, SampleRef
-from harness.ledger.recorder import TaskJournal, recording
-from harness.ledger.system_runs import spent_so_far
-from harness.ledger.totals import SpentSoFar
-from harness.pool import Pool, pool_models
-from harness.pool_config import PoolSpec
-from harness.prices import Book
-from harness.records import Answer, Question, Reply, Usage
-from harness.reply_cache import PaidReplies, key_of
-from harness.request import Request, SampleIndex, request_digest
-from harness.rewards.outcome import (
+from podium.conductor.parse import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
+from podium.conductor.prompt import plan_prompt
+from podium.harness.budget import Lease, Spend
+from podium.harness.errors import SpendLimit, UserError, WorkerError
+from podium.harness.execute import Budget, execute
+from podium.harness.ledger.hooks import own_transcript
+from podium.harness.ledger.journal import Head, SampleRef
+from podium.harness.ledger.recorder import TaskJournal, recording
+from podium.harness.ledger.system_runs import spent_so_far
+from podium.harness.ledger.totals import SpentSoFar
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import PoolSpec
+from podium.harness.prices import Book
+from podium.harness.records import Answer, Question, Reply, Usage
+from podium.harness.reply_cache import PaidReplies, key_of
+from podium.harness.request import Request, SampleIndex, request_digest
+from podium.harness.rewards.outcome import (
     NO_EFFORT,
     PAPER,
     PLAIN,
@@ -39,11 +39,11 @@ from harness.rewards.outcome import (
     Rollout,
     Status,
 )
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import SuiteSplit
-from harness.run.preflight import refuse_too_little
-from harness.run.rate_limit import MINUTE_S, RateLimiter
-from harness.workflow import Malformed, Workflow
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import SuiteSplit
+from podium.harness.run.preflight import refuse_too_little
+from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
+from podium.harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
 MARGIN = 0.05  # by which a right answer stays above a wrong one, whatever it costs

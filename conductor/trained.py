@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, solver
 
-from conductor import prompt
-from conductor.checkpoint import (
+from podium.conductor import prompt
+from podium.conductor.checkpoint import (
     EXTRA,
     MODULE,
     ORIGIN,
@@ -30,17 +30,17 @@ from conductor.checkpoint import (
     short_digest,
     stands_on_base,
 )
-from conductor.parse import PlanFormat
-from conductor.policy import RoundLimits, conductor_system
-from harness.errors import UserError
-from harness.inspect_adapters import as_solver, named_pool
-from harness.pool import Pool
-from harness.pool_config import PoolSpec, WorkerSpec, read_pool
-from harness.records import CONDUCTOR, Answer, Question
-from harness.suite import TaskRefusal
-from harness.system import System, SystemCard
-from harness.text import pluralise
-from harness.workflow import MAX_STEPS
+from podium.conductor.parse import PlanFormat
+from podium.conductor.policy import RoundLimits, conductor_system
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_solver, named_pool
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool
+from podium.harness.records import CONDUCTOR, Answer, Question
+from podium.harness.suite import TaskRefusal
+from podium.harness.system import System, SystemCard
+from podium.harness.text import pluralise
+from podium.harness.workflow import MAX_STEPS
 
 PROVIDER = "embedded"
 PRICE = "embedded/conductor"  # in a price book, for whatever runs in this process
@@ -184,7 +184,7 @@ def _openings(about: CheckpointInfo) -> frozenset[str] | None:
 
 def _fitting(folder: Path) -> Callable[[str], bool] | None:
     # Inspect imports this file in every process; few need a tokenizer.
-    from conductor.embedded import fitting
+    from podium.conductor.embedded import fitting
 
     with suppress(UserError):
         return fitting(folder, PLAN_TOKENS)

@@ -15,15 +15,15 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from conductor.checkpoint import StudyInfo
-from conductor.embedded import Say
-from conductor.parse import PlanFormat, read_plan
-from conductor.prompt import plan_prompt
-from harness.errors import UserError
-from harness.learning import Matrix, MatrixQuestion
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.records import Grade, Question, Usage
-from harness.rewards.outcome import (
+from podium.conductor.checkpoint import StudyInfo
+from podium.conductor.embedded import Say
+from podium.conductor.parse import PlanFormat, read_plan
+from podium.conductor.prompt import plan_prompt
+from podium.harness.errors import UserError
+from podium.harness.learning import Matrix, MatrixQuestion
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.records import Grade, Question, Usage
+from podium.harness.rewards.outcome import (
     PAPER,
     OutcomeValues,
     RewardCounter,
@@ -32,9 +32,9 @@ from harness.rewards.outcome import (
     RewardOutcome,
     Status,
 )
-from harness.rewards.splits import SuiteSplit, question_digest
-from harness.suite import NONE_PUBLISHED, Card, Split
-from harness.workflow import Malformed, Workflow
+from podium.harness.rewards.splits import SuiteSplit, question_digest
+from podium.harness.suite import NONE_PUBLISHED, Card, Split
+from podium.harness.workflow import Malformed, Workflow
 
 VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a choice of ours
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")

@@ -9,7 +9,7 @@ from inspect_ai.model import ModelAPI, modelapi
 @modelapi(name="podium")
 def podium() -> type[ModelAPI]:
     """Return what stands for a system where Inspect names one model (harness/inspect_adapters)."""
-    from harness.inspect_adapters import SystemAPI
+    from podium.harness.inspect_adapters import SystemAPI
 
     return SystemAPI
 
@@ -17,7 +17,7 @@ def podium() -> type[ModelAPI]:
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
     """Return the provider of recorded workers (harness/cassette.py)."""
-    from harness.cassette import RecordedAPI
+    from podium.harness.cassette import RecordedAPI
 
     return RecordedAPI
 
@@ -25,6 +25,6 @@ def recorded() -> type[ModelAPI]:
 @modelapi(name="fugu")
 def fugu() -> type[ModelAPI]:
     """Return the provider of Sakana's Fugu, orchestration tokens included (harness/fugu.py)."""
-    from harness.fugu import FuguAPI
+    from podium.harness.fugu import FuguAPI
 
     return FuguAPI

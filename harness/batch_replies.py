@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from harness.batch_rows import (
+from podium.harness.batch_rows import (
     BatchReply,
     BatchRequest,
     BatchResult,
     read_replies,
 )
-from harness.cassette import (
+from podium.harness.cassette import (
     CassetteHeader,
     RecordedReply,
     RecordedTokens,
@@ -27,11 +27,11 @@ from harness.cassette import (
     refuse_written,
     write_recorded,
 )
-from harness.errors import UserError
-from harness.files import check_row, json_with_nan, lines_of, open_text, refuse_absent
-from harness.prices import newest_list
-from harness.request import request_digest
-from harness.text import make_storable, pluralise
+from podium.harness.errors import UserError
+from podium.harness.files import check_row, json_with_nan, lines_of, open_text, refuse_absent
+from podium.harness.prices import newest_list
+from podium.harness.request import request_digest
+from podium.harness.text import make_storable, pluralise
 
 UNREADABLE = (ValueError, gzip.BadGzipFile, EOFError, zlib.error)
 SHOWN = 5  # rows that are left out and named

@@ -23,10 +23,10 @@ from inspect_ai.model import (
 )
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from harness.errors import UserError
-from harness.files import check_row, parse_json
-from harness.records import Usage
-from harness.usage import believed, raw_usage, usage_from_raw
+from podium.harness.errors import UserError
+from podium.harness.files import check_row, parse_json
+from podium.harness.records import Usage
+from podium.harness.usage import believed, raw_usage, usage_from_raw
 
 Json = dict[str, Any]
 Endpoint = Literal["chat", "responses"]

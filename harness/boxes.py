@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.errors import UserError
-from harness.parallel import cores
-from harness.suite import NeedsPackages, Suite
+from podium.harness.errors import UserError
+from podium.harness.parallel import cores
+from podium.harness.suite import NeedsPackages, Suite
 
 SUBPROCESS, DOCKER = "subprocess", "docker"
 NO_ENGINE = (

@@ -22,14 +22,14 @@ from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import sandbox
 
-from harness.context import current, run_context
-from harness.errors import Escaped, FrameworkError, UserError
-from harness.execute import Session
-from harness.pool import Pool
-from harness.records import Answer, Question, Reply
-from harness.request import Offered
-from harness.system import System, SystemCard
-from harness.workflow import Step
+from podium.harness.context import current, run_context
+from podium.harness.errors import Escaped, FrameworkError, UserError
+from podium.harness.execute import Session
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question, Reply
+from podium.harness.request import Offered
+from podium.harness.system import System, SystemCard
+from podium.harness.workflow import Step
 
 VARIABLE = "PODIUM_SANDBOX"
 LOCAL, DOCKER = "local", "docker"

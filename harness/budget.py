@@ -19,10 +19,10 @@ from typing import Protocol
 
 import anyio
 
-from harness.errors import DayLimit, QuestionLimit, SpendLimit
-from harness.prices import Book
-from harness.prices.cost import Price, Service, cost
-from harness.records import Usage
+from podium.harness.errors import DayLimit, QuestionLimit, SpendLimit
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price, Service, cost
+from podium.harness.records import Usage
 
 ZERO = Decimal(0)
 TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)

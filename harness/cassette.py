@@ -28,16 +28,16 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.errors import CassetteMiss, UserError, no_such
-from harness.files import DOCUMENT, parse_json, read_limited, replace_file
-from harness.ledger.logs import refuse_oversized
-from harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
-from harness.prices import BOOKS, book_from_json, read_book
-from harness.prices.book import book_text, toml
-from harness.records import CONDUCTOR, GRADER, PODIUM, Question
-from harness.request import SampleIndex, request_digest, sample_index
-from harness.suite import Suite, Varied, publishable, refuse_redacted
-from harness.usage import usage_of_reply
+from podium.harness.errors import CassetteMiss, UserError, no_such
+from podium.harness.files import DOCUMENT, parse_json, read_limited, replace_file
+from podium.harness.ledger.logs import refuse_oversized
+from podium.harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSpec
+from podium.harness.prices import BOOKS, book_from_json, read_book
+from podium.harness.prices.book import book_text, toml
+from podium.harness.records import CONDUCTOR, GRADER, PODIUM, Question
+from podium.harness.request import SampleIndex, request_digest, sample_index
+from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
+from podium.harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
 """Cassettes made on demand: name -> who returns the file's path. Filled by suites/_registry.py."""

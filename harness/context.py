@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from harness.records import WRONG, Grade, Overflows, Question
+from podium.harness.records import WRONG, Grade, Overflows, Question
 
 if TYPE_CHECKING:  # who sets a field imports this module
-    from harness.budget import Spend, Turns
-    from harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
-    from harness.parallel import ProgressLine
-    from harness.pool_config import PoolSpec
-    from harness.request import SampleIndex
-    from harness.shutdown import Shutdown
+    from podium.harness.budget import Spend, Turns
+    from podium.harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
+    from podium.harness.parallel import ProgressLine
+    from podium.harness.pool_config import PoolSpec
+    from podium.harness.request import SampleIndex
+    from podium.harness.shutdown import Shutdown
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]
 """(sealed question, reply) -> the share of the tests shown in the question that it passes."""

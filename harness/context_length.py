@@ -16,10 +16,10 @@ from typing import Any, cast
 from inspect_ai.model import ModelOutput
 from pydantic import TypeAdapter
 
-from harness.errors import PodiumError
-from harness.ledger.hooks import kind_and_status
-from harness.records import Grade
-from harness.text import storable
+from podium.harness.errors import PodiumError
+from podium.harness.ledger.hooks import kind_and_status
+from podium.harness.records import Grade
+from podium.harness.text import storable
 
 TOO_LONG = "too_long"
 """Key of a grade's metadata that says so."""

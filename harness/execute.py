@@ -12,10 +12,10 @@ from typing import Any
 import anyio
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from harness.errors import WorkerError
-from harness.pool import Pool
-from harness.records import EMPTY, Answer, Question, Reply
-from harness.workflow import REPLIES, Step, Workflow
+from podium.harness.errors import WorkerError
+from podium.harness.pool import Pool
+from podium.harness.records import EMPTY, Answer, Question, Reply
+from podium.harness.workflow import REPLIES, Step, Workflow
 
 
 @dataclass(frozen=True, slots=True)

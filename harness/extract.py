@@ -16,9 +16,18 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from harness import statements
-from harness.records import Kind
-from harness.statements import LONGEST, MATHS, OR, TAIL, VERB, Statement, folded, without_markup
+from podium.harness import statements
+from podium.harness.records import Kind
+from podium.harness.statements import (
+    LONGEST,
+    MATHS,
+    OR,
+    TAIL,
+    VERB,
+    Statement,
+    folded,
+    without_markup,
+)
 
 
 class _Unclear(Enum):

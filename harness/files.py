@@ -28,8 +28,8 @@ from typing import Any, BinaryIO, NoReturn, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.records import Question
+from podium.harness.errors import UserError, first_fault
+from podium.harness.records import Question
 
 if sys.version_info < (3, 14):
     import zipfile_zstd  # noqa: F401  # pyright: ignore[reportUnusedImport, reportMissingTypeStubs]

@@ -13,8 +13,8 @@ from inspect_ai.model._providers.openai_compatible import (  # pyright: ignore[r
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.errors import UserError
-from harness.usage import PROVIDER_USAGE, raw_usage
+from podium.harness.errors import UserError
+from podium.harness.usage import PROVIDER_USAGE, raw_usage
 
 ADDRESS = "https://api.sakana.ai/v1"
 EFFORTS = ("high", "xhigh", "max")

@@ -20,9 +20,9 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.boxes import Boxes, BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
-from harness.errors import UserError
-from harness.files import (
+from podium.harness.boxes import Boxes, BoxRecord, OpenBox, open_run_box, refuse_unknown, select_box
+from podium.harness.errors import UserError
+from podium.harness.files import (
     SETTINGS,
     parse_json,
     read_limited,
@@ -32,10 +32,10 @@ from harness.files import (
     refuse_unwritable_file,
     replace_file,
 )
-from harness.parallel import map_concurrently, progress_line
-from harness.records import EMPTY, Grade, Question
-from harness.run.catalogue import Catalogue, find_named
-from harness.suite import LeavesOut, ModelGraded, Suite, at_epoch, keep_files_private
+from podium.harness.parallel import map_concurrently, progress_line
+from podium.harness.records import EMPTY, Grade, Question
+from podium.harness.run.catalogue import Catalogue, find_named
+from podium.harness.suite import LeavesOut, ModelGraded, Suite, at_epoch, keep_files_private
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"  # Last field of a verdict: the line of the replies file that it is about

@@ -21,16 +21,16 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
-from harness.context import PublicTests, current, extend_context
-from harness.context_length import graded_refusal, is_refused
-from harness.errors import UserError
-from harness.ledger.hooks import SHAPE, facts_digest, text_digest
-from harness.ledger.journal import SampleRef
-from harness.ledger.recorder import recording
-from harness.parallel import cores
-from harness.pool import active_pool
-from harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
-from harness.records import (
+from podium.harness.context import PublicTests, current, extend_context
+from podium.harness.context_length import graded_refusal, is_refused
+from podium.harness.errors import UserError
+from podium.harness.ledger.hooks import SHAPE, facts_digest, text_digest
+from podium.harness.ledger.journal import SampleRef
+from podium.harness.ledger.recorder import recording
+from podium.harness.parallel import cores
+from podium.harness.pool import active_pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
+from podium.harness.records import (
     ANSWER,
     EMPTY,
     PODIUM,
@@ -41,7 +41,7 @@ from harness.records import (
     Grade,
     Question,
 )
-from harness.suite import (
+from podium.harness.suite import (
     ModelGraded,
     PubliclyTested,
     Split,
@@ -52,7 +52,7 @@ from harness.suite import (
     prompt_of,
     usual_epochs,
 )
-from harness.system import System
+from podium.harness.system import System
 
 SYSTEM = "podium_system"  # attribute of a solver, which Inspect's decorator copies
 

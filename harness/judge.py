@@ -26,25 +26,25 @@ from inspect_ai.scorer._model import model_scoring_prompt
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from harness.boxes import OpenBox, open_run_box, select_box
-from harness.budget import Spend
-from harness.context import current, run_context
-from harness.context_length import graded_refusal, is_refused
-from harness.errors import PodiumError, UserError
-from harness.inspect_adapters import as_score, as_scorer, question_from, unscored
-from harness.ledger.journal import Head
-from harness.ledger.logs import answer_in, newest_logs, read_log
-from harness.ledger.recorder import TaskJournal
-from harness.ledger.runs import RunFacts, run_facts
-from harness.parallel import map_concurrently
-from harness.pool import ask_once, slot_model
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.records import GRADER, PODIUM, UNANSWERED, WRONG, Overflows, Question
-from harness.reply_cache import PaidReplies
-from harness.request import Request
-from harness.run.catalogue import Catalogue
-from harness.run.experiment import note_graders
-from harness.suite import (
+from podium.harness.boxes import OpenBox, open_run_box, select_box
+from podium.harness.budget import Spend
+from podium.harness.context import current, run_context
+from podium.harness.context_length import graded_refusal, is_refused
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.inspect_adapters import as_score, as_scorer, question_from, unscored
+from podium.harness.ledger.journal import Head
+from podium.harness.ledger.logs import answer_in, newest_logs, read_log
+from podium.harness.ledger.recorder import TaskJournal
+from podium.harness.ledger.runs import RunFacts, run_facts
+from podium.harness.parallel import map_concurrently
+from podium.harness.pool import ask_once, slot_model
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.records import GRADER, PODIUM, UNANSWERED, WRONG, Overflows, Question
+from podium.harness.reply_cache import PaidReplies
+from podium.harness.request import Request
+from podium.harness.run.catalogue import Catalogue
+from podium.harness.run.experiment import note_graders
+from podium.harness.suite import (
     ModelGraded,
     Suite,
     at_epoch,

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from harness.context import current
-from harness.errors import UserError
-from harness.files import replace_file
-from harness.ledger.logs import Json, attached, naming, open_log
-from harness.ledger.runs import RunFacts, RunLabel
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun
-from harness.records import EMPTY, Kind, Question
-from harness.suite import TaskRefusal
+from podium.harness.context import current
+from podium.harness.errors import UserError
+from podium.harness.files import replace_file
+from podium.harness.ledger.logs import Json, attached, naming, open_log
+from podium.harness.ledger.runs import RunFacts, RunLabel
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.records import EMPTY, Kind, Question
+from podium.harness.suite import TaskRefusal
 
 Floats = NDArray[np.float64]
 MEASURED = ("scores", "usd", "tokens_out")

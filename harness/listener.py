@@ -17,9 +17,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from harness.connections import ConnectionLimits, limited_protocol, raise_open_files
-from harness.errors import UserError
-from harness.shutdown import stopping_signals
+from podium.harness.connections import ConnectionLimits, limited_protocol, raise_open_files
+from podium.harness.errors import UserError
+from podium.harness.shutdown import stopping_signals
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from harness.errors import UserError
-from harness.text import escape_controls
+from podium.harness.errors import UserError
+from podium.harness.text import escape_controls
 
 
 @dataclass(slots=True)

@@ -23,15 +23,15 @@ from inspect_ai.model import (
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.util import LimitExceededError, span
 
-from harness.api_keys import guard_keys
-from harness.budget import Spend
-from harness.cassette import open_cassette
-from harness.context import PublicTests, current, run_context
-from harness.context_length import read_refusal
-from harness.errors import PodiumError, UserError, WorkerError
-from harness.ledger.hooks import WRAPPERS, last_event
-from harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
-from harness.pool_config import (
+from podium.harness.api_keys import guard_keys
+from podium.harness.budget import Spend
+from podium.harness.cassette import open_cassette
+from podium.harness.context import PublicTests, current, run_context
+from podium.harness.context_length import read_refusal
+from podium.harness.errors import PodiumError, UserError, WorkerError
+from podium.harness.ledger.hooks import WRAPPERS, last_event
+from podium.harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
+from podium.harness.pool_config import (
     REHEARSING,
     REPLAYING,
     PoolSpec,
@@ -39,12 +39,12 @@ from harness.pool_config import (
     read_pool,
     refuse_other_conductor,
 )
-from harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
-from harness.request import Offered, Request, SampleIndex, recorded_settings
-from harness.retry_after import obey_waits
-from harness.text import make_storable, storable
-from harness.upstream_failure import failure_in, name_failures
-from harness.workflow import Sampling
+from podium.harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
+from podium.harness.request import Offered, Request, SampleIndex, recorded_settings
+from podium.harness.retry_after import obey_waits
+from podium.harness.text import make_storable, storable
+from podium.harness.upstream_failure import failure_in, name_failures
+from podium.harness.workflow import Sampling
 
 
 @dataclass(slots=True)

@@ -12,11 +12,11 @@ from typing import Any, Literal, Self
 from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from harness.api_keys import NAMED, note_keys
-from harness.errors import UserError, did_you_mean, shipped_file
-from harness.files import SETTINGS, parse_toml, read_limited
-from harness.records import CONDUCTOR, GRADER
-from harness.remote_code import code_refusal
+from podium.harness.api_keys import NAMED, note_keys
+from podium.harness.errors import UserError, did_you_mean, shipped_file
+from podium.harness.files import SETTINGS, parse_toml, read_limited
+from podium.harness.records import CONDUCTOR, GRADER
+from podium.harness.remote_code import code_refusal
 
 POOLS = Path(__file__).parent / "pools"
 Label = Literal["live", "recorded", "rehearsal"]  # where replies come from, also once recorded

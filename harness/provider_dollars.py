@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import cast
 
-from harness.usage import NOTHING, Raw
+from podium.harness.usage import NOTHING, Raw
 
 AMOUNTS: tuple[tuple[tuple[str, ...], Decimal], ...] = (
     (("cost",), Decimal(1)),  # OpenRouter, in credits of a dollar

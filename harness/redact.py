@@ -18,13 +18,13 @@ from inspect_ai.log import EvalError, EvalLog, EvalSample, read_eval_log, write_
 from inspect_ai.model import ModelOutput
 from inspect_ai.scorer import Score
 
-from harness.errors import PodiumError, UserError
-from harness.ledger.logs import find_logs, refuse_oversized
-from harness.ledger.manifest import FILE, SIGNATURE, STAMP, read_entry
-from harness.ledger.system_runs import fault_of
-from harness.records import ORDER, PODIUM, SECONDS, STATED, WAVES
-from harness.suite import failure_kind, publishable
-from harness.workflow import MALFORMED, workflow_of
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.ledger.logs import find_logs, refuse_oversized
+from podium.harness.ledger.manifest import FILE, SIGNATURE, STAMP, read_entry
+from podium.harness.ledger.system_runs import fault_of
+from podium.harness.records import ORDER, PODIUM, SECONDS, STATED, WAVES
+from podium.harness.suite import failure_kind, publishable
+from podium.harness.workflow import MALFORMED, workflow_of
 
 SHINGLE = 6  # So many words of a question in a row, anywhere in what is to be written, are a leak
 SAMPLE = (

@@ -23,8 +23,8 @@ from weakref import WeakValueDictionary, finalize
 import anyio
 from anyio.lowlevel import RunVar
 
-from harness.errors import UserError
-from harness.records import Reply, Usage
+from podium.harness.errors import UserError
+from podium.harness.records import Reply, Usage
 
 FOLDER = "paid-replies"  # Below the folder of a run or a training
 REMEMBERED = 1 << 14  # Replies kept in memory where no file keeps them, the latest ones

@@ -14,9 +14,9 @@ from typing import Any, cast
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.context import current
-from harness.prices.cost import Service
-from harness.text import storable
+from podium.harness.context import current
+from podium.harness.prices.cost import Service
+from podium.harness.text import storable
 
 INSTRUCTIONS = 1024  # tokens at most that tools add; Anthropic's pages name hundreds
 

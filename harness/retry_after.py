@@ -16,9 +16,9 @@ from inspect_ai.model import Model
 from tenacity import RetryCallState, wait_exponential_jitter
 from tenacity.wait import WaitBaseT, wait_base
 
-from harness.context import current
-from harness.ledger.hooks import kind_and_status
-from harness.pool_config import provider_of
+from podium.harness.context import current
+from podium.harness.ledger.hooks import kind_and_status
+from podium.harness.pool_config import provider_of
 
 LONGEST_S = 120.0
 """The longest wait that is obeyed. Asked for more, a call waits this long and tries again."""

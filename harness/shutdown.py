@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import anyio
 
-from harness.context import current, run_context
-from harness.text import pluralise
+from podium.harness.context import current, run_context
+from podium.harness.text import pluralise
 
 GRACE_S = 20.0
 """Seconds that calls in flight are waited for. SLURM kills a job 30 s after its SIGTERM."""

@@ -15,8 +15,8 @@ from inspect_ai._util.error import PrerequisiteError  # what Inspect prints plai
 from inspect_ai.solver import TaskState
 from rich.markup import escape
 
-from harness.errors import UserError
-from harness.records import PODIUM, Grade, Question
+from podium.harness.errors import UserError
+from podium.harness.records import PODIUM, Grade, Question
 
 Split = Literal["train", "validation", "eval"]  # to teach, to set thresholds, to be evaluated
 Prompt = Literal["official", "paper"]  # as the benchmark's authors put it, or the Conductor paper

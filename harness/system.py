@@ -10,12 +10,12 @@ from typing import Any, Literal, Protocol
 
 from inspect_ai.solver import Solver
 
-from harness.execute import Budget, execute
-from harness.learning import Artifact, Explorer, Matrix
-from harness.pool import Pool
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.records import Answer, Question
-from harness.workflow import MALFORMED, Malformed, Workflow
+from podium.harness.execute import Budget, execute
+from podium.harness.learning import Artifact, Explorer, Matrix
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.records import Answer, Question
+from podium.harness.workflow import MALFORMED, Malformed, Workflow
 
 Plan = Callable[[Question, Pool], Workflow]  # of the sealed question and the pool's worker names
 

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 
 from pydantic import BaseModel, TypeAdapter
 
-from harness.api_keys import without_keys
+from podium.harness.api_keys import without_keys
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -21,11 +21,11 @@ from inspect_ai.model._model import RetryDecision, record_and_check_model_usage
 from inspect_ai.model._openai import OpenAIResponseError, http_status_from_error_code
 from openai import APIError
 
-from harness.api_keys import Cleaner, known_keys
-from harness.context import current
-from harness.ledger.recorder import HttpResponse
-from harness.text import make_storable
-from harness.usage import NOTHING, Raw, believed, dialect_of, raw_usage, usage_from_raw
+from podium.harness.api_keys import Cleaner, known_keys
+from podium.harness.context import current
+from podium.harness.ledger.recorder import HttpResponse
+from podium.harness.text import make_storable
+from podium.harness.usage import NOTHING, Raw, believed, dialect_of, raw_usage, usage_from_raw
 
 FAILED = re.compile(
     r"error|fail|abort|cancel|overload|insufficient|unavailable|time.?d?.?out|network|interrupt"

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from inspect_ai.model import ModelOutput, ModelUsage
 
-from harness.records import Usage
+from podium.harness.records import Usage
 
 Raw = Mapping[str, Any]  # A provider's own usage, as its reply has it
 Dialect = Literal["openai-chat", "openai-responses", "anthropic", "google"]

@@ -12,16 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.logs import open_log
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import QuestionResult, SystemRun
-from harness.records import CONDUCTOR
-from harness.text import aligned
-from reports import render
-from reports.blocks import refuse_mixed_versions
-from reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
-from reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
-from reports.training_runs import read_run
+from podium.harness.ledger.logs import open_log
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import QuestionResult, SystemRun
+from podium.harness.records import CONDUCTOR
+from podium.harness.text import aligned
+from podium.reports import render
+from podium.reports.blocks import refuse_mixed_versions
+from podium.reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
+from podium.reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
+from podium.reports.training_runs import read_run
 
 ALL = "all"  # the suites together, every question alike
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from statistics import fmean
 
-from harness.ledger.totals import SystemRun
-from reports.blocks import pinned_name, prompt_words
-from reports.build import Pair
-from reports.render import (
+from podium.harness.ledger.totals import SystemRun
+from podium.reports.blocks import pinned_name, prompt_words
+from podium.reports.build import Pair
+from podium.reports.render import (
     UNKNOWN,
     Columns,
     count,
@@ -27,8 +27,8 @@ from reports.render import (
     whole_mean,
     wrapped,
 )
-from reports.row import TableRow, block_of
-from reports.stats import Bounds
+from podium.reports.row import TableRow, block_of
+from podium.reports.stats import Bounds
 
 TITLE = "Over all suites"
 SAID = (

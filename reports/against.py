@@ -11,19 +11,19 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
-from harness.errors import UserError
-from harness.ledger.call import plain
-from harness.ledger.manifest import FILE as MANIFEST
-from harness.ledger.manifest import read_manifest
-from harness.ledger.runs import UP
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun
-from harness.text import pluralise
-from reports import intervals, render, stats
-from reports.blocks import pinned_name
-from reports.intervals import Difference, grades_of, question_means
-from reports.render import UNKNOWN, Columns, points, usd
-from reports.stats import TIE, Bounds
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import plain
+from podium.harness.ledger.manifest import FILE as MANIFEST
+from podium.harness.ledger.manifest import read_manifest
+from podium.harness.ledger.runs import UP
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.text import pluralise
+from podium.reports import intervals, render, stats
+from podium.reports.blocks import pinned_name
+from podium.reports.intervals import Difference, grades_of, question_means
+from podium.reports.render import UNKNOWN, Columns, points, usd
+from podium.reports.stats import TIE, Bounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from harness.boxes import BoxRecord
-from harness.errors import UserError, did_you_mean
-from harness.ledger.totals import SystemRun
-from harness.suite import OFFICIAL, Prompt
-from reports.intervals import FEWEST, grades_of
-from reports.row import TableRow, block_of
+from podium.harness.boxes import BoxRecord
+from podium.harness.errors import UserError, did_you_mean
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.suite import OFFICIAL, Prompt
+from podium.reports.intervals import FEWEST, grades_of
+from podium.reports.row import TableRow, block_of
 
 BEST_SINGLE, SINGLE = "best-single", "single:"
 Group = tuple[str, str, str, str, str, str, str]

@@ -11,18 +11,18 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-from harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
-from harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
-from harness.prices import Book, book_from_json
-from harness.prices.cost import gpu_cost
-from harness.records import GRADER, Usage
-from harness.text import format_range, pluralise
-from reports import blocks, intervals
-from reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
-from reports.costs import block_arrays, block_columns, regrets
-from reports.intervals import Difference, difference, grades_of
-from reports.render import usd
-from reports.row import COLUMNS, IMPOSSIBLE, TableRow, block_of
+from podium.harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
+from podium.harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
+from podium.harness.prices import Book, book_from_json
+from podium.harness.prices.cost import gpu_cost
+from podium.harness.records import GRADER, Usage
+from podium.harness.text import format_range, pluralise
+from podium.reports import blocks, intervals
+from podium.reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
+from podium.reports.costs import block_arrays, block_columns, regrets
+from podium.reports.intervals import Difference, difference, grades_of
+from podium.reports.render import usd
+from podium.reports.row import COLUMNS, IMPOSSIBLE, TableRow, block_of
 
 Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
 

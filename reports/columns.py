@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from harness.errors import UserError, did_you_mean
-from reports.render import UNKNOWN, Columns, count, percent, points, share, usd
-from reports.row import COLUMNS, TableRow
+from podium.harness.errors import UserError, did_you_mean
+from podium.reports.render import UNKNOWN, Columns, count, percent, points, share, usd
+from podium.reports.row import COLUMNS, TableRow
 
 SHARES = frozenset(
     {

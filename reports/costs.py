@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.ledger.totals import SystemRun
-from reports import stats
-from reports.stats import Bounds, Floats
+from podium.harness.ledger.totals import SystemRun
+from podium.reports import stats
+from podium.reports.stats import Bounds, Floats
 
 
 @dataclass(frozen=True, slots=True)

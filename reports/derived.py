@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from harness.ledger.system_runs import GROUPINGS
-from harness.ledger.totals import QuestionResult, SystemRun
-from harness.parallel import without_collector
-from reports import costs, intervals
-from reports.across import AcrossRow, across_rows
-from reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
-from reports.build import Pair, pair_rows, with_difference
-from reports.costs import BlockArrays, CostOfPass, block_arrays
-from reports.intervals import Difference, Values
-from reports.learning_cost import LearningCost, learning_costs
-from reports.render import points
-from reports.row import TableRow
-from reports.stats import Cochran, Floats, cochran_q, detectable
+from podium.harness.ledger.system_runs import GROUPINGS
+from podium.harness.ledger.totals import QuestionResult, SystemRun
+from podium.harness.parallel import without_collector
+from podium.reports import costs, intervals
+from podium.reports.across import AcrossRow, across_rows
+from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
+from podium.reports.build import Pair, pair_rows, with_difference
+from podium.reports.costs import BlockArrays, CostOfPass, block_arrays
+from podium.reports.intervals import Difference, Values
+from podium.reports.learning_cost import LearningCost, learning_costs
+from podium.reports.render import points
+from podium.reports.row import TableRow
+from podium.reports.stats import Cochran, Floats, cochran_q, detectable
 
 ORACLE_ROUTER = "oracle-router*"
 ROUTED = (

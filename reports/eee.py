@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from harness.ledger.details import QueryDetail, in_full, run_queries
-from harness.ledger.logs import Json, open_log
-from harness.ledger.totals import SystemRun
-from reports import render
-from reports.blocks import SINGLE
-from reports.finished import finished_runs, safe_name
-from reports.row import TableRow
-from reports.site.texts import RowTexts
+from podium.harness.ledger.details import QueryDetail, in_full, run_queries
+from podium.harness.ledger.logs import Json, open_log
+from podium.harness.ledger.totals import SystemRun
+from podium.reports import render
+from podium.reports.blocks import SINGLE
+from podium.reports.finished import finished_runs, safe_name
+from podium.reports.row import TableRow
+from podium.reports.site.texts import RowTexts
 
 SCHEMA = "0.3.0"
 OURS = "podium"

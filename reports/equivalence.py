@@ -15,7 +15,7 @@ from math import ceil, floor, log, log1p, sqrt
 import numpy as np
 from scipy import special
 
-from reports.stats import LEVEL, TIE, Bounds, Floats, t_quantile
+from podium.reports.stats import LEVEL, TIE, Bounds, Floats, t_quantile
 
 ALPHA = 1 - LEVEL  # of each of the two tests, so that their interval is one of 90 %
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.ledger.totals import SystemRun
-from reports.report import refuse_unfinished, report_of
-from reports.row import TableRow
-from reports.site.texts import RowTexts, row_texts
+from podium.harness.ledger.totals import SystemRun
+from podium.reports.report import refuse_unfinished, report_of
+from podium.reports.row import TableRow
+from podium.reports.site.texts import RowTexts, row_texts
 
 UNSAFE = re.compile(r"[^\w.-]+")
 Finished = tuple[TableRow, SystemRun, RowTexts]

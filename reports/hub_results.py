@@ -11,10 +11,10 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from harness.errors import UserError
-from reports.render import Columns, interval, markdown_table, percent, points, tabulate, usd
-from reports.report import Report, refuse_unfinished
-from reports.row import TableRow
+from podium.harness.errors import UserError
+from podium.reports.render import Columns, interval, markdown_table, percent, points, tabulate, usd
+from podium.reports.report import Report, refuse_unfinished
+from podium.reports.row import TableRow
 
 DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")
 TASKS = {"gpqa-diamond": "gpqa_diamond"}

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness.ledger.totals import QuestionResult, SystemRun
-from reports import stats
-from reports.equivalence import equivalence_interval, equivalence_p
-from reports.render import percent
-from reports.stats import Bounds, Floats
+from podium.harness.ledger.totals import QuestionResult, SystemRun
+from podium.reports import stats
+from podium.reports.equivalence import equivalence_interval, equivalence_p
+from podium.reports.render import percent
+from podium.reports.stats import Bounds, Floats
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
 Values = Mapping[str, Sequence[float]]

@@ -15,13 +15,13 @@ from functools import cache
 from importlib.resources import files
 from math import ceil
 
-from harness.ledger.totals import SystemRun, total
-from harness.shards.plan import parent_of
-from reports.blocks import SINGLE
-from reports.build import Pair
-from reports.intervals import accuracy, grades_of
-from reports.render import Columns, figures_table, tabulate, usd
-from reports.row import TableRow
+from podium.harness.ledger.totals import SystemRun, total
+from podium.harness.shards.plan import parent_of
+from podium.reports.blocks import SINGLE
+from podium.reports.build import Pair
+from podium.reports.intervals import accuracy, grades_of
+from podium.reports.render import Columns, figures_table, tabulate, usd
+from podium.reports.row import TableRow
 
 QUERIES = (100, 1_000, 10_000)
 """For so many queries a system's dollars are told."""
@@ -161,7 +161,7 @@ def _best_of(alone: Sequence[SystemRun]) -> set[object]:
 @cache
 def trainings() -> Mapping[str, Mapping[str, str]]:
     """Return what trainings cost, by the digest of the checkpoint that came of them."""
-    text = files("reports").joinpath("trainings.csv").read_text(encoding="utf-8")
+    text = files("podium.reports").joinpath("trainings.csv").read_text(encoding="utf-8")
     return {one["checkpoint_sha256"]: one for one in csv.DictReader(text.splitlines())}
 
 

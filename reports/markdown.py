@@ -6,13 +6,13 @@ from decimal import Decimal
 from importlib.resources import files
 from itertools import groupby
 
-from harness.ledger.runs import RunFacts
-from harness.ledger.totals import SystemRun, system_totals, total
-from harness.prices import book_from_json
-from reports import blocks, published, render
-from reports.across import across_markdown
-from reports.build import paid_cell, systems_table, usd_cell
-from reports.derived import (
+from podium.harness.ledger.runs import RunFacts
+from podium.harness.ledger.totals import SystemRun, system_totals, total
+from podium.harness.prices import book_from_json
+from podium.reports import blocks, published, render
+from podium.reports.across import across_markdown
+from podium.reports.build import paid_cell, systems_table, usd_cell
+from podium.reports.derived import (
     MOST_GROUPS,
     PASS_AT,
     BlockSummary,
@@ -21,10 +21,20 @@ from reports.derived import (
     by_group,
     largest_groups,
 )
-from reports.equivalence import equivalence_words
-from reports.learning_cost import learning_markdown
-from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, usd, usd_about
-from reports.row import TableRow
+from podium.reports.equivalence import equivalence_words
+from podium.reports.learning_cost import learning_markdown
+from podium.reports.render import (
+    UNKNOWN,
+    Columns,
+    count,
+    interval,
+    percent,
+    points,
+    share,
+    usd,
+    usd_about,
+)
+from podium.reports.row import TableRow
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
@@ -101,7 +111,7 @@ def markdown(
 
 def prose(name: str) -> str:
     """Return a text beside this module, which the documentation shows, too."""
-    return files("reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
+    return files("podium.reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
 
 def _bullets(title: str, lines: Lines) -> str:

@@ -15,12 +15,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness.text import escape_controls
-from reports import blocks, published, render
-from reports.blocks import ReportOptions
-from reports.render import UNKNOWN, Columns, Content, count, interval, percent, points, usd
-from reports.report import MARKS, Report, refuse_unfinished, report_of
-from reports.row import COLUMNS, TableRow
+from podium.harness.text import escape_controls
+from podium.reports import blocks, published, render
+from podium.reports.blocks import ReportOptions
+from podium.reports.render import UNKNOWN, Columns, Content, count, interval, percent, points, usd
+from podium.reports.report import MARKS, Report, refuse_unfinished, report_of
+from podium.reports.row import COLUMNS, TableRow
 
 PARQUET = "podium-table-1"
 PAPER_MARKS = {
@@ -176,7 +176,7 @@ def _is_settable(one: str) -> bool:
 
 def _write_parquet(report: Report, path: Path) -> None:
     """Write the rows of table.csv with their types: dollars as decimals, unknown as null."""
-    from harness.ledger.export import UNIT, table_of  # it takes a moment to load
+    from podium.harness.ledger.export import UNIT, table_of  # it takes a moment to load
 
     parquet: Any = import_module("pyarrow.parquet")
     rows = [_quantized(row, UNIT) for row in (*report.rows, *report.shown.derived)]

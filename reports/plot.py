@@ -17,11 +17,11 @@ from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 from matplotlib.transforms import Bbox
 
-from harness.text import escape_controls
-from reports.blocks import SINGLE, asked_name, avg_at, blocks_of, book_name, pool_name
-from reports.costs import non_dominated
-from reports.render import percent, shortened
-from reports.row import TableRow
+from podium.harness.text import escape_controls
+from podium.reports.blocks import SINGLE, asked_name, avg_at, blocks_of, book_name, pool_name
+from podium.reports.costs import non_dominated
+from podium.reports.render import percent, shortened
+from podium.reports.row import TableRow
 
 # pyright: reportUnknownMemberType=false
 # matplotlib types its keyword arguments only in part.

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun
-from harness.text import aligned
-from reports import stats
-from reports.blocks import ReportOptions, comparable_groups, reference_of
-from reports.intervals import grades_of
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.text import aligned
+from podium.reports import stats
+from podium.reports.blocks import ReportOptions, comparable_groups, reference_of
+from podium.reports.intervals import grades_of
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
 """Questions of suites that are often quoted."""

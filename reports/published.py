@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from reports.render import UNKNOWN, fitted, footnoted, left_out, numbered, wrapped
+from podium.reports.render import UNKNOWN, fitted, footnoted, left_out, numbered, wrapped
 
 TITLE = "Published, other harness"
 TEXT = (
@@ -47,7 +47,7 @@ class Figure:
 @cache
 def figures() -> tuple[Figure, ...]:
     """Return all published figures, in the order of their file."""
-    text = files("reports").joinpath("published.csv").read_text(encoding="utf-8")
+    text = files("podium.reports").joinpath("published.csv").read_text(encoding="utf-8")
     return tuple(Figure(**row) for row in csv.DictReader(text.splitlines()))
 
 

@@ -9,9 +9,9 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any, TypeVar
 
-from harness.errors import UserError
-from harness.files import refuse_unwritable
-from harness.text import aligned, csv_line, escape_markdown, markdown_cell
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable
+from podium.harness.text import aligned, csv_line, escape_markdown, markdown_cell
 
 UNKNOWN = "-"
 Record = TypeVar("Record")

@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from matplotlib.figure import Figure
 
-from harness.errors import UserError
-from harness.ledger import system_runs as logs
-from harness.ledger import totals
-from harness.ledger.runs import system_runs_below
-from harness.ledger.totals import SystemRun
-from reports import render
-from reports.across import across_data
-from reports.blocks import DEFAULTS, SINGLE, ReportOptions
-from reports.columns import named_columns
-from reports.derived import Comparison, compare
-from reports.learning_cost import learning_data
-from reports.markdown import MARK, markdown
-from reports.plot import SOFTWARE, draw, figure_of
-from reports.published import published_text
-from reports.row import COLUMNS, TableRow
-from reports.terminal import derived_text, table_text
+from podium.harness.errors import UserError
+from podium.harness.ledger import system_runs as logs
+from podium.harness.ledger import totals
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.ledger.totals import SystemRun
+from podium.reports import render
+from podium.reports.across import across_data
+from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions
+from podium.reports.columns import named_columns
+from podium.reports.derived import Comparison, compare
+from podium.reports.learning_cost import learning_data
+from podium.reports.markdown import MARK, markdown
+from podium.reports.plot import SOFTWARE, draw, figure_of
+from podium.reports.published import published_text
+from podium.reports.row import COLUMNS, TableRow
+from podium.reports.terminal import derived_text, table_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,7 +241,7 @@ def load_runs(*dirs: str | Path) -> RunFrames:
     """
     import pandas as pd  # it takes a moment to load, as the export does
 
-    from harness.ledger.export import each_of
+    from podium.harness.ledger.export import each_of
 
     def frame(table: Any) -> "pd.DataFrame":
         return table.to_pandas(types_mapper=pd.ArrowDtype)

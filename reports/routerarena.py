@@ -11,15 +11,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.ledger.call import Call
-from harness.ledger.details import QueryDetail, in_full, run_queries
-from harness.ledger.totals import last_attempts
-from harness.prices import book_from_json
-from harness.prices.cost import MTOK, Price
-from reports import render
-from reports.audit.routerarena import RATES
-from reports.finished import Finished, finished_runs, safe_name
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.details import QueryDetail, in_full, run_queries
+from podium.harness.ledger.totals import last_attempts
+from podium.harness.prices import book_from_json
+from podium.harness.prices.cost import MTOK, Price
+from podium.reports import render
+from podium.reports.audit.routerarena import RATES
+from podium.reports.finished import Finished, finished_runs, safe_name
 
 INFERENCE = "router_inference"
 

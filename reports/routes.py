@@ -12,14 +12,14 @@ from textwrap import wrap
 
 import numpy as np
 
-from harness.errors import UserError
-from harness.learning import RouteComparison, RoutedSystem, RouteKind
-from harness.text import pluralise
-from reports import render
-from reports.costs import aiq
-from reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
-from reports.render import UNKNOWN, Columns, interval, percent, points, shortened, usd_about
-from reports.stats import Floats, clustered_error, standard_error
+from podium.harness.errors import UserError
+from podium.harness.learning import RouteComparison, RoutedSystem, RouteKind
+from podium.harness.text import pluralise
+from podium.reports import render
+from podium.reports.costs import aiq
+from podium.reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
+from podium.reports.render import UNKNOWN, Columns, interval, percent, points, shortened, usd_about
+from podium.reports.stats import Floats, clustered_error, standard_error
 
 
 @dataclass(frozen=True, slots=True)

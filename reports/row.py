@@ -7,8 +7,8 @@ An unknown figure is None (an empty cell), never 0.
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
-from harness.ledger.runs import RunLabel
-from harness.suite import OFFICIAL, Prompt
+from podium.harness.ledger.runs import RunLabel
+from podium.harness.suite import OFFICIAL, Prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

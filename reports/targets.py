@@ -16,16 +16,16 @@ from typing import Literal
 
 import numpy as np
 
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun, system_totals
-from harness.text import pluralise
-from reports import render, stats
-from reports.blocks import SINGLE, group_of, refuse_mixed_versions
-from reports.intervals import grades_of, question_means
-from reports.markdown import MARK
-from reports.render import UNKNOWN, count, interval, percent, points, usd_about
-from reports.stats import Bounds, CrossedMean, Floats
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun, system_totals
+from podium.harness.text import pluralise
+from podium.reports import render, stats
+from podium.reports.blocks import SINGLE, group_of, refuse_mixed_versions
+from podium.reports.intervals import grades_of, question_means
+from podium.reports.markdown import MARK
+from podium.reports.render import UNKNOWN, count, interval, percent, points, usd_about
+from podium.reports.stats import Bounds, CrossedMean, Floats
 
 SystemKind = Literal["trained", "single", "ensemble", "router", "bound", "other"]
 

@@ -2,13 +2,30 @@
 
 from collections.abc import Sequence
 
-from harness.text import aligned
-from reports import blocks, render
-from reports.across import across_text
-from reports.derived import MOST_GROUPS, SUBJECT, Comparison, GroupScore, by_group, largest_groups
-from reports.equivalence import equivalence_words
-from reports.render import UNKNOWN, Columns, count, interval, percent, points, share, shortened, usd
-from reports.row import IMPOSSIBLE, TableRow
+from podium.harness.text import aligned
+from podium.reports import blocks, render
+from podium.reports.across import across_text
+from podium.reports.derived import (
+    MOST_GROUPS,
+    SUBJECT,
+    Comparison,
+    GroupScore,
+    by_group,
+    largest_groups,
+)
+from podium.reports.equivalence import equivalence_words
+from podium.reports.render import (
+    UNKNOWN,
+    Columns,
+    count,
+    interval,
+    percent,
+    points,
+    share,
+    shortened,
+    usd,
+)
+from podium.reports.row import IMPOSSIBLE, TableRow
 
 LEGEND = (
     "vs ref: points against the reference, question by question; inconclusive: less than so many "

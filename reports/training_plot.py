@@ -7,9 +7,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from harness.errors import UserError
-from reports.plot import COLOURS, SOFTWARE, drawable
-from reports.training_runs import (
+from podium.harness.errors import UserError
+from podium.reports.plot import COLOURS, SOFTWARE, drawable
+from podium.reports.training_runs import (
     SHARE,
     CurvePanel,
     TrainingRun,

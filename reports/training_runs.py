@@ -14,12 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from harness.errors import UserError
-from harness.files import read_json
-from harness.ledger.join import rows_of
-from harness.ledger.runs import has_system_runs, system_runs_below
-from harness.ledger.totals import CallSum, sums_by
-from reports import stats
+from podium.harness.errors import UserError
+from podium.harness.files import read_json
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import has_system_runs, system_runs_below
+from podium.harness.ledger.totals import CallSum, sums_by
+from podium.reports import stats
 
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
 OVER = 10

@@ -7,7 +7,7 @@ the host talks to it), docker_box.py, bwrap_box.py and images.py (how each start
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-from sandbox.box import (
+from podium.sandbox.box import (
     IMAGE,
     Box,
     Limits,
@@ -26,7 +26,7 @@ __all__ = [
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:
     """Return what makes a box; its module is imported by who opens one, as few runs do."""
-    return lambda most: getattr(import_module(f"sandbox.{home}"), kind)(most, **settings)
+    return lambda most: getattr(import_module(f"podium.sandbox.{home}"), kind)(most, **settings)
 
 
 BOXES: Mapping[str, Callable[[int | None], Box]] = {

@@ -28,8 +28,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sandbox.box import SandboxError
-from sandbox.cells import (
+from podium.sandbox.box import SandboxError
+from podium.sandbox.cells import (
     ENVIRONMENT,
     PYTHON_FLAGS,
     CellBox,
@@ -38,8 +38,8 @@ from sandbox.cells import (
     boot_message,
     spawn,
 )
-from sandbox.packages import SITE, host_packages, promised_names
-from sandbox.seccomp import RULES, SAME_USER, filter_bytes
+from podium.sandbox.packages import SITE, host_packages, promised_names
+from podium.sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
 """The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""

@@ -22,9 +22,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
-from sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
-from sandbox.packages import promised_names
-from sandbox.seccomp import PROGRAM, RULES, filter_bytes
+from podium.sandbox.box import IMAGE, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
+from podium.sandbox.packages import promised_names
+from podium.sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
 """Modules of sandbox/inside/ in an order in which each finds what it imports."""
@@ -46,7 +46,7 @@ def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes
     A program that imports one of the `promised` packages which the box lacks is not graded. `more`
     are further modules of sandbox/inside/, loaded after the judge's.
     """
-    folder = resources.files("sandbox.inside")
+    folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
     order = {"mode": mode, "refused": refused.hex(), "promised": promised, "sources": modules}
@@ -96,13 +96,14 @@ order = json.loads(read(int(read(10))))
 source, sink = os.dup(0), os.dup(1)
 null = os.open(os.devnull, os.O_RDWR)
 os.dup2(null, 0); os.dup2(null, 1)
-for name in ("sandbox", "sandbox.inside"): sys.modules[name] = types.ModuleType(name)
+home = "podium.sandbox.inside"
+for name in ("podium", "podium.sandbox", home): sys.modules[name] = types.ModuleType(name)
 for name, text in order["sources"].items():
-    full = "sandbox.inside." + name
+    full = home + "." + name
     module = sys.modules[full] = types.ModuleType(full)
-    setattr(sys.modules["sandbox.inside"], name, module)
+    setattr(sys.modules[home], name, module)
     exec(compile(text, full, "exec"), module.__dict__)
-sys.modules["sandbox.inside.judge"].main(
+sys.modules[home + ".judge"].main(
     order["mode"], source, sink, bytes.fromhex(order["refused"]), order["promised"])
 os._exit(0)
 """

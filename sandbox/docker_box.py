@@ -18,10 +18,10 @@ from typing import Any, cast
 import docker
 from docker.types import LogConfig, Ulimit
 
-from sandbox import cells
-from sandbox.box import IMAGE, SandboxError, SandboxFacts
-from sandbox.cells import CellBox, CellDied, CellKind, CellStuck, SandboxCell
-from sandbox.images import connect, explained, labels, remove_orphans
+from podium.sandbox import cells
+from podium.sandbox.box import IMAGE, SandboxError, SandboxFacts
+from podium.sandbox.cells import CellBox, CellDied, CellKind, CellStuck, SandboxCell
+from podium.sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
 SLACK_BYTES = 192 << 20

@@ -23,9 +23,9 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.models.containers import Container
 from docker.models.images import Image
 
-from sandbox.box import IMAGE, SandboxError
-from sandbox.bwrap_box import MEMORY_NOTE, why_unusable
-from sandbox.packages import (
+from podium.sandbox.box import IMAGE, SandboxError
+from podium.sandbox.bwrap_box import MEMORY_NOTE, why_unusable
+from podium.sandbox.packages import (
     HERE,
     REQUIREMENTS,
     WheelTarget,

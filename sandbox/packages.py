@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sandbox.box import IMAGE, SandboxError
+from podium.sandbox.box import IMAGE, SandboxError
 
 HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"

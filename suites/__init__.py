@@ -12,16 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.suite import Split, Suite, prompt_of
-from suites import aime25, bigcodebench, humaneval, mbpp
-from suites.aime25 import AIME25
-from suites.base import CHOICE_INSTRUCTION
-from suites.bigcodebench import BIGCODEBENCH
-from suites.gpqa_diamond import GpqaDiamond
-from suites.humaneval import HumanEval
-from suites.livecodebench import (
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.suite import Split, Suite, prompt_of
+from podium.suites import aime25, bigcodebench, humaneval, mbpp
+from podium.suites.aime25 import AIME25
+from podium.suites.base import CHOICE_INSTRUCTION
+from podium.suites.bigcodebench import BIGCODEBENCH
+from podium.suites.gpqa_diamond import GpqaDiamond
+from podium.suites.humaneval import HumanEval
+from podium.suites.livecodebench import (
     LIVECODEBENCH,
     LIVECODEBENCH_TRAIN,
     TRAIN,
@@ -29,12 +29,12 @@ from suites.livecodebench import (
     named_release,
     read_window,
 )
-from suites.math500 import MATH500, MATH500_ALL
-from suites.mbpp import MBPP
-from suites.mmlu import Mmlu
-from suites.practice import PracticeSuite, choice, composed, deep, integer, programs
-from suites.practice.unseen import UNSEEN, unseen
-from suites.rlpr import RLPR, RLPR_RULES, without_system_message
+from podium.suites.math500 import MATH500, MATH500_ALL
+from podium.suites.mbpp import MBPP
+from podium.suites.mmlu import Mmlu
+from podium.suites.practice import PracticeSuite, choice, composed, deep, integer, programs
+from podium.suites.practice.unseen import UNSEEN, unseen
+from podium.suites.rlpr import RLPR, RLPR_RULES, without_system_message
 
 INSTRUCTIONS = (
     CHOICE_INSTRUCTION,

@@ -13,17 +13,17 @@ from typing import Any
 from inspect_ai import Task, task
 from inspect_ai.model import ChatMessageUser
 
-from harness.cassette import CassetteHeader, RecordedReply, RecordedTokens, write_cassette
-from harness.errors import UserError
-from harness.extract import extract_expressions, extract_integer
-from harness.files import cache_folder, read_rows
-from harness.inspect_adapters import as_task
-from harness.records import Grade, Question
-from harness.request import request_digest
-from harness.suite import OFFICIAL, Prompt, Split
-from suites.base import PromptedSuite, unsealed, user_errors
-from suites.data import Rows, local_path, local_rows, sources
-from suites.math_equality import compare
+from podium.harness.cassette import CassetteHeader, RecordedReply, RecordedTokens, write_cassette
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_expressions, extract_integer
+from podium.harness.files import cache_folder, read_rows
+from podium.harness.inspect_adapters import as_task
+from podium.harness.records import Grade, Question
+from podium.harness.request import request_digest
+from podium.harness.suite import OFFICIAL, Prompt, Split
+from podium.suites.base import PromptedSuite, unsealed, user_errors
+from podium.suites.data import Rows, local_path, local_rows, sources
+from podium.suites.math_equality import compare
 
 SUFFIX = (
     "Put your final answer within \\boxed{}.\nThe answer is an integer between 0 and 999 inclusive."

@@ -15,12 +15,12 @@ from typing import Annotated, Any, ClassVar, ParamSpec, Self
 from inspect_ai import Task
 from pydantic import BaseModel, Field, PositiveInt, StringConstraints, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.extract import extract_choice
-from harness.records import Grade, Question
-from harness.suite import OFFICIAL, Card, Prompt, Split, TaskRefusal
-from sandbox import Box
-from suites.data import Rows, data_revision, fetch_rows
+from podium.harness.errors import UserError, first_fault
+from podium.harness.extract import extract_choice
+from podium.harness.records import Grade, Question
+from podium.harness.suite import OFFICIAL, Card, Prompt, Split, TaskRefusal
+from podium.sandbox import Box
+from podium.suites.data import Rows, data_revision, fetch_rows
 
 CARDS = Path(__file__).parent / "cards.toml"
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]

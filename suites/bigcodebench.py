@@ -17,12 +17,12 @@ from typing import Any
 
 from inspect_ai import Task, task
 
-from harness.errors import UserError
-from harness.records import Grade, Question
-from harness.suite import Split
-from sandbox import IMAGE, Box, Limits, Program, SandboxError
-from suites.base import required_box, unsealed, user_errors
-from suites.code_checks import (
+from podium.harness.errors import UserError
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.sandbox import IMAGE, Box, Limits, Program, SandboxError
+from podium.suites.base import required_box, unsealed, user_errors
+from podium.suites.code_checks import (
     UnitTestedSuite,
     compiles,
     end_reason,
@@ -131,7 +131,7 @@ def bigcodebench(
     data: str | None = None,
 ) -> Task:
     """BigCodeBench-Hard: programs run in the sandbox that --sandbox names, or in -T box=docker."""
-    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     return boxed_task(
         BigCodeBench(data), box, split=split, limit=limit, epochs=epochs, limits=LIMITS

@@ -18,13 +18,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from harness.errors import UserError
-from harness.extract import extract_program
-from harness.files import read_questions
-from harness.records import Grade, Question
-from harness.suite import Split
-from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
-from suites.base import DatasetSuite, required_box, unsealed
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_program
+from podium.harness.files import read_questions
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
+from podium.suites.base import DatasetSuite, required_box, unsealed
 
 LIMITS = Limits()
 """Per call of the program. Published: 3 s of wall time for a whole check (openai/human-eval,
@@ -218,7 +218,7 @@ def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], where: str) -> 
 @cache
 def inside_code() -> str:
     """Return the code that runs in the box."""
-    return (resources.files("suites") / "code_checks_inside.py").read_text(encoding="utf-8")
+    return (resources.files("podium.suites") / "code_checks_inside.py").read_text(encoding="utf-8")
 
 
 def run_once(

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
-from harness.records import Grade, Question
-from sandbox import Box, Limits, Program, ProgramOutcome
-from sandbox.box import decode, read_json, untagged
-from suites.base import required_box
+from podium.harness.records import Grade, Question
+from podium.sandbox import Box, Limits, Program, ProgramOutcome
+from podium.sandbox.box import decode, read_json, untagged
+from podium.suites.base import required_box
 
 Verdict = Literal[
     "pass", "wrong answer", "time limit", "memory limit", "output limit", "runtime error", "not run"

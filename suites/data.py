@@ -23,8 +23,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from harness.errors import UserError
-from harness.files import (
+from podium.harness.errors import UserError
+from podium.harness.files import (
     cache_folder,
     dicts_of_csv,
     first_line,
@@ -32,7 +32,7 @@ from harness.files import (
     plain_or_packed,
     unpack_gzip,
 )
-from harness.records import Question
+from podium.harness.records import Question
 
 Rows = list[dict[str, Any]]
 SOURCES = Path(__file__).parent / "sources.toml"

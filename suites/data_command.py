@@ -22,12 +22,12 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from harness.errors import UserError, no_such
-from harness.files import format_bytes, parse_json
-from harness.suite import Split, Suite
-from harness.text import columns, pluralise, say
-from suites import SUITES
-from suites.data import (
+from podium.harness.errors import UserError, no_such
+from podium.harness.files import format_bytes, parse_json
+from podium.harness.suite import Split, Suite
+from podium.harness.text import columns, pluralise, say
+from podium.suites import SUITES
+from podium.suites.data import (
     DataSource,
     Original,
     by_hand,
@@ -46,8 +46,8 @@ from suites.data import (
     refuse_duplicates,
     sources,
 )
-from suites.livecodebench import LiveCodeBench
-from suites.practice import PracticeSuite
+from podium.suites.livecodebench import LiveCodeBench
+from podium.suites.practice import PracticeSuite
 
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "which nobody has pinned"

@@ -20,12 +20,12 @@ from typing import Any, cast
 
 from inspect_ai import Task, task
 
-from harness.errors import UserError
-from harness.files import read_rows
-from harness.inspect_adapters import as_task
-from harness.records import Grade, Question
-from harness.suite import OFFICIAL, Prompt, Split
-from suites.base import (
+from podium.harness.errors import UserError
+from podium.harness.files import read_rows
+from podium.harness.inspect_adapters import as_task
+from podium.harness.records import Grade, Question
+from podium.harness.suite import OFFICIAL, Prompt, Split
+from podium.suites.base import (
     LETTERS,
     PromptedSuite,
     choice_metadata,
@@ -35,7 +35,7 @@ from suites.base import (
     unsealed,
     user_errors,
 )
-from suites.data import Rows, check_rows, data_folder, hub_file, local_bytes, sources
+from podium.suites.data import Rows, check_rows, data_folder, hub_file, local_bytes, sources
 
 ARCHIVE, CSV = "gpqa-diamond", "gpqa-diamond-csv"
 """Names in sources.toml: the authors' encrypted archive, and its member as a plain file."""

@@ -10,11 +10,11 @@ from typing import Any
 
 from inspect_ai import Task, task
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.suite import Split
-from suites.base import user_errors
-from suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.suite import Split
+from podium.suites.base import user_errors
+from podium.suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
 
 INSTRUCTION = (
     "Read the following function signature and docstring, and fully implement the function "
@@ -59,6 +59,6 @@ def humaneval(
     data: str | None = None,
 ) -> Task:
     """HumanEval: 164 functions, judged in the sandbox that --sandbox or -T box=docker names."""
-    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     return boxed_task(HumanEval(data), box, split=split, limit=limit, epochs=epochs)

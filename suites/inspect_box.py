@@ -22,20 +22,29 @@ import anyio.to_thread
 from inspect_ai import Task, util
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.boxes import BoxRecord, refuse_lacking
-from harness.context import run_context
-from harness.errors import UserError
-from harness.inspect_adapters import as_task, offer_public_tests, public_tests_of
-from harness.parallel import cores
-from harness.suite import Split, Suite
-from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts, cells
-from sandbox import open_box as open_own_box
-from sandbox.cells import TWICE
-from sandbox.docker_box import SLACK_BYTES
-from sandbox.images import RECIPES
-from sandbox.packages import pinned_packages
+from podium.harness.boxes import BoxRecord, refuse_lacking
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_task, offer_public_tests, public_tests_of
+from podium.harness.parallel import cores
+from podium.harness.suite import Split, Suite
+from podium.sandbox import (
+    IMAGE,
+    Box,
+    Limits,
+    Program,
+    ProgramOutcome,
+    SandboxError,
+    SandboxFacts,
+    cells,
+)
+from podium.sandbox import open_box as open_own_box
+from podium.sandbox.cells import TWICE
+from podium.sandbox.docker_box import SLACK_BYTES
+from podium.sandbox.images import RECIPES
+from podium.sandbox.packages import pinned_packages
 
-COMPOSE = str(resources.files("sandbox") / "compose.yaml")
+COMPOSE = str(resources.files("podium.sandbox") / "compose.yaml")
 
 LACKS_PACKAGES = (
     "The {} sandbox lacks {} packages that programs may import, such as {}: use the image {}, as "
@@ -49,7 +58,7 @@ GRACE_S = 60.0
 INPUT_BYTES = 16 << 20
 """Inputs that one command is given, unless a single one is larger."""
 ANSWER_BYTES = 16 << 20
-_BATCH_BOOT = cells.BOOT.replace('"sandbox.inside.judge"', '"sandbox.inside.batch"')
+_BATCH_BOOT = cells.BOOT.replace('".judge"', '".batch"')
 _FLAGS = (_BATCH_BOOT if flag is cells.BOOT else flag for flag in cells.PYTHON_FLAGS)
 COMMAND = ["python3", *_FLAGS]
 NO_SANDBOX = (

@@ -20,14 +20,19 @@ from time import perf_counter
 from inspect_ai import Epochs, Task, task
 from inspect_ai.scorer import grouped, mean, stderr
 
-from harness.errors import UserError
-from harness.records import Grade, Question
-from harness.suite import Card, Split
-from sandbox import IMAGE, Box
-from suites.base import card, refuse_unknown_split, required_box, unsealed, user_errors
-from suites.code_grading import ProgramResult, ProgramTests, grade_on_shown_tests, judge_program
-from suites.data import DataSource, sources
-from suites.livecodebench_data import (
+from podium.harness.errors import UserError
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Card, Split
+from podium.sandbox import IMAGE, Box
+from podium.suites.base import card, refuse_unknown_split, required_box, unsealed, user_errors
+from podium.suites.code_grading import (
+    ProgramResult,
+    ProgramTests,
+    grade_on_shown_tests,
+    judge_program,
+)
+from podium.suites.data import DataSource, sources
+from podium.suites.livecodebench_data import (
     IndexedProblem,
     RowIndex,
     find_tests,
@@ -375,7 +380,7 @@ def livecodebench(
     difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
     does), or in one of podium's (-T box=docker).
     """
-    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
     return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)

@@ -21,11 +21,11 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from harness.errors import UserError
-from harness.files import cache_folder, parse_json, read_rows, refuse_absent
-from suites.code_checks import refuse_untold
-from suites.code_grading import ProgramCase, ProgramTests
-from suites.data import DataSource, data_folder, hub_file
+from podium.harness.errors import UserError
+from podium.harness.files import cache_folder, parse_json, read_rows, refuse_absent
+from podium.suites.code_checks import refuse_untold
+from podium.suites.code_grading import ProgramCase, ProgramTests
+from podium.suites.data import DataSource, data_folder, hub_file
 
 FIELDS = (
     *("question_id", "question_title", "question_content", "platform", "contest_date"),

@@ -13,16 +13,16 @@ from typing import Any
 
 from inspect_ai import Task, task
 
-from harness.errors import UserError
-from harness.extract import extract_expressions
-from harness.files import read_rows
-from harness.inspect_adapters import as_task
-from harness.records import Grade, Question
-from harness.suite import Split
-from suites.aime25 import PREFIX
-from suites.base import DatasetSuite, unsealed, user_errors
-from suites.data import refuse_duplicates, sources
-from suites.math_equality import Equality, compare, is_list
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_expressions
+from podium.harness.files import read_rows
+from podium.harness.inspect_adapters import as_task
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.suites.aime25 import PREFIX
+from podium.suites.base import DatasetSuite, unsealed, user_errors
+from podium.suites.data import refuse_duplicates, sources
+from podium.suites.math_equality import Equality, compare, is_list
 
 PROMPT = f"{PREFIX}\n\n"
 """huggingface/lighteval at 01e73a4, default_prompts.py, `math_500`; MATH itself has no prompt."""

@@ -12,14 +12,14 @@ from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, cast
 
-from suites.latex import (
+from podium.suites.latex import (
     Measured,
     normalise_answer,
     parse_measured,
     split_outside_brackets,
     units_contradict,
 )
-from suites.quantities import (
+from podium.suites.quantities import (
     LONGEST,
     decimal_places,
     parse_rational,
@@ -154,7 +154,9 @@ def compare(target: str, answer: str) -> Equality:
     equal = _agree(target, answer, lambda gold, said: asked.setdefault(_pair(gold, said), True))
     if not equal or not asked:
         return Equality(equal, "exact")
-    from suites.math_verify_pool import math_verify_all  # processes: only where shapes fall short
+    from podium.suites.math_verify_pool import (
+        math_verify_all,  # processes: only where shapes fall short
+    )
 
     pairs = tuple(asked)
     said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None

@@ -17,8 +17,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from harness.errors import PodiumError
-from harness.parallel import cores
+from podium.harness.errors import PodiumError
+from podium.harness.parallel import cores
 
 CPU_S = 1.0
 """Seconds of CPU for one comparison; of 487 real answers to MATH-500 the slowest took 0.44."""

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from inspect_ai import Task, task
 
-from harness.errors import UserError
-from harness.extract import extract_program
-from harness.records import Question
-from harness.suite import Split
-from suites.base import user_errors
-from suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_program
+from podium.harness.records import Question
+from podium.harness.suite import Split
+from podium.suites.base import user_errors
+from podium.suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
 
 PROMPT = (
     "You are an expert Python programmer, and here is your task: {text} "
@@ -99,7 +99,7 @@ def mbpp(
     data: str | None = None,
 ) -> Task:
     """MBPP: 500 short functions, judged in the sandbox that --sandbox or -T box=docker names."""
-    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)
 

@@ -15,13 +15,20 @@ from typing import Any, cast
 
 from inspect_ai import Task, task
 
-from harness.errors import UserError
-from harness.files import read_rows
-from harness.inspect_adapters import as_task
-from harness.records import Grade, Question
-from harness.suite import Split
-from suites.base import LETTERS, DatasetSuite, choice_question, grade_choice, user_errors
-from suites.data import check_rows, data_folder, fetch_rows, local_bytes, refuse_duplicates, sources
+from podium.harness.errors import UserError
+from podium.harness.files import read_rows
+from podium.harness.inspect_adapters import as_task
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.suites.base import LETTERS, DatasetSuite, choice_question, grade_choice, user_errors
+from podium.suites.data import (
+    check_rows,
+    data_folder,
+    fetch_rows,
+    local_bytes,
+    refuse_duplicates,
+    sources,
+)
 
 SOURCES: Mapping[Split, str] = {
     "eval": "mmlu",

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import pairwise
 
-from suites.latex import Measured, normalise_answer, parse_measured, units_contradict
+from podium.suites.latex import Measured, normalise_answer, parse_measured, units_contradict
 
 LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""

@@ -20,19 +20,19 @@ from inspect_ai import Task, task
 from inspect_ai.solver import TaskState
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.extract import extract_choice, extract_expressions
-from harness.files import read_rows
-from harness.inspect_adapters import as_task, pick
-from harness.judge import JudgeCase, JudgeError, judge_required, judged_by_model
-from harness.records import Grade, Question
-from harness.statements import parted, without_markup
-from harness.suite import Split
-from suites.base import DatasetSuite, unsealed, user_errors
-from suites.data import fetch_rows
-from suites.latex import normalise_answer
-from suites.math_equality import compare, stated_choice
-from suites.quantities import contradicts_itself, parse_quantity, same_quantity
+from podium.harness.errors import UserError, first_fault
+from podium.harness.extract import extract_choice, extract_expressions
+from podium.harness.files import read_rows
+from podium.harness.inspect_adapters import as_task, pick
+from podium.harness.judge import JudgeCase, JudgeError, judge_required, judged_by_model
+from podium.harness.records import Grade, Question
+from podium.harness.statements import parted, without_markup
+from podium.harness.suite import Split
+from podium.suites.base import DatasetSuite, unsealed, user_errors
+from podium.suites.data import fetch_rows
+from podium.suites.latex import normalise_answer
+from podium.suites.math_equality import compare, stated_choice
+from podium.suites.quantities import contradicts_itself, parse_quantity, same_quantity
 
 JUDGE = r"""**Task:**  
 Given a **question** and a **model_response** to a math problem, extract the concise answer from the **model_response**.

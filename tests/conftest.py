@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from harness.errors import UserError
-from reports.report import Report, write_report
-from suites.aime25 import saturn_cassette
+from podium.harness.errors import UserError
+from podium.reports.report import Report, write_report
+from podium.suites.aime25 import saturn_cassette
 from tests.harness.faulty_run import clean, retried, unanswered
 from tests.harness.runs import Crew, number, sit, steps
 from tests.installed import Installed, install

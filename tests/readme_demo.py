@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from reports.report import write_report
+from podium.reports.report import write_report
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

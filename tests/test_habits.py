@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
@@ -37,8 +37,17 @@ print(len(names), *sorted(m for m in sys.modules if m.split(".")[0] in banned an
 def product() -> dict[str, Path]:
     """Return the file of every module of ours, by its dotted name."""
     files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    named = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
-    return {name.removesuffix(".__init__"): path for name, path in named.items()}
+    return {dotted(path.relative_to(ROOT).with_suffix("").parts): path for path in files}
+
+
+def dotted(parts: Sequence[str]) -> str:
+    """Return a module's name: each room is a part of podium.
+
+    >>> dotted(("harness", "run", "__init__")), dotted(("podium", "cli", "run"))
+    ('podium.harness.run', 'podium.cli.run')
+    """
+    inside = parts if parts[0] == "podium" else ("podium", *parts)
+    return ".".join(inside).removesuffix(".__init__")
 
 
 def modules() -> list[str]:
@@ -132,9 +141,11 @@ def test_practice_workers_know_no_exam_and_no_system() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ImportFrom)
     ]
-    ours = [name for name in imports if name.split(".")[0] in PACKAGES]
+    ours = [name for name in imports if name.startswith("podium")]
     assert len(ours) > 20
-    assert all(name.startswith(("harness.", "suites.practice.workers")) for name in ours)
+    assert all(
+        name.startswith(("podium.harness.", "podium.suites.practice.workers")) for name in ours
+    )
 
 
 def imported(path: Path) -> set[str]:
@@ -168,7 +179,7 @@ def test_the_base_install_declares_every_package_it_imports() -> None:
         for module, path in product().items()
         if module not in may_import_torch()
         if path not in WITH_FRAMEWORKS
-        for name in imported(path) - set(PACKAGES) - sys.stdlib_module_names
+        for name in imported(path) - {"podium"} - sys.stdlib_module_names
     }
     found -= OPTIONAL
     assert {pair for pair in found if declared.isdisjoint(map(dashed, owners[pair[1]]))} == set()
@@ -183,7 +194,7 @@ def test_a_framework_is_imported_only_when_it_is_run(path: Path) -> None:
     froms = [one for one in ast.parse(path.read_text()).body if isinstance(one, ast.ImportFrom)]
     names = {alias.name for one in top for alias in one.names}
     names |= {(one.module or "").split(".")[0] for one in froms}
-    assert names <= set(PACKAGES) | sys.stdlib_module_names
+    assert names <= {"podium"} | sys.stdlib_module_names
 
 
 def dashed(name: str) -> str:
@@ -198,7 +209,7 @@ def test_every_package_introduces_itself(package: str) -> None:
     )
 
 
-INSIDE = {"reports.site"}
+INSIDE = {"podium.reports.site"}
 """A folder of a package, by the field's own word: nobody imports it by its last name."""
 
 
@@ -221,7 +232,7 @@ LOADERS = {
 }
 """What loads models, data sets and arrays, and what each call of it says."""
 SAFE = ("PeftConfig.from_pretrained", "PeftModel.from_pretrained")  # JSON and tensors, no code
-OF_CREWAI = ("baselines.frameworks.with_crewai", "LLM")  # a client of a server
+OF_CREWAI = ("podium.baselines.frameworks.with_crewai", "LLM")  # a client of a server
 UNPICKLERS = {
     f"{module}.{name}"
     for module in ("pickle", "cloudpickle", "dill", "joblib", "marshal", "pandas", "pd", "shelve")

@@ -11,13 +11,13 @@ import pytest
 from inspect_ai._cli.main import inspect as inspect_command
 
 import podium
-from baselines import SYSTEMS as BASELINES
-from conductor import SYSTEMS as CONDUCTORS
-from harness.pool_config import read_pool
-from harness.prices import read_book
+from podium.baselines import SYSTEMS as BASELINES
 from podium.cli import main
 from podium.cli.commands import build_parser
-from suites import SUITES
+from podium.conductor import SYSTEMS as CONDUCTORS
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.suites import SUITES
 from tests import ROOT
 from tests.pages import PAGES, PARSE, PRINTED, RUN, Block, blocks, cells
 from tests.readme_demo import HEAD, QUICKSTART, parted, six_rows

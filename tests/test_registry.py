@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
-from baselines import SYSTEMS as BASELINES
-from conductor import SYSTEMS as CONDUCTORS
-from suites import SUITES
+from podium.baselines import SYSTEMS as BASELINES
+from podium.conductor import SYSTEMS as CONDUCTORS
+from podium.suites import SUITES
 from tests import ROOT
 from tests.installed import Installed
 

@@ -16,13 +16,14 @@ import importlib, json, sys
 from importlib.metadata import distribution
 from pathlib import Path
 ours = {str(Path(str(file.locate())).resolve()) for file in distribution("podium").files or ()}
-found = {name: importlib.import_module(name).__file__ for name in sys.argv[1:]}
-print(json.dumps({name: str(Path(file).resolve()) in ours for name, file in found.items()}))
+homes = {name: importlib.import_module(name).__file__ for name in sys.argv[1:]}
+print(json.dumps({name: str(Path(file).resolve()) in ours for name, file in homes.items()}))
 """
 
 
 LEFT_OUT = (ROOT / "reports" / "demo.png", ROOT / "conductor" / "results")
 """The README's picture, and what training gave; nobody who installs podium needs them."""
+ROOMS = PACKAGES[1:]
 
 
 def test_the_wheel_holds_every_source_and_data_file(podium_wheel: Installed) -> None:
@@ -31,27 +32,47 @@ def test_the_wheel_holds_every_source_and_data_file(podium_wheel: Installed) -> 
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
-        if not any(path.is_relative_to(one) for one in LEFT_OUT)
+        if not any(path.is_relative_to(left_out) for left_out in LEFT_OUT)
     }
     held = set(zipfile.ZipFile(podium_wheel.wheel).namelist())
-    assert shipped <= held
-    assert {f"{package}/py.typed" for package in PACKAGES} <= held
+    assert {name if name.startswith("podium/") else f"podium/{name}" for name in shipped} <= held
+    assert "podium/py.typed" in held
 
 
-def test_the_wheel_holds_nothing_but_its_packages(podium_wheel: Installed) -> None:
+def test_the_wheel_holds_one_package(podium_wheel: Installed) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(podium_wheel.wheel).namelist()}
-    assert {top for top in tops if not top.endswith(".dist-info")} == set(PACKAGES)
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"podium"}
 
 
-def test_all_packages_come_from_the_installed_distribution_beside_a_users_own(
+def test_each_room_comes_from_the_installed_distribution_beside_a_users_own(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    for name in PACKAGES[1:]:
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").touch()
-    done = podium_wheel.run(podium_wheel.python, "-c", WHERE_IT_COMES_FROM, *PACKAGES, cwd=tmp_path)
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").touch()
+    rooms = [f"podium.{room}" for room in ROOMS]
+    done = podium_wheel.run(podium_wheel.python, "-c", WHERE_IT_COMES_FROM, *rooms, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == dict.fromkeys(PACKAGES, True)
+    assert json.loads(done.stdout) == dict.fromkeys(rooms, True)
+
+
+def test_podium_and_inspect_work_beside_a_users_own_rooms(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").touch()
+    words = "podium run --suite practice-integer --system single:abacus --limit 1 --log-dir ran"
+    done = podium_wheel.run(*words.split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listed = podium_wheel.run("inspect", "list", "tasks", "--help", cwd=tmp_path)
+    assert "Unexpected exception" not in listed.stderr
+    for name in ("podium/practice_integer", "suites/practice_integer"):
+        solver = f"{name.partition('/')[0].replace('suites', 'baselines')}/moa_lite"
+        words = f"inspect eval {name} --solver {solver} -S pool=rehearsal --limit 1 --display none"
+        done = podium_wheel.run(*words.split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "Unexpected exception" not in done.stderr
 
 
 @pytest.mark.parametrize("start", ["podium", "python -m podium"])

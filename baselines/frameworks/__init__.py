@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from baselines.common import register
-from baselines.frameworks import with_frameworks
-from baselines.single import known
-from harness.bridge import PREFIX, Script, bridge_framework, bridge_script
-from harness.errors import UserError
-from harness.pool import Pool
-from harness.records import Question
-from harness.run.systems import missing_extra
-from harness.system import System, SystemCard, exactly, planned
-from harness.workflow import Step, Workflow
+from podium.baselines.common import register
+from podium.baselines.frameworks import with_frameworks
+from podium.baselines.single import known
+from podium.harness.bridge import PREFIX, Script, bridge_framework, bridge_script
+from podium.harness.errors import UserError
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.run.systems import missing_extra
+from podium.harness.system import System, SystemCard, exactly, planned
+from podium.harness.workflow import Step, Workflow
 
 PLAN = (
     "Do not answer the question yet. Write a short numbered plan for answering it: which facts are "

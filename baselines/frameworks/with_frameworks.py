@@ -6,7 +6,7 @@ CrewAI is beside it, in `with_crewai.py`: it runs in an environment of its own.
 import warnings
 from typing import Any
 
-from harness.bridge import client_settings
+from podium.harness.bridge import client_settings
 
 Team = tuple[tuple[str, str, str], ...]
 """Of planner, executor and verifier the role, the model as the bridge knows it, the instruction."""

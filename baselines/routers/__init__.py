@@ -14,9 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.common import import_extra
-from harness.errors import UserError, no_such
-from harness.learning import Arrays, Floats, Matrix
+from podium.baselines.common import import_extra
+from podium.harness.errors import UserError, no_such
+from podium.harness.learning import Arrays, Floats, Matrix
 
 Choices = NDArray[np.intp]  # (questions,), the index of the chosen worker in the matrix's order
 

@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers import Estimates, Examples, unit_rows
-from baselines.routers.optimisers import (
+from podium.baselines.routers import Estimates, Examples, unit_rows
+from podium.baselines.routers.optimisers import (
     Batch,
     DescentSchedule,
     Params,
@@ -21,8 +21,8 @@ from baselines.routers.optimisers import (
     known_scores,
     sigmoid,
 )
-from harness.errors import UserError
-from harness.learning import Arrays, Floats, mean_known
+from podium.harness.errors import UserError
+from podium.harness.learning import Arrays, Floats, mean_known
 
 NEIGHBOURS = 40  # the largest of RouterBench's numbers of neighbours (5, 10, 40)
 

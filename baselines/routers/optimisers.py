@@ -13,8 +13,8 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.common import one_thread
-from harness.learning import Floats
+from podium.baselines.common import one_thread
+from podium.harness.learning import Floats
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]

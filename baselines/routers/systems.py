@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 from inspect_ai.model import ChatMessageUser
 
-from baselines.common import add_prefix, refuse_unfit, register, register_learner, strip_prefix
-from baselines.routers import (
+from podium.baselines.common import (
+    add_prefix,
+    refuse_unfit,
+    register,
+    register_learner,
+    strip_prefix,
+)
+from podium.baselines.routers import (
     Embedder,
     Estimates,
     Router,
@@ -19,7 +25,7 @@ from baselines.routers import (
     load_embedder,
     training_examples,
 )
-from baselines.routers.models import (
+from podium.baselines.routers.models import (
     ClusterRouter,
     ContrastiveRouter,
     FactorsRouter,
@@ -27,15 +33,15 @@ from baselines.routers.models import (
     LogisticRouter,
     MlpRouter,
 )
-from baselines.single import ONE_CALL, alone
-from harness.errors import UserError
-from harness.execute import Session
-from harness.learning import Artifact, ArtifactSource, Matrix
-from harness.pool import Pool
-from harness.records import CONDUCTOR, Answer, Question
-from harness.rewards.splits import question_digest
-from harness.system import System, SystemCard, planned
-from harness.workflow import Step, Workflow
+from podium.baselines.single import ONE_CALL, alone
+from podium.harness.errors import UserError
+from podium.harness.execute import Session
+from podium.harness.learning import Artifact, ArtifactSource, Matrix
+from podium.harness.pool import Pool
+from podium.harness.records import CONDUCTOR, Answer, Question
+from podium.harness.rewards.splits import question_digest
+from podium.harness.system import System, SystemCard, planned
+from podium.harness.workflow import Step, Workflow
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {
     "router-knn": KnnRouter,

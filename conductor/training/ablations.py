@@ -10,25 +10,25 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from conductor.checkpoint import INFO
-from conductor.training import run_folder
-from conductor.training.config import (
+from podium.conductor.checkpoint import INFO
+from podium.conductor.training import run_folder
+from podium.conductor.training.config import (
     CONFIGS,
     ConfigSection,
     TrainingConfig,
     read_config,
     refuse_own_suites,
 )
-from conductor.training.job import TrainingJob
-from conductor.training.model_card import describe_checkpoint
-from harness.errors import UserError, first_fault, no_such
-from harness.files import read_toml
-from harness.ledger.logs import verdict
-from harness.ledger.system_runs import entries
-from harness.ledger.totals import SystemRun
-from harness.records import PODIUM, Question
-from harness.rewards.splits import leaks_answer
-from harness.workflow import workflow_of
+from podium.conductor.training.job import TrainingJob
+from podium.conductor.training.model_card import describe_checkpoint
+from podium.harness.errors import UserError, first_fault, no_such
+from podium.harness.files import read_toml
+from podium.harness.ledger.logs import verdict
+from podium.harness.ledger.system_runs import entries
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.records import PODIUM, Question
+from podium.harness.rewards.splits import leaks_answer
+from podium.harness.workflow import workflow_of
 
 SHIPPED = CONFIGS / "ablations" / "ablations.toml"
 SHAPES = ("layout", "cards", "card_words", "words", "reply", "max_steps")

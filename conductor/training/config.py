@@ -16,14 +16,14 @@ from pydantic import (
     model_validator,
 )
 
-from conductor.parse import PlanFormat
-from conductor.prompt import ShownWorkers
-from conductor.reward import DISCOUNT, RewardConfig
-from harness.errors import UserError, shipped_file
-from harness.files import parse_toml, read_toml
-from harness.records import SEED
-from harness.remote_code import code_refusal
-from harness.run.catalogue import OWN
+from podium.conductor.parse import PlanFormat
+from podium.conductor.prompt import ShownWorkers
+from podium.conductor.reward import DISCOUNT, RewardConfig
+from podium.harness.errors import UserError, shipped_file
+from podium.harness.files import parse_toml, read_toml
+from podium.harness.records import SEED
+from podium.harness.remote_code import code_refusal
+from podium.harness.run.catalogue import OWN
 
 LOADING = (
     *("attn_implementation", "device_map", "dtype", "max_memory", "quantization_config"),

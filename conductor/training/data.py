@@ -20,9 +20,9 @@ from scipy.cluster.vq import (  # pyright: ignore[reportMissingTypeStubs]
     kmeans2,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from conductor.guided_decoding import COMPACT_THOUGHT
-from conductor.parse import PlanFormat
-from conductor.prompt import (
+from podium.conductor.guided_decoding import COMPACT_THOUGHT
+from podium.conductor.parse import PlanFormat
+from podium.conductor.prompt import (
     ShownWorkers,
     first_word,
     later_prompt,
@@ -31,9 +31,9 @@ from conductor.prompt import (
     shown_question,
     shown_workers,
 )
-from conductor.training.config import PlanRecipe, Prior, TrainingConfig
-from harness.pool_config import PoolSpec
-from harness.records import Question
+from podium.conductor.training.config import PlanRecipe, Prior, TrainingConfig
+from podium.harness.pool_config import PoolSpec
+from podium.harness.records import Question
 
 COLUMNS = ("suite", "question", "epoch", "workers", "first")
 SEEDS = 1 << 24  # rows of one seed before another's subsets come again

@@ -10,20 +10,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from conductor.checkpoint import RELEASED
-from conductor.training.config import Lora, TrainingConfig
-from conductor.training.grpo_options import (
+from podium.conductor.checkpoint import RELEASED
+from podium.conductor.training.config import Lora, TrainingConfig
+from podium.conductor.training.grpo_options import (
     batch_sizes,
     limits_text,
     refuse_unready_machine,
     weight_dtype,
     world_size,
 )
-from conductor.training.job import TrainingJob, refuse_missing_folder
-from conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
-from harness.errors import UserError
-from harness.prices.cost import cost
-from harness.records import Usage
+from podium.conductor.training.job import TrainingJob, refuse_missing_folder
+from podium.conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
+from podium.harness.errors import UserError
+from podium.harness.prices.cost import cost
+from podium.harness.records import Usage
 
 GB = 1e9
 
@@ -303,7 +303,7 @@ def _probed(training: TrainingJob) -> StepSeconds | None:
         refuse_unready_machine(training.config)
     except UserError:
         return None
-    from conductor.training.probe import probed_seconds
+    from podium.conductor.training.probe import probed_seconds
 
     return probed_seconds(training)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from conductor.training.config import TrainingConfig
-from harness.errors import UserError
+from podium.conductor.training.config import TrainingConfig
+from podium.harness.errors import UserError
 
 Workers = tuple[str, ...]
 PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published

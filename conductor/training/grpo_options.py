@@ -16,10 +16,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
-from conductor.training.config import TrainingConfig, unknown_key
-from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
-from harness.errors import PodiumError, UserError
-from harness.rewards.trainers import Prompt
+from podium.conductor.training.config import TrainingConfig, unknown_key
+from podium.conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.rewards.trainers import Prompt
 
 ResultT = TypeVar("ResultT")
 TRL_FROM, TRL_BELOW = (1, 16), (2, 0)
@@ -181,7 +181,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
     >>> _refuse_non_numbers({"max_steps": "two"}, NUMBERS)
     Traceback (most recent call last):
-    harness.errors.UserError: [grpo] max_steps is a number, not 'two'.
+    podium.harness.errors.UserError: [grpo] max_steps is a number, not 'two'.
     """
     for key, value in grpo.items():
         plain = isinstance(value, int | float) and not isinstance(value, bool)

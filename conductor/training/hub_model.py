@@ -8,10 +8,10 @@ from typing import Any
 
 from huggingface_hub import ModelCard
 
-from conductor import checkpoint
-from conductor.training.model_card import KEPT
-from harness.errors import UserError
-from harness.files import refuse_unwritable
+from podium.conductor import checkpoint
+from podium.conductor.training.model_card import KEPT
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable
 
 CARD = "README.md"
 RESULTS = ".eval_results"

@@ -12,34 +12,34 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from conductor.parse import read_plan
-from conductor.prompt import ShownWorkers, shown_count
-from conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
-from conductor.training import grpo_options
-from conductor.training.config import TrainingConfig, VerdictsPart
-from conductor.training.data import (
+from podium.conductor.parse import read_plan
+from podium.conductor.prompt import ShownWorkers, shown_count
+from podium.conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
+from podium.conductor.training import grpo_options
+from podium.conductor.training.config import TrainingConfig, VerdictsPart
+from podium.conductor.training.data import (
     EarlierRound,
     PromptBuilder,
     ShownRow,
     TrainingRow,
     draw_rows,
 )
-from conductor.training.given_plans import NO_PLAN, read_plans
-from conductor.verdict_reward import (
+from podium.conductor.training.given_plans import NO_PLAN, read_plans
+from podium.conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,
     recorded_verdicts,
     verdict_pool,
     verdict_splits,
 )
-from harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
-from harness.cassette import prompts_recorded
-from harness.errors import UserError
-from harness.learning import Matrix
-from harness.pool_config import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.records import Question
-from harness.rewards.outcome import (
+from podium.harness.boxes import OpenBox, open_run_box, refuse_unknown, select_box
+from podium.harness.cassette import prompts_recorded
+from podium.harness.errors import UserError
+from podium.harness.learning import Matrix
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.prices import Book, read_book
+from podium.harness.records import Question
+from podium.harness.rewards.outcome import (
     PAPER,
     PLAIN,
     RewardCounter,
@@ -47,8 +47,8 @@ from harness.rewards.outcome import (
     RewardOutcome,
     RewardScorer,
 )
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import (
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import (
     BareText,
     SuiteSplit,
     load_split,
@@ -58,11 +58,11 @@ from harness.rewards.splits import (
     refuse_overlap,
     without_overlap,
 )
-from harness.rewards.trainers import once_in_its_step
-from harness.run.catalogue import Catalogue, find_named
-from harness.run.systems import refuse_unready
-from harness.suite import ModelGraded, at_epoch
-from harness.workflow import Workflow
+from podium.harness.rewards.trainers import once_in_its_step
+from podium.harness.run.catalogue import Catalogue, find_named
+from podium.harness.run.systems import refuse_unready
+from podium.harness.suite import ModelGraded, at_epoch
+from podium.harness.workflow import Workflow
 
 NO_TRAIN = (
     "Suite {name!r} has no train split, it is for evaluation only: train on another suite "

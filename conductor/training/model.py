@@ -13,23 +13,31 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.base_model import base_folder
-from conductor.checkpoint import ADAPTED, ADAPTERS, BASE, INFO, RELEASED, renew_info, stands_on_base
-from conductor.embedded import CHAT_TEMPLATE
-from conductor.parse import read_plan
-from conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
-from conductor.training.data import (
+from podium.conductor.base_model import base_folder
+from podium.conductor.checkpoint import (
+    ADAPTED,
+    ADAPTERS,
+    BASE,
+    INFO,
+    RELEASED,
+    renew_info,
+    stands_on_base,
+)
+from podium.conductor.embedded import CHAT_TEMPLATE
+from podium.conductor.parse import read_plan
+from podium.conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
+from podium.conductor.training.data import (
     ChatTemplate,
     PlanCorpus,
     ShownRow,
     TrainingRow,
     plan_corpus,
 )
-from conductor.training.given_plans import NO_PLAN, read_plans
-from conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
-from conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
-from harness.errors import UserError
-from harness.workflow import Workflow
+from podium.conductor.training.given_plans import NO_PLAN, read_plans
+from podium.conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
+from podium.conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
+from podium.harness.errors import UserError
+from podium.harness.workflow import Workflow
 
 
 def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
@@ -297,7 +305,7 @@ def _given_plans(
 def _own_plans(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow]
 ) -> dict[TrainingRow, str]:
-    from conductor.training.generation import greedy_texts
+    from podium.conductor.training.generation import greedy_texts
 
     most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
     prompts = [one.prompt for one in rows]

@@ -13,15 +13,15 @@ import numpy as np
 from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportUnknownVariableType]
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 
-from conductor import checkpoint
-from conductor.embedded import open_checkpoint
-from conductor.prompt import first_word
-from conductor.training import run_folder
-from conductor.training.given_plans import PLANS
-from conductor.training.job import TrainingJob
-from conductor.verdict_reward import study_info
-from harness.errors import UserError
-from harness.text import escape_markdown, pluralise
+from podium.conductor import checkpoint
+from podium.conductor.embedded import open_checkpoint
+from podium.conductor.prompt import first_word
+from podium.conductor.training import run_folder
+from podium.conductor.training.given_plans import PLANS
+from podium.conductor.training.job import TrainingJob
+from podium.conductor.verdict_reward import study_info
+from podium.harness.errors import UserError
+from podium.harness.text import escape_markdown, pluralise
 
 NOTHING_YET = "Nothing was sampled yet."
 CARD = (Path(__file__).parent / "model_card.md").read_text(encoding="utf-8")

@@ -18,11 +18,11 @@ from typing import Any
 
 import torch
 
-from conductor.training import grpo_options, trainer
-from conductor.training.data import ShownRow, joined, plan_corpus
-from conductor.training.estimate import StepSeconds, reward_seconds
-from conductor.training.generation import sampled_ids
-from conductor.training.job import (
+from podium.conductor.training import grpo_options, trainer
+from podium.conductor.training.data import ShownRow, joined, plan_corpus
+from podium.conductor.training.estimate import StepSeconds, reward_seconds
+from podium.conductor.training.generation import sampled_ids
+from podium.conductor.training.job import (
     TrainingJob,
     TrainingRewards,
     make_rewards,
@@ -30,10 +30,10 @@ from conductor.training.job import (
     tokenizer_rows,
     warm_start_rows,
 )
-from conductor.training.model import build_model, chat_template, load_model, warm_start
-from harness.errors import UserError
-from harness.rewards.outcome import RewardItem
-from harness.rewards.trainers import TrlReward, run_in_loop
+from podium.conductor.training.model import build_model, chat_template, load_model, warm_start
+from podium.harness.errors import UserError
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.trainers import TrlReward, run_in_loop
 
 FEW = 4  # positions that are written beside as many and STEADY more: their difference is a rate
 STEADY = 12
@@ -66,7 +66,7 @@ class _Probe:
 
 def probed_seconds(job: TrainingJob) -> StepSeconds | None:
     """Return what a training would take here; None where that cannot be tried."""
-    from conductor.training.train import memory_said, quiet
+    from podium.conductor.training.train import memory_said, quiet
 
     if job.config.grpo.get("use_vllm"):
         return None

@@ -11,14 +11,14 @@ from random import Random
 
 from pydantic import TypeAdapter, ValidationError
 
-from conductor.reward import FirstRound, PlanAnswerer
-from conductor.training.data import TrainingRow
-from conductor.training.grpo_options import from_first_process
-from conductor.training.job import TrainingJob
-from conductor.training.run_folder import newest_checkpoint, write_json
-from harness.errors import TooManyMasked, UserError, WorkerError
-from harness.rewards.outcome import RewardItem
-from harness.rewards.trainers import run_in_loop
+from podium.conductor.reward import FirstRound, PlanAnswerer
+from podium.conductor.training.data import TrainingRow
+from podium.conductor.training.grpo_options import from_first_process
+from podium.conductor.training.job import TrainingJob
+from podium.conductor.training.run_folder import newest_checkpoint, write_json
+from podium.harness.errors import TooManyMasked, UserError, WorkerError
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.trainers import run_in_loop
 
 KEPT = "first_rounds.json"
 Write = Callable[[Sequence[TrainingRow]], Sequence[str]]  # rows -> the model's greedy completions

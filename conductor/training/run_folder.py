@@ -17,15 +17,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from conductor.checkpoint import INFO, MANIFEST
-from conductor.training.config import TrainingConfig
-from conductor.training.grpo_options import CHECKPOINTS, is_main
-from conductor.training.job import StepResults, TrainingJob
-from harness.errors import UserError
-from harness.files import replace_file
-from harness.rewards.outcome import VALUED, RewardItem, Status
-from harness.suite import moved_versions
-from harness.workflow import Workflow
+from podium.conductor.checkpoint import INFO, MANIFEST
+from podium.conductor.training.config import TrainingConfig
+from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
+from podium.conductor.training.job import StepResults, TrainingJob
+from podium.harness.errors import UserError
+from podium.harness.files import replace_file
+from podium.harness.rewards.outcome import VALUED, RewardItem, Status
+from podium.harness.suite import moved_versions
+from podium.harness.workflow import Workflow
 
 METRICS = "metrics.jsonl"  # a line per step; with `validation` where one was made
 WARM = "warm_start.jsonl"

@@ -14,11 +14,11 @@ from typing import Any
 
 import anyio
 
-from conductor.checkpoint import INFO
-from conductor.training import grpo_options, run_folder
-from conductor.training.data import joined
-from conductor.training.given_plans import PLANS
-from conductor.training.job import (
+from podium.conductor.checkpoint import INFO
+from podium.conductor.training import grpo_options, run_folder
+from podium.conductor.training.data import joined
+from podium.conductor.training.given_plans import PLANS
+from podium.conductor.training.job import (
     TrainingJob,
     TrainingRewards,
     check_job,
@@ -28,7 +28,7 @@ from conductor.training.job import (
     tokenizer_rows,
     warm_start_rows,
 )
-from conductor.training.model import (
+from podium.conductor.training.model import (
     build_model,
     chat_template,
     load_model,
@@ -36,10 +36,10 @@ from conductor.training.model import (
     warm_start,
     with_adapters,
 )
-from conductor.training.model_card import describe_checkpoint
-from conductor.training.rounds import with_later_rounds
-from harness.errors import SpendLimit, TooManyMasked, UserError
-from harness.shutdown import stopping_signals
+from podium.conductor.training.model_card import describe_checkpoint
+from podium.conductor.training.rounds import with_later_rounds
+from podium.harness.errors import SpendLimit, TooManyMasked, UserError
+from podium.harness.shutdown import stopping_signals
 
 Say = Callable[[str], None]
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words
@@ -135,8 +135,8 @@ def _make_start(run: _Run) -> None:
 
 def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
     # Every name of this file imports torch; nothing before does.
-    from conductor.training import trainer
-    from harness.rewards.trainers import TrlReward
+    from podium.conductor.training import trainer
+    from podium.harness.rewards.trainers import TrlReward
 
     job, config, rewards = run.job, run.job.config, run.rewards
     trainer.freeze_parameters(model, config.model.frozen)

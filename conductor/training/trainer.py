@@ -25,22 +25,22 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
-from conductor.training import grpo_options, run_folder
-from conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
-from conductor.training.generation import (
+from podium.conductor.training import grpo_options, run_folder
+from podium.conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
+from podium.conductor.training.generation import (
     MergedAdapters,
     Told,
     greedy_texts,
     record_graphs,
     sampled_ids,
 )
-from conductor.training.given_plans import PLANS
-from conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
-from conductor.training.model import chat_template
-from conductor.training.model_card import describe_checkpoint
-from harness.errors import SpendLimit, TooManyMasked, UserError
-from harness.rewards.outcome import RewardItem, Status
-from harness.rewards.trainers import run_in_loop
+from podium.conductor.training.given_plans import PLANS
+from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
+from podium.conductor.training.model import chat_template
+from podium.conductor.training.model_card import describe_checkpoint
+from podium.harness.errors import SpendLimit, TooManyMasked, UserError
+from podium.harness.rewards.outcome import RewardItem, Status
+from podium.harness.rewards.trainers import run_in_loop
 
 Trainer: Any = GRPOTrainer
 Callback: Any = TrainerCallback

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from harness.context_length import TOO_LONG
-from harness.ledger.critical_path import answer_times
-from harness.ledger.logs import (
+from podium.harness.context_length import TOO_LONG
+from podium.harness.ledger.critical_path import answer_times
+from podium.harness.ledger.logs import (
     NOTHING,
     CallEvent,
     Json,
@@ -16,9 +16,9 @@ from harness.ledger.logs import (
     solver_seconds,
     verdict,
 )
-from harness.records import PODIUM
-from harness.suite import publishable, redacted_message
-from harness.workflow import workflow_of
+from podium.harness.records import PODIUM
+from podium.harness.suite import publishable, redacted_message
+from podium.harness.workflow import workflow_of
 
 SECRET = "withheld"
 """Stands for a text of a suite whose questions may not be published."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from harness.prices.cost import (
+from podium.harness.prices.cost import (
     MTOK,
     CallCost,
     Price,
@@ -21,8 +21,8 @@ from harness.prices.cost import (
     gpu_seconds,
     list_cost,
 )
-from harness.records import Usage
-from harness.text import make_storable
+from podium.harness.records import Usage
+from podium.harness.text import make_storable
 
 Scope = Literal["inference", "scoring", "training", "serving"]
 """What a call was made for; spend is never added up across scopes without saying so."""

@@ -12,11 +12,11 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import cast
 
-from harness.ledger.logs import CallEvent, Json, last_tries, shape_in, solver_seconds
-from harness.pool_config import REPLAYING
-from harness.prices import EMBEDDED
-from harness.records import CONDUCTOR, ORDER, WAVES
-from harness.workflow import workflow_of
+from podium.harness.ledger.logs import CallEvent, Json, last_tries, shape_in, solver_seconds
+from podium.harness.pool_config import REPLAYING
+from podium.harness.prices import EMBEDDED
+from podium.harness.records import CONDUCTOR, ORDER, WAVES
+from podium.harness.workflow import workflow_of
 
 STEP = re.compile(r"step (\d+)\b")
 """Beginning of a step's name, e.g. `step 2: sage` (harness/execute.py)."""

@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from harness.errors import UserError
-from harness.ledger.answers import AnswerRecord, log_header, without_texts
-from harness.ledger.call import Call, canonical, plain
-from harness.ledger.critical_path import step_number
-from harness.ledger.hooks import calls_in, message_parts
-from harness.ledger.join import Merged, merged
-from harness.ledger.kept_texts import CallText, kept_texts
-from harness.ledger.logs import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.answers import AnswerRecord, log_header, without_texts
+from podium.harness.ledger.call import Call, canonical, plain
+from podium.harness.ledger.critical_path import step_number
+from podium.harness.ledger.hooks import calls_in, message_parts
+from podium.harness.ledger.join import Merged, merged
+from podium.harness.ledger.kept_texts import CallText, kept_texts
+from podium.harness.ledger.logs import (
     NOTHING,
     Json,
     RawLog,
@@ -29,18 +29,18 @@ from harness.ledger.logs import (
     open_log,
     score_in,
 )
-from harness.ledger.queries import OF_QUERIES, QueryRow, answers_of, parted, query_row
-from harness.ledger.runs import RunFiles, gather, naming_system_run, system_runs_below
-from harness.ledger.served import SUITE as SERVED_SUITE
-from harness.ledger.served import (
+from podium.harness.ledger.queries import OF_QUERIES, QueryRow, answers_of, parted, query_row
+from podium.harness.ledger.runs import RunFiles, gather, naming_system_run, system_runs_below
+from podium.harness.ledger.served import SUITE as SERVED_SUITE
+from podium.harness.ledger.served import (
     ServedQuery,
     gather_trace,
     is_served,
     queries_of,
     traces_below,
 )
-from harness.records import CONDUCTOR
-from harness.workflow import Workflow, workflow_of
+from podium.harness.records import CONDUCTOR
+from podium.harness.workflow import Workflow, workflow_of
 
 Pair = tuple[str, int]
 """A question and an epoch."""

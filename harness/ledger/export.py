@@ -24,17 +24,17 @@ from typing import Any, cast, get_args, get_type_hints
 
 import duckdb
 
-from harness.errors import UserError, no_such
-from harness.files import refuse_unwritable
-from harness.ledger.call import Call, shortest
-from harness.ledger.dictionary import PAGE, SOURCE, described, dictionary_of
-from harness.ledger.join import merged
-from harness.ledger.journal import FOLDER
-from harness.ledger.logs import heed_private
-from harness.ledger.manifest import file_digest
-from harness.ledger.otel import attributes
-from harness.ledger.queries import QueryRow, answers_of, query_rows
-from harness.ledger.runs import (
+from podium.harness.errors import UserError, no_such
+from podium.harness.files import refuse_unwritable
+from podium.harness.ledger.call import Call, shortest
+from podium.harness.ledger.dictionary import PAGE, SOURCE, described, dictionary_of
+from podium.harness.ledger.join import merged
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.logs import heed_private
+from podium.harness.ledger.manifest import file_digest
+from podium.harness.ledger.otel import attributes
+from podium.harness.ledger.queries import QueryRow, answers_of, query_rows
+from podium.harness.ledger.runs import (
     Gathered,
     RunFiles,
     gather,
@@ -42,8 +42,8 @@ from harness.ledger.runs import (
     naming_system_run,
     system_runs_below,
 )
-from harness.parallel import LARGE, map_over_processes, without_collector
-from harness.text import csv_line, escape_controls, escape_markdown, markdown_cell
+from podium.harness.parallel import LARGE, map_over_processes, without_collector
+from podium.harness.text import csv_line, escape_controls, escape_markdown, markdown_cell
 
 pa: Any = import_module("pyarrow")  # it has no types, nor have its parts
 parquet: Any = import_module("pyarrow.parquet")

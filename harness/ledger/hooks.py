@@ -23,10 +23,10 @@ from inspect_ai.log import transcript
 from inspect_ai.log._transcript import Transcript, _transcript  # pyright: ignore[reportPrivateUsage]
 from inspect_ai.model import ModelOutput
 
-from harness.context import current
-from harness.errors import SpendLimit
-from harness.ledger.journal import CallOutcome
-from harness.ledger.logs import (
+from podium.harness.context import current
+from podium.harness.errors import SpendLimit
+from podium.harness.ledger.journal import CallOutcome
+from podium.harness.ledger.logs import (
     NOTHING,
     Json,
     answer_in,
@@ -35,8 +35,8 @@ from harness.ledger.logs import (
     score_in,
     shape_in,
 )
-from harness.text import make_storable, storable
-from harness.usage import raw_usage, usage_of_reply
+from podium.harness.text import make_storable, storable
+from podium.harness.usage import raw_usage, usage_of_reply
 
 
 class Unwritten(BaseException):

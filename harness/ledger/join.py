@@ -13,8 +13,8 @@ from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.ledger.call import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import (
     Attempted,
     Cache,
     Call,
@@ -25,8 +25,8 @@ from harness.ledger.call import (
     money,
     token_columns,
 )
-from harness.ledger.journal import usage_of
-from harness.ledger.logs import (
+from podium.harness.ledger.journal import usage_of
+from podium.harness.ledger.logs import (
     IN_FLIGHT,
     NOTHING,
     UNWRITTEN,
@@ -34,7 +34,7 @@ from harness.ledger.logs import (
     Json,
     seconds_between,
 )
-from harness.ledger.runs import (
+from podium.harness.ledger.runs import (
     CallRecord,
     Gathered,
     LogRecord,
@@ -44,12 +44,12 @@ from harness.ledger.runs import (
     gather,
     naming_system_run,
 )
-from harness.prices import Book, book_from_json, read_book
-from harness.prices.cost import Price
-from harness.provider_dollars import stated_usd, usd_amount
-from harness.records import Usage
-from harness.suite import failure_kind
-from harness.usage import Raw
+from podium.harness.prices import Book, book_from_json, read_book
+from podium.harness.prices.cost import Price
+from podium.harness.provider_dollars import stated_usd, usd_amount
+from podium.harness.records import Usage
+from podium.harness.suite import failure_kind
+from podium.harness.usage import Raw
 
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""

@@ -40,10 +40,10 @@ from typing import Any, Literal, NamedTuple, cast
 
 import orjson
 
-from harness.context import current
-from harness.files import parse_json, regular_size
-from harness.ledger.call import Cache, canonical
-from harness.records import Usage
+from podium.harness.context import current
+from podium.harness.files import parse_json, regular_size
+from podium.harness.ledger.call import Cache, canonical
+from podium.harness.records import Usage
 
 SCHEMA = "podium-journal-2"
 OLDER = "podium-journal-1"

@@ -11,13 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from harness.files import parse_json, regular_size
-from harness.ledger.call import Call
-from harness.ledger.hooks import facts_digest, text_digest
-from harness.ledger.journal import SERVING
-from harness.ledger.logs import UNFOUNDED, Json
-from harness.ledger.served import ServedQuery
-from harness.request import turns_digest
+from podium.harness.files import parse_json, regular_size
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.hooks import facts_digest, text_digest
+from podium.harness.ledger.journal import SERVING
+from podium.harness.ledger.logs import UNFOUNDED, Json
+from podium.harness.ledger.served import ServedQuery
+from podium.harness.request import turns_digest
 
 FOLDER = "texts"
 NAMED = re.compile(rb'"query": ?"(req-[^"]*)"')

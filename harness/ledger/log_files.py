@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from inspect_ai.log import convert_eval_logs
 
-from harness.files import DOCUMENT, TooLarge, format_bytes, json_with_nan, regular_size
+from podium.harness.files import DOCUMENT, TooLarge, format_bytes, json_with_nan, regular_size
 
 EVAL, JSON = ".eval", ".json"
 BEGINNING = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"[a-z]+"')

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 import orjson
 from inspect_ai.log import EvalLog, read_eval_log
 
-from harness.errors import UserError
-from harness.files import (
+from podium.harness.errors import UserError
+from podium.harness.files import (
     BROKEN,
     json_with_nan,
     member_bytes,
@@ -28,15 +28,15 @@ from harness.files import (
     refuse_false_sizes,
     regular_size,
 )
-from harness.ledger.call import LENGTH_REFUSED, Cache
-from harness.ledger.journal import SERVED
-from harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
-from harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
-from harness.suite import keep_files_private, publishable
-from harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
+from podium.harness.ledger.call import LENGTH_REFUSED, Cache
+from podium.harness.ledger.journal import SERVED
+from podium.harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
+from podium.harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
+from podium.harness.suite import keep_files_private, publishable
+from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
 if TYPE_CHECKING:
-    from harness.ledger.runs import SampleRecord
+    from podium.harness.ledger.runs import SampleRecord
 
 HEADERS = ("header.json", "_journal/start.json")
 """A run that ended has the first one; one that was killed, or still runs, only the second."""

@@ -19,17 +19,17 @@ from typing import Any, Literal, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.files import DOCUMENT, parse_json, read_limited, regular_size, replace_file
-from harness.ledger.call import canonical
-from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.logs import heed_private, open_log
-from harness.records import EMPTY, PODIUM
-from harness.reply_cache import FOLDER as STORE
-from harness.shards.plan import FIGURES, outside_shards, shard_dirs
-from harness.shards.plan import FILE as PLAN
-from harness.shards.plan import FOLDER as SHARDS
-from harness.text import pluralise
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import DOCUMENT, parse_json, read_limited, regular_size, replace_file
+from podium.harness.ledger.call import canonical
+from podium.harness.ledger.journal import FOLDER, read_chain
+from podium.harness.ledger.logs import heed_private, open_log
+from podium.harness.records import EMPTY, PODIUM
+from podium.harness.reply_cache import FOLDER as STORE
+from podium.harness.shards.plan import FIGURES, outside_shards, shard_dirs
+from podium.harness.shards.plan import FILE as PLAN
+from podium.harness.shards.plan import FOLDER as SHARDS
+from podium.harness.text import pluralise
 
 EMPTY_ROOT = hashlib.sha256(b"").digest()
 

@@ -7,10 +7,10 @@ newest list prices, where these know its models.
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from harness.ledger.logs import NOTHING, Json
-from harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
-from harness.prices import Book, newest_list
-from harness.records import PODIUM
+from podium.harness.ledger.logs import NOTHING, Json
+from podium.harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
+from podium.harness.prices import Book, newest_list
+from podium.harness.records import PODIUM
 
 NO_MODEL = "none/none"  # what Inspect writes where no model was named
 OURS = ("ask_differently", "offer_public_tests")

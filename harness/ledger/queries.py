@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from harness.ledger.answers import AnswerRecord, LogHeader, Verdict
-from harness.ledger.call import Call, Scope, Usd
-from harness.ledger.runs import Gathered
-from harness.ledger.served import queries_of
-from harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
-from harness.pool_config import REPLAYING
-from harness.records import CONDUCTOR
+from podium.harness.ledger.answers import AnswerRecord, LogHeader, Verdict
+from podium.harness.ledger.call import Call, Scope, Usd
+from podium.harness.ledger.runs import Gathered
+from podium.harness.ledger.served import queries_of
+from podium.harness.ledger.totals import CallSum, add_up, last_attempts, sums_by
+from podium.harness.pool_config import REPLAYING
+from podium.harness.records import CONDUCTOR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

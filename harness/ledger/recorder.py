@@ -24,11 +24,11 @@ from inspect_ai.log import transcript
 from inspect_ai.model import ChatMessage, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
-from harness.budget import Allowance, CallPrice, Spend
-from harness.context import current, run_context
-from harness.context_length import is_refused
-from harness.errors import SpendLimit
-from harness.ledger.call import (
+from podium.harness.budget import Allowance, CallPrice, Spend
+from podium.harness.context import current, run_context
+from podium.harness.context_length import is_refused
+from podium.harness.errors import SpendLimit
+from podium.harness.ledger.call import (
     Attempted,
     Scope,
     billable_reply,
@@ -36,7 +36,7 @@ from harness.ledger.call import (
     plain,
     upper_bound,
 )
-from harness.ledger.hooks import (
+from podium.harness.ledger.hooks import (
     COUNTED,
     NotAllowed,
     Unwritten,
@@ -46,16 +46,16 @@ from harness.ledger.hooks import (
     made_readable,
     outcome_of,
 )
-from harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
-from harness.ledger.logs import responses
-from harness.pool_config import provider_of
-from harness.provider_dollars import stated_usd
-from harness.records import Usage
-from harness.reply_cache import PaidReplies, key_of
-from harness.request import Request
-from harness.shutdown import Shutdown
-from harness.text import pluralise
-from harness.usage import usage_of_reply
+from podium.harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
+from podium.harness.ledger.logs import responses
+from podium.harness.pool_config import provider_of
+from podium.harness.provider_dollars import stated_usd
+from podium.harness.records import Usage
+from podium.harness.reply_cache import PaidReplies, key_of
+from podium.harness.request import Request
+from podium.harness.shutdown import Shutdown
+from podium.harness.text import pluralise
+from podium.harness.usage import usage_of_reply
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "

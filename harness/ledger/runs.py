@@ -15,12 +15,12 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.boxes import BoxRecord
-from harness.errors import UserError, first_fault
-from harness.files import first_line
-from harness.ledger.answers import AnswerRecord, answered, log_header
-from harness.ledger.hooks import SampleDigests
-from harness.ledger.journal import (
+from podium.harness.boxes import BoxRecord
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import first_line
+from podium.harness.ledger.answers import AnswerRecord, answered, log_header
+from podium.harness.ledger.hooks import SampleDigests
+from podium.harness.ledger.journal import (
     FOLDER,
     OLDER,
     JournalChain,
@@ -28,8 +28,8 @@ from harness.ledger.journal import (
     read_chain,
     read_lines,
 )
-from harness.ledger.log_files import logs_below
-from harness.ledger.logs import (
+from podium.harness.ledger.log_files import logs_below
+from podium.harness.ledger.logs import (
     NOTHING,
     UNFOUNDED,
     CallEvent,
@@ -46,11 +46,11 @@ from harness.ledger.logs import (
     score_value,
     shape_in,
 )
-from harness.pool_config import Label
-from harness.prices.cost import Service
-from harness.records import PODIUM, UNANSWERED, Overflows
-from harness.request import service_tier
-from harness.suite import OFFICIAL, Prompt
+from podium.harness.pool_config import Label
+from podium.harness.prices.cost import Service
+from podium.harness.records import PODIUM, UNANSWERED, Overflows
+from podium.harness.request import service_tier
+from podium.harness.suite import OFFICIAL, Prompt
 
 RunLabel = Label | Literal["inspect"]
 PLAIN: RunLabel = "inspect"

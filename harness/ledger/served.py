@@ -11,12 +11,12 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.ledger.answers import AnswerRecord, LogHeader
-from harness.ledger.call import Call
-from harness.ledger.join import merged
-from harness.ledger.journal import SERVED, SERVING, read_sample
-from harness.ledger.logs import Json
-from harness.ledger.runs import (
+from podium.harness.ledger.answers import AnswerRecord, LogHeader
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.join import merged
+from podium.harness.ledger.journal import SERVED, SERVING, read_sample
+from podium.harness.ledger.logs import Json
+from podium.harness.ledger.runs import (
     Gathered,
     JournalRecord,
     RunFiles,
@@ -25,7 +25,7 @@ from harness.ledger.runs import (
     keep_line,
     naming_system_run,
 )
-from harness.prices import Book
+from podium.harness.prices import Book
 
 SUITE, PURPOSE = "served", "serving"
 """What stands for a suite, and what the questions are for."""

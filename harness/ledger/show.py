@@ -6,11 +6,11 @@ No text of a model can steer a terminal or pass for a line of ours: its lines st
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from harness.ledger.call import Call, shortest
-from harness.ledger.details import QueryDetail, QueryTexts, StepDetail
-from harness.ledger.queries import QueryRow
-from harness.ledger.served import ServedQuery, as_it_was_asked
-from harness.text import escape_controls, pluralise
+from podium.harness.ledger.call import Call, shortest
+from podium.harness.ledger.details import QueryDetail, QueryTexts, StepDetail
+from podium.harness.ledger.queries import QueryRow
+from podium.harness.ledger.served import ServedQuery, as_it_was_asked
+from podium.harness.text import escape_controls, pluralise
 
 MARK = {"right": "✓", "wrong": "✗", "partly": "~", "unscored": "?"}
 UNKNOWN = "unknown"

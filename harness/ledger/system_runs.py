@@ -15,14 +15,14 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, cast
 
-from harness.context_length import TOO_LONG
-from harness.errors import UserError
-from harness.ledger.answers import SECRET, why_unscored
-from harness.ledger.call import Call, Scope
-from harness.ledger.critical_path import answer_times
-from harness.ledger.join import journal_calls, logged_call, of_event, write
-from harness.ledger.journal import FOLDER
-from harness.ledger.logs import (
+from podium.harness.context_length import TOO_LONG
+from podium.harness.errors import UserError
+from podium.harness.ledger.answers import SECRET, why_unscored
+from podium.harness.ledger.call import Call, Scope
+from podium.harness.ledger.critical_path import answer_times
+from podium.harness.ledger.join import journal_calls, logged_call, of_event, write
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.logs import (
     NOTHING,
     CallEvent,
     Json,
@@ -37,9 +37,9 @@ from harness.ledger.logs import (
     shape_in,
     verdict,
 )
-from harness.ledger.plain import plain_facts
-from harness.ledger.runs import LogRecord, RunFacts, facts_in, header_record, journals_of
-from harness.ledger.totals import (
+from podium.harness.ledger.plain import plain_facts
+from podium.harness.ledger.runs import LogRecord, RunFacts, facts_in, header_record, journals_of
+from podium.harness.ledger.totals import (
     ByScope,
     CallKind,
     CallSum,
@@ -52,14 +52,14 @@ from harness.ledger.totals import (
     spent_by,
     sums_by,
 )
-from harness.parallel import map_in_processes, without_collector
-from harness.prices import EMBEDDED, Book, book_from_json
-from harness.records import CONDUCTOR, FALLBACK, Usage
-from harness.shards.figures import joined, read_figures_of, whole_plan
-from harness.shards.plan import outside_shards, parent_of, shard_dirs
-from harness.suite import redacted_message
-from harness.usage import usage_from_json
-from harness.workflow import MALFORMED
+from podium.harness.parallel import map_in_processes, without_collector
+from podium.harness.prices import EMBEDDED, Book, book_from_json
+from podium.harness.records import CONDUCTOR, FALLBACK, Usage
+from podium.harness.shards.figures import joined, read_figures_of, whole_plan
+from podium.harness.shards.plan import outside_shards, parent_of, shard_dirs
+from podium.harness.suite import redacted_message
+from podium.harness.usage import usage_from_json
+from podium.harness.workflow import MALFORMED
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks a suite down, in this order."""

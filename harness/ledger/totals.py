@@ -14,12 +14,12 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from harness.errors import UserError
-from harness.ledger.call import LENGTH_REFUSED, ZERO, Call, Scope, contradictions
-from harness.ledger.logs import Phase
-from harness.ledger.runs import PLAIN, RunFacts
-from harness.pool_config import REPLAYING
-from harness.records import CONDUCTOR, Usage
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import LENGTH_REFUSED, ZERO, Call, Scope, contradictions
+from podium.harness.ledger.logs import Phase
+from podium.harness.ledger.runs import PLAIN, RunFacts
+from podium.harness.pool_config import REPLAYING
+from podium.harness.records import CONDUCTOR, Usage
 
 Key = TypeVar("Key")
 

@@ -1,6 +1,6 @@
 """Dated price books, one TOML file each, and what a call costs at one."""
 
-from harness.prices.book import (
+from podium.harness.prices.book import (
     BOOKS,
     BUILT_IN,
     EMBEDDED,

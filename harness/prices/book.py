@@ -16,9 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from harness.errors import UserError, shipped_file
-from harness.files import SETTINGS, decimal_of, parse_toml, read_limited
-from harness.prices.cost import Evidence, Gpu, Price, Rates, Service, Tier
+from podium.harness.errors import UserError, shipped_file
+from podium.harness.files import SETTINGS, decimal_of, parse_toml, read_limited
+from podium.harness.prices.cost import Evidence, Gpu, Price, Rates, Service, Tier
 
 Row = Mapping[str, object]
 

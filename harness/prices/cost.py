@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Literal
 
-from harness.records import Usage
+from podium.harness.records import Usage
 
 MTOK = Decimal(1_000_000)
 HOUR_S = Decimal(3600)

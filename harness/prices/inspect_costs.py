@@ -11,9 +11,9 @@ from pathlib import Path
 
 from inspect_ai.model import ModelCost, get_model_info
 
-from harness.errors import UserError
-from harness.prices.book import Book
-from harness.prices.cost import Price
+from podium.harness.errors import UserError
+from podium.harness.prices.book import Book
+from podium.harness.prices.cost import Price
 
 LOADED = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
 """Providers that Inspect would load, or start a server for, only to look up a name."""

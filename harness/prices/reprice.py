@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
-from harness.errors import UserError
-from harness.files import refuse_unwritable
-from harness.ledger.call import Call, at_price, plain
-from harness.ledger.join import merged
-from harness.ledger.runs import RunFiles, gather, naming_system_run
-from harness.ledger.totals import add_up
-from harness.prices import Book, book_from_json
-from harness.text import columns
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable
+from podium.harness.ledger.call import Call, at_price, plain
+from podium.harness.ledger.join import merged
+from podium.harness.ledger.runs import RunFiles, gather, naming_system_run
+from podium.harness.ledger.totals import add_up
+from podium.harness.prices import Book, book_from_json
+from podium.harness.text import columns
 
 NAME = "reprice.json"
 UNKNOWN = "—"

@@ -13,11 +13,18 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from harness.errors import UserError
-from harness.prices import BOOKS, Book, parse_book, read_book
-from harness.prices.book import RATES, SMALLEST, UNDATED, book_text, launch_day, price_on_record
-from harness.prices.cost import Evidence, Price, Rates, Service, Tier
-from harness.text import columns, records
+from podium.harness.errors import UserError
+from podium.harness.prices import BOOKS, Book, parse_book, read_book
+from podium.harness.prices.book import (
+    RATES,
+    SMALLEST,
+    UNDATED,
+    book_text,
+    launch_day,
+    price_on_record,
+)
+from podium.harness.prices.cost import Evidence, Price, Rates, Service, Tier
+from podium.harness.text import columns, records
 
 PACKAGE = "genai-prices"
 

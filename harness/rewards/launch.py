@@ -12,16 +12,16 @@ from typing import Any, Literal
 import anyio
 from pydantic import TypeAdapter
 
-from harness.boxes import open_run_box, refuse_unknown, select_box
-from harness.cassette import prompts_recorded
-from harness.errors import UserError
-from harness.files import read_limited
-from harness.judge import judged_among
-from harness.listener import Access, bound_socket, is_loopback, listen, serve, with_access
-from harness.parallel import cores
-from harness.pool_config import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.rewards.outcome import (
+from podium.harness.boxes import open_run_box, refuse_unknown, select_box
+from podium.harness.cassette import prompts_recorded
+from podium.harness.errors import UserError
+from podium.harness.files import read_limited
+from podium.harness.judge import judged_among
+from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve, with_access
+from podium.harness.parallel import cores
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.prices import Book, read_book
+from podium.harness.rewards.outcome import (
     PAPER,
     PLAIN,
     OutcomeValues,
@@ -29,17 +29,17 @@ from harness.rewards.outcome import (
     Sampler,
     as_reply,
 )
-from harness.rewards.replica import LeasedSampler, answer_head, encode_frame, receive_frame
-from harness.rewards.replica_set import ReplicaSet, SharedBudget, started
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.server import (
+from podium.harness.rewards.replica import LeasedSampler, answer_head, encode_frame, receive_frame
+from podium.harness.rewards.replica_set import ReplicaSet, SharedBudget, started
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.server import (
     PromptOf,
     ReplyOnUnscored,
     RewardService,
     reward_app,
     user_prompt,
 )
-from harness.rewards.splits import (
+from podium.harness.rewards.splits import (
     BareText,
     SuiteSplit,
     load_split,
@@ -49,9 +49,9 @@ from harness.rewards.splits import (
     whole_text,
     without_overlap,
 )
-from harness.run.catalogue import Catalogue, find_named
-from harness.run.systems import refuse_unready
-from harness.suite import Split, Suite
+from podium.harness.run.catalogue import Catalogue, find_named
+from podium.harness.run.systems import refuse_unready
+from podium.harness.suite import Split, Suite
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 

@@ -21,8 +21,8 @@ from http.client import HTTPException
 from threading import Lock
 from typing import Any, Protocol, cast
 
-from harness.errors import PodiumError, TooManyMasked, UserError
-from harness.records import EMPTY, Question, Usage
+from podium.harness.errors import PodiumError, TooManyMasked, UserError
+from podium.harness.records import EMPTY, Question, Usage
 
 
 class Status(StrEnum):

@@ -18,11 +18,11 @@ import anyio
 import orjson
 from pydantic import TypeAdapter
 
-from harness.budget import Lease
-from harness.errors import UserError
-from harness.rewards.outcome import RewardItem, RewardOutcome
-from harness.rewards.reward import Reward
-from harness.text import make_storable
+from podium.harness.budget import Lease
+from podium.harness.errors import UserError
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome
+from podium.harness.rewards.reward import Reward
+from podium.harness.text import make_storable
 
 PAUSE_S = 0.2
 """Between two requests for dollars that another replica may give back."""

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import count
 
-from harness.errors import UserError
-from harness.rewards.outcome import (
+from podium.harness.errors import UserError
+from podium.harness.rewards.outcome import (
     RewardCounter,
     RewardCounts,
     RewardItem,
@@ -26,9 +26,9 @@ from harness.rewards.outcome import (
     Status,
     outcomes_from,
 )
-from harness.rewards.replica import Frame, encode_frame, frames_of, receive_frame
-from harness.rewards.reward import REMEMBERED
-from harness.text import pluralise
+from podium.harness.rewards.replica import Frame, encode_frame, frames_of, receive_frame
+from podium.harness.rewards.reward import REMEMBERED
+from podium.harness.text import pluralise
 
 TRIES = 2
 """Replicas that an item may lose: one that ends its process would end them all."""

@@ -15,10 +15,10 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from harness.errors import PodiumError, SpendLimit, UserError, WorkerError
-from harness.parallel import cores
-from harness.records import Question
-from harness.rewards.outcome import (
+from podium.harness.errors import PodiumError, SpendLimit, UserError, WorkerError
+from podium.harness.parallel import cores
+from podium.harness.records import Question
+from podium.harness.rewards.outcome import (
     PLAIN,
     VALUED,
     Effort,
@@ -32,8 +32,8 @@ from harness.rewards.outcome import (
     Status,
     as_reply,
 )
-from harness.rewards.splits import SuiteSplit, describe_plan
-from harness.suite import Rewarding, Suite, at_epoch
+from podium.harness.rewards.splits import SuiteSplit, describe_plan
+from podium.harness.suite import Rewarding, Suite, at_epoch
 
 OFFICIAL = "official"
 """The runner that takes all inputs in one process: its limits hold for all of them together."""

@@ -25,10 +25,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from harness.errors import PodiumError, TooManyMasked, UserError, first_fault
-from harness.listener import error_reply
-from harness.records import Question
-from harness.rewards.outcome import (
+from podium.harness.errors import PodiumError, TooManyMasked, UserError, first_fault
+from podium.harness.listener import error_reply
+from podium.harness.records import Question
+from podium.harness.rewards.outcome import (
     BUSY,
     MASKED,
     BadBody,
@@ -41,9 +41,9 @@ from harness.rewards.outcome import (
     completion_of,
     item_of,
 )
-from harness.rewards.replica import encode
-from harness.rewards.splits import SuiteSplit
-from harness.rewards.trainers import OnUnscored, value_of
+from podium.harness.rewards.replica import encode
+from podium.harness.rewards.splits import SuiteSplit
+from podium.harness.rewards.trainers import OnUnscored, value_of
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""

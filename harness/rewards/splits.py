@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UserError
-from harness.extract import extract_choice
-from harness.inspect_adapters import pick
-from harness.records import Question
-from harness.suite import Split, Suite
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_choice
+from podium.harness.inspect_adapters import pick
+from podium.harness.records import Question
+from podium.harness.suite import Split, Suite
 
 if TYPE_CHECKING:  # a run asks what may teach, and rewards nothing
-    from harness.rewards.outcome import PlanTrace, RewardScorer
+    from podium.harness.rewards.outcome import PlanTrace, RewardScorer
 
 _PARTS = re.compile(
     r"[^\W_]+|-(?=\s*[\d\\({|])|[^\w\s.,;:!?'\"()\[\]{}$*`\u2018-\u201f\u2010-\u2015-]"
@@ -241,7 +241,7 @@ async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, most: int =
     Call it before training, with the reward that grades replies as they are, in the box that will
     be used. A reply that could not be graded is refused too: then nobody knows.
     """
-    from harness.rewards.outcome import RewardItem
+    from podium.harness.rewards.outcome import RewardItem
 
     questions = list(split.questions.values())
     chosen = questions[:: max(1, -(-len(questions) // most))]

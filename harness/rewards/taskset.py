@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.errors import UserError, no_such
-from harness.files import refuse_unwritable
+from podium.harness.errors import UserError, no_such
+from podium.harness.files import refuse_unwritable
 
 TEMPLATES = Path(__file__).parent / "verifiers_package"
 PRACTICE = "practice-"

@@ -16,8 +16,8 @@ from itertools import count
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
-from harness.errors import UserError
-from harness.rewards.outcome import (
+from podium.harness.errors import UserError
+from podium.harness.rewards.outcome import (
     VALUED,
     NoValue,
     RewardClient,
@@ -30,7 +30,7 @@ from harness.rewards.outcome import (
 )
 
 if TYPE_CHECKING:
-    from harness.rewards.splits import SuiteSplit
+    from podium.harness.rewards.splits import SuiteSplit
 
 OnUnscored = Literal["raise", "zero"]
 """For trainers that have no word for "no value": fail, or call it 0 and say so beside it."""

@@ -15,15 +15,15 @@ from typing import Any, Literal, cast, get_args
 
 from inspect_ai.solver import Solver
 
-from harness.api_keys import shown
-from harness.boxes import Boxes
-from harness.errors import UserError, no_such
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.prices import Book
-from harness.shutdown import GRACE_S
-from harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
-from harness.system import Group, Need, SystemCard
-from harness.text import columns, format_range, records
+from podium.harness.api_keys import shown
+from podium.harness.boxes import Boxes
+from podium.harness.errors import UserError, no_such
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.prices import Book
+from podium.harness.shutdown import GRACE_S
+from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
+from podium.harness.system import Group, Need, SystemCard
+from podium.harness.text import columns, format_range, records
 
 SINGLE = "single"
 ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers

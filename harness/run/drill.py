@@ -12,19 +12,19 @@ from typing import Any
 import anyio
 from inspect_ai.model import ChatMessageUser
 
-from harness.errors import UserError, WorkerError
-from harness.ledger.call import Attempted, billable_failure, upper_bound
-from harness.ledger.hooks import kind_and_status
-from harness.pool import Pool, slot_model
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.prices import Book
-from harness.prices.book import ended_day
-from harness.prices.cost import cost
-from harness.records import Reply
-from harness.request import NOTHING, service_tier
-from harness.run.preflight import slot_problems
-from harness.shutdown import cancellable, graceful_shutdown
-from harness.text import pluralise
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.ledger.call import Attempted, billable_failure, upper_bound
+from podium.harness.ledger.hooks import kind_and_status
+from podium.harness.pool import Pool, slot_model
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.prices import Book
+from podium.harness.prices.book import ended_day
+from podium.harness.prices.cost import cost
+from podium.harness.records import Reply
+from podium.harness.request import NOTHING, service_tier
+from podium.harness.run.preflight import slot_problems
+from podium.harness.shutdown import cancellable, graceful_shutdown
+from podium.harness.text import pluralise
 
 PROMPT = "Say OK."
 TOKENS = 16  # of a reply: the fewest that every provider takes (OpenAI's responses API)

@@ -11,19 +11,19 @@ from typing import Any
 
 from inspect_ai.log import EvalLog
 
-from harness.errors import UserError, reasons_of
-from harness.learning import write_artifact
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun, SystemTotals, system_totals
-from harness.records import EMPTY
-from harness.rewards.splits import asked_digest, question_digest
-from harness.run import lessons
-from harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
-from harness.run.evaluate import Job, RunOutcome
-from harness.run.experiment import Entry, open_experiment, task_name
-from harness.run.lessons import FitTask, SingleScores
-from harness.run.systems import match_target
-from harness.suite import Suite
+from podium.harness.errors import UserError, reasons_of
+from podium.harness.learning import write_artifact
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun, SystemTotals, system_totals
+from podium.harness.records import EMPTY
+from podium.harness.rewards.splits import asked_digest, question_digest
+from podium.harness.run import lessons
+from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
+from podium.harness.run.evaluate import Job, RunOutcome
+from podium.harness.run.experiment import Entry, open_experiment, task_name
+from podium.harness.run.lessons import FitTask, SingleScores
+from podium.harness.run.systems import match_target
+from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
 """The argument of mixtures that takes the best single worker where a run chooses one."""

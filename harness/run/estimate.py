@@ -10,17 +10,17 @@ from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError, reasons_of
-from harness.judge import judged_among
-from harness.ledger.runs import has_system_runs
-from harness.ledger.system_runs import spent
-from harness.pool_config import with_conductor
-from harness.records import EMPTY, Question
-from harness.run import entries, lessons
-from harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override
-from harness.run.evaluate import Controls, Job, answered_pairs, planned_system
-from harness.run.experiment import SELECTION, Entry, check_experiment, task_name
-from harness.run.forecast import (
+from podium.harness.errors import UserError, reasons_of
+from podium.harness.judge import judged_among
+from podium.harness.ledger.runs import has_system_runs
+from podium.harness.ledger.system_runs import spent
+from podium.harness.pool_config import with_conductor
+from podium.harness.records import EMPTY, Question
+from podium.harness.run import entries, lessons
+from podium.harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override
+from podium.harness.run.evaluate import Controls, Job, answered_pairs, planned_system
+from podium.harness.run.experiment import SELECTION, Entry, check_experiment, task_name
+from podium.harness.run.forecast import (
     NO_CALLS,
     UNKNOWN_CALL,
     CallTotals,
@@ -34,11 +34,11 @@ from harness.run.forecast import (
     read_past,
     worst_case,
 )
-from harness.run.lessons import FitTask, TrainingQuestions
-from harness.run.request import read_request
-from harness.suite import Suite, at_epoch
-from harness.text import columns, pluralise
-from harness.workflow import MAX_STEPS
+from podium.harness.run.lessons import FitTask, TrainingQuestions
+from podium.harness.run.request import read_request
+from podium.harness.suite import Suite, at_epoch
+from podium.harness.text import columns, pluralise
+from podium.harness.workflow import MAX_STEPS
 
 Pair = tuple[Question, int]  # a sealed question as an epoch asks it, and the epoch
 CHOOSING = "choosing best-single"

@@ -26,35 +26,35 @@ from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log, read_eval_
 from inspect_ai.model import Model
 from rich import get_console
 
-from harness.api_keys import shown
-from harness.boxes import OpenBox
-from harness.bridge import sandbox_of
-from harness.budget import ShardLimits, Spend
-from harness.cassette import prompts_recorded
-from harness.context import run_context
-from harness.errors import UserError
-from harness.inspect_adapters import as_task, pick, public_tests_of, system_model, system_of
-from harness.ledger.journal import Head
-from harness.ledger.logs import newest_logs
-from harness.ledger.plain import NO_MODEL
-from harness.ledger.recorder import TaskJournal, sample_name
-from harness.ledger.system_runs import spent_so_far
-from harness.ledger.totals import SpentSoFar
-from harness.parallel import ProgressLine, progress_line
-from harness.pool import pool_models, slot_model
-from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
-from harness.prices import Book
-from harness.records import CONDUCTOR, Question
-from harness.reply_cache import PaidReplies
-from harness.rewards.splits import BareText, whole_text
-from harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
-from harness.run.experiment import Entry, Experiment, task_name
-from harness.run.rate_limit import RateLimiter
-from harness.shards.plan import outside_shards
-from harness.shutdown import cancellable
-from harness.suite import Suite, publishable, redacted_message
-from harness.system import System, card_header
-from harness.text import pluralise
+from podium.harness.api_keys import shown
+from podium.harness.boxes import OpenBox
+from podium.harness.bridge import sandbox_of
+from podium.harness.budget import ShardLimits, Spend
+from podium.harness.cassette import prompts_recorded
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_task, pick, public_tests_of, system_model, system_of
+from podium.harness.ledger.journal import Head
+from podium.harness.ledger.logs import newest_logs
+from podium.harness.ledger.plain import NO_MODEL
+from podium.harness.ledger.recorder import TaskJournal, sample_name
+from podium.harness.ledger.system_runs import spent_so_far
+from podium.harness.ledger.totals import SpentSoFar
+from podium.harness.parallel import ProgressLine, progress_line
+from podium.harness.pool import pool_models, slot_model
+from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
+from podium.harness.prices import Book
+from podium.harness.records import CONDUCTOR, Question
+from podium.harness.reply_cache import PaidReplies
+from podium.harness.rewards.splits import BareText, whole_text
+from podium.harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
+from podium.harness.run.experiment import Entry, Experiment, task_name
+from podium.harness.run.rate_limit import RateLimiter
+from podium.harness.shards.plan import outside_shards
+from podium.harness.shutdown import cancellable
+from podium.harness.suite import Suite, publishable, redacted_message
+from podium.harness.system import System, card_header
+from podium.harness.text import pluralise
 
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})

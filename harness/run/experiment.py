@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError, ValidationInfo
 
-from harness.errors import UserError, first_fault
-from harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
-from harness.records import UNANSWERED, WRONG, Overflows
-from harness.suite import OFFICIAL, Prompt, Split
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
+from podium.harness.records import UNANSWERED, WRONG, Overflows
+from podium.harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
 FILE = "experiment.json"

@@ -16,19 +16,19 @@ from typing import Any, cast
 import anyio
 from inspect_ai.model import ChatMessage, Model
 
-from harness.errors import PodiumError
-from harness.ledger.call import Attempted, Call, upper_bound
-from harness.ledger.join import rows_of
-from harness.ledger.runs import has_system_runs, system_runs_below
-from harness.pool import Pool
-from harness.pool_config import PoolSpec
-from harness.prices import Book
-from harness.prices.cost import Price, cost
-from harness.records import CONDUCTOR, Grade, Question, Reply, Usage
-from harness.request import service_tier
-from harness.run.experiment import SELECTION, task_name
-from harness.system import System
-from harness.workflow import Sampling
+from podium.harness.errors import PodiumError
+from podium.harness.ledger.call import Attempted, Call, upper_bound
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import has_system_runs, system_runs_below
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price, cost
+from podium.harness.records import CONDUCTOR, Grade, Question, Reply, Usage
+from podium.harness.request import service_tier
+from podium.harness.run.experiment import SELECTION, task_name
+from podium.harness.system import System
+from podium.harness.workflow import Sampling
 
 PLACE = re.compile("\ue000(\\d+)\ue001")
 """The number of a reply that is not there yet, between private characters: in no question."""

@@ -15,18 +15,25 @@ from typing import Any
 import numpy as np
 from inspect_ai.log import EvalLog
 
-from harness.errors import UserError, WorkerError, no_such
-from harness.learning import Artifact, Matrix, Round, TrainingBudget, TrialResult, matrix_of_logs
-from harness.ledger.logs import Json, naming, open_log
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun
-from harness.records import PODIUM, Question
-from harness.rewards.splits import load_split, overlaps
-from harness.run.catalogue import SINGLE, Suites
-from harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
-from harness.run.experiment import SELECTION, Entry, open_experiment
-from harness.suite import Split, Suite, prompt_of
-from harness.workflow import MAX_STEPS
+from podium.harness.errors import UserError, WorkerError, no_such
+from podium.harness.learning import (
+    Artifact,
+    Matrix,
+    Round,
+    TrainingBudget,
+    TrialResult,
+    matrix_of_logs,
+)
+from podium.harness.ledger.logs import Json, naming, open_log
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.records import PODIUM, Question
+from podium.harness.rewards.splits import load_split, overlaps
+from podium.harness.run.catalogue import SINGLE, Suites
+from podium.harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
+from podium.harness.run.experiment import SELECTION, Entry, open_experiment
+from podium.harness.suite import Split, Suite, prompt_of
+from podium.harness.workflow import MAX_STEPS
 
 TRAIN: Split = "train"
 
@@ -299,7 +306,7 @@ def _calls_per_question(training: FitTask, wanted: Round, asked: Sequence[Questi
     """Return the worker calls of each question of a round, by its plans; else the most they are."""
     if wanted.most_calls is not None:
         return [wanted.most_calls * wanted.epochs] * len(asked)
-    from harness.run.forecast import counted_all  # which only learning by tries needs here
+    from podium.harness.run.forecast import counted_all  # which only learning by tries needs here
 
     job = training.job
     pairs = [(one, epoch) for one in asked for epoch in range(1, wanted.epochs + 1)]

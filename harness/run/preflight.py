@@ -18,16 +18,16 @@ from inspect_ai._util.entrypoints import ensure_entry_points
 from inspect_ai._util.registry import registry_info
 from inspect_ai.hooks._hooks import Hooks, get_all_hooks
 
-from harness.errors import UserError
-from harness.ledger.call import Attempted, upper_bound
-from harness.pool import slot_model
-from harness.pool_config import Label, PoolSpec, WorkerSpec
-from harness.prices import Book
-from harness.records import CONDUCTOR, GRADER
-from harness.request import STANDARD, max_tokens_of, service_tier
-from harness.suite import Suite
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Attempted, upper_bound
+from podium.harness.pool import slot_model
+from podium.harness.pool_config import Label, PoolSpec, WorkerSpec
+from podium.harness.prices import Book
+from podium.harness.records import CONDUCTOR, GRADER
+from podium.harness.request import STANDARD, max_tokens_of, service_tier
+from podium.harness.suite import Suite
 
-TRUSTED = ("inspect_ai", "harness", "suites", "baselines", "conductor")
+TRUSTED = ("inspect_ai", "podium")
 """Packages whose hooks keep to this machine: Inspect's own and ours."""
 TELEMETRY = "INSPECT_TELEMETRY"
 """Names a function of another package that Inspect sends whole logs to."""
@@ -61,7 +61,6 @@ def _is_active(hook: Hooks) -> bool:
         return True
 
 
-PACKAGES = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
 SERVED = {"vllm": "VLLM_BASE_URL", "sglang": "SGLANG_BASE_URL", "ollama": "OLLAMA_BASE_URL"}
 """Providers that talk to a server of the user's own, with the variable that holds its address.
 They are asked for a connection instead of being constructed, which could start a server."""
@@ -164,31 +163,22 @@ def _max_tokens(slot: WorkerSpec) -> int | None:
 
 
 def package_problems() -> list[str]:
-    """Return which packages, whose names are generic, another distribution has installed too."""
-    owners = metadata.packages_distributions()
-    others = ((name, sorted({*owners.get(name, [])} - {"podium"})) for name in PACKAGES)
+    """Return whether another distribution has installed a package of our name, too."""
+    others = {*metadata.packages_distributions().get("podium", [])} - {"podium"}
     return [
-        f"Package {name!r} is also installed by {who[0]!r}: uninstall it (pip uninstall {who[0]})."
-        for name, who in others
-        if who
+        f"Package 'podium' is also installed by {name!r}: uninstall it (pip uninstall {name})."
+        for name in sorted(others)
     ]
 
 
 def shadowing_notes() -> Iterator[str]:
-    """Yield where packages have the names of ours: in the working directory and on PYTHONPATH."""
+    """Yield which other package named podium is in the working directory or on PYTHONPATH."""
     named = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     for place in dict.fromkeys((str(Path.cwd()), *named)):
-        specs = {name: PathFinder.find_spec(name, [place]) for name in PACKAGES}
-        files = {name: one.origin for name, one in specs.items() if one and one.origin}
-        if files.keys() == {*PACKAGES}:
-            continue  # a whole podium: this one, or a checkout
-        if theirs := files.pop("podium", None):
-            yield f"{theirs} is imported there instead of podium: rename it."
-        if files:
-            yield (
-                f"{place} has packages called {', '.join(files)}, as podium has: a process gets "
-                "podium's if it imports podium first, else yours and no podium; rename yours."
-            )
+        spec = PathFinder.find_spec("podium", [place])
+        # A whole podium is this one, or a checkout.
+        if spec and spec.origin and not Path(spec.origin).with_name("_registry.py").exists():
+            yield f"{spec.origin} is imported there instead of podium: rename it."
 
 
 def _model_problems(slot: WorkerSpec) -> Iterator[str]:

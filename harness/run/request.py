@@ -8,16 +8,16 @@ from itertools import chain
 from math import inf
 from typing import Any, cast
 
-from harness.boxes import open_run_box, select_box
-from harness.cassette import cassette_digests, refuse_unrecorded
-from harness.errors import UserError, reasons_of
-from harness.inspect_adapters import pick, refuse_no_epochs
-from harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
-from harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
-from harness.prices import Book, read_book
-from harness.records import WRONG
-from harness.run import entries, lessons, systems
-from harness.run.catalogue import (
+from podium.harness.boxes import open_run_box, select_box
+from podium.harness.cassette import cassette_digests, refuse_unrecorded
+from podium.harness.errors import UserError, reasons_of
+from podium.harness.inspect_adapters import pick, refuse_no_epochs
+from podium.harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
+from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
+from podium.harness.prices import Book, read_book
+from podium.harness.records import WRONG
+from podium.harness.run import entries, lessons, systems
+from podium.harness.run.catalogue import (
     ANY_SINGLE,
     ORACLE,
     SINGLE,
@@ -29,10 +29,10 @@ from harness.run.catalogue import (
     manifest_key,
     select_suites,
 )
-from harness.run.evaluate import Controls, Job
-from harness.run.experiment import Experiment, check_experiment, read_experiment
-from harness.run.preflight import problems, refuse_listeners
-from harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
+from podium.harness.run.evaluate import Controls, Job
+from podium.harness.run.experiment import Experiment, check_experiment, read_experiment
+from podium.harness.run.preflight import problems, refuse_listeners
+from podium.harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
 
 def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:

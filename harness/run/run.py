@@ -11,26 +11,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.boxes import inspect_box
-from harness.budget import ShardLimits
-from harness.errors import PodiumError, UserError
-from harness.judge import regrade_dir, retry_ungraded
-from harness.ledger.journal import mend
-from harness.ledger.manifest import manifested
-from harness.pool_config import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.records import Question
-from harness.reply_cache import ROOM, PaidReplies, is_nearly_full
-from harness.run import entries, evaluate, preflight
-from harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
-from harness.run.evaluate import Controls, Job, RunOutcome
-from harness.run.experiment import lock_experiment, open_experiment
-from harness.run.request import RequestReader, read_request, refuse_heard, unknown_prompt_note
-from harness.run.systems import moved_graders
-from harness.shards.plan import refuse_sharded
-from harness.shutdown import graceful_shutdown
-from harness.suite import Suite
-from harness.text import pluralise, say
+from podium.harness.boxes import inspect_box
+from podium.harness.budget import ShardLimits
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.judge import regrade_dir, retry_ungraded
+from podium.harness.ledger.journal import mend
+from podium.harness.ledger.manifest import manifested
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.prices import Book, read_book
+from podium.harness.records import Question
+from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
+from podium.harness.run import entries, evaluate, preflight
+from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
+from podium.harness.run.evaluate import Controls, Job, RunOutcome
+from podium.harness.run.experiment import lock_experiment, open_experiment
+from podium.harness.run.request import (
+    RequestReader,
+    read_request,
+    refuse_heard,
+    unknown_prompt_note,
+)
+from podium.harness.run.systems import moved_graders
+from podium.harness.shards.plan import refuse_sharded
+from podium.harness.shutdown import graceful_shutdown
+from podium.harness.suite import Suite
+from podium.harness.text import pluralise, say
 
 NEARLY_FULL = (
     f"The disk of {{}} has less than {ROOM >> 20} MiB left, which replies that are paid for may "
@@ -78,7 +83,7 @@ def say_who_runs(job: Job) -> list[str]:
 def _say_limits(job: Job) -> None:
     """Say what a limit does to a run, one line each; UserError where no call would be made."""
     # Few runs have a limit, and no other run needs an estimate.
-    from harness.run.estimate import estimate, limit_warning, refuse_too_little
+    from podium.harness.run.estimate import estimate, limit_warning, refuse_too_little
 
     found = estimate(job.request, job.catalogue, job.controls)
     refuse_too_little(found, job.request)

@@ -7,12 +7,12 @@ from itertools import chain
 from pathlib import Path
 from typing import get_args
 
-from harness.bridge import lacks_sandbox, missing_sandbox
-from harness.cassette import prompts_recorded
-from harness.errors import UserError, did_you_mean, reasons_of
-from harness.pool_config import PoolSpec
-from harness.prices import Book
-from harness.run.catalogue import (
+from podium.harness.bridge import lacks_sandbox, missing_sandbox
+from podium.harness.cassette import prompts_recorded
+from podium.harness.errors import UserError, did_you_mean, reasons_of
+from podium.harness.pool_config import PoolSpec
+from podium.harness.prices import Book
+from podium.harness.run.catalogue import (
     ANY_SINGLE,
     ORACLE,
     SINGLE,
@@ -21,11 +21,11 @@ from harness.run.catalogue import (
     manifest_key,
     split_k,
 )
-from harness.run.experiment import Experiment
-from harness.run.preflight import problems
-from harness.suite import PubliclyTested, moved_versions
-from harness.system import Group, SystemCard
-from harness.text import pluralise
+from podium.harness.run.experiment import Experiment
+from podium.harness.run.preflight import problems
+from podium.harness.suite import PubliclyTested, moved_versions
+from podium.harness.system import Group, SystemCard
+from podium.harness.text import pluralise
 
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))  # what stands for several systems (harness/run/systems.py)

@@ -19,11 +19,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.files import replace_file
-from harness.ledger.call import Scope
-from harness.ledger.manifest import FILE, file_digest, read_manifest
-from harness.ledger.runs import RunFacts
-from harness.ledger.totals import (
+from podium.harness.files import replace_file
+from podium.harness.ledger.call import Scope
+from podium.harness.ledger.manifest import FILE, file_digest, read_manifest
+from podium.harness.ledger.runs import RunFacts
+from podium.harness.ledger.totals import (
     CallKind,
     CallSum,
     Paid,
@@ -31,7 +31,7 @@ from harness.ledger.totals import (
     QuestionResult,
     SystemRun,
 )
-from harness.shards.plan import FIGURES, ShardPlan, read_plan
+from podium.harness.shards.plan import FIGURES, ShardPlan, read_plan
 
 KEY = b"podium"
 TOTALS = tuple(one.name for one in fields(QueryTotals))

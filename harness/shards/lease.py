@@ -14,9 +14,9 @@ from decimal import ROUND_DOWN, Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.ledger.journal import Journal, read_chain, read_lines
-from harness.run.rate_limit import MINUTE_S, RateLimiter
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import Journal, read_chain, read_lines
+from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
 
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"

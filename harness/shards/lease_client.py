@@ -16,15 +16,15 @@ import anyio
 import httpx
 import orjson
 
-from harness.budget import Spend
-from harness.errors import SpendLimit, UserError
-from harness.ledger.system_runs import spent_so_far
-from harness.prices import Book
-from harness.run.experiment import lock_experiment
-from harness.shards.launcher import LOST
-from harness.shards.lease import ADDRESS, TTL_S, TURNS_S, RunLimits, is_limited, open_book
-from harness.shards.plan import parent_of, shard_dir
-from harness.text import say
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit, UserError
+from podium.harness.ledger.system_runs import spent_so_far
+from podium.harness.prices import Book
+from podium.harness.run.experiment import lock_experiment
+from podium.harness.shards.launcher import LOST
+from podium.harness.shards.lease import ADDRESS, TTL_S, TURNS_S, RunLimits, is_limited, open_book
+from podium.harness.shards.plan import parent_of, shard_dir
+from podium.harness.text import say
 
 PATIENCE_S = 60.0
 """How long a server that was killed may take to be there again."""

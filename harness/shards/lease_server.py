@@ -1,4 +1,4 @@
-"""The process that hands out leases: `python -m harness.shards.lease_server` with its arguments.
+"""The process that hands out leases: `python -m podium.harness.shards.lease_server ARGUMENTS`.
 
 What it has granted is in its journal: killed and started again, it goes on from there. Who runs it
 is in its address: it ends where another command has put its own there.
@@ -26,10 +26,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from harness.errors import UserError
-from harness.listener import Access, bound_socket, listen, serve, with_access
-from harness.shards.launcher import end_with_input
-from harness.shards.lease import (
+from podium.harness.errors import UserError
+from podium.harness.listener import Access, bound_socket, listen, serve, with_access
+from podium.harness.shards.launcher import end_with_input
+from podium.harness.shards.lease import (
     ADDRESS,
     Fenced,
     Held,

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.files import DOCUMENT, read_limited, replace_file
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import DOCUMENT, read_limited, replace_file
 
 FILE, FOLDER = "shards.json", "shards"
 FIGURES = "figures.parquet"

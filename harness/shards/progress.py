@@ -6,9 +6,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.ledger.manifest import SAMPLES
-from harness.parallel import ProgressLine, progress_line
-from harness.text import pluralise
+from podium.harness.ledger.manifest import SAMPLES
+from podium.harness.parallel import ProgressLine, progress_line
+from podium.harness.text import pluralise
 
 LOOK_S = 1.0
 

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.shards.lease_server import ALL
+from podium.harness.errors import UserError
+from podium.harness.shards.lease_server import ALL
 
 AUTO = "auto"
 NO_CLUSTER = "no Ray cluster answers at --address {}: `ray start --head` begins one."

@@ -16,30 +16,30 @@ from typing import Any, Literal, get_args
 
 from inspect_ai.log import read_eval_log
 
-from harness.errors import UserError
-from harness.ledger.journal import FOLDER as LEDGER
-from harness.ledger.journal import mend
-from harness.ledger.logs import newest_logs
-from harness.ledger.manifest import manifested
-from harness.parallel import cores
-from harness.run import entries
-from harness.run.catalogue import OWN, Catalogue, RunRequest
-from harness.run.estimate import cost_of_one
-from harness.run.evaluate import Controls, Job, RunOutcome
-from harness.run.experiment import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import FOLDER as LEDGER
+from podium.harness.ledger.journal import mend
+from podium.harness.ledger.logs import newest_logs
+from podium.harness.ledger.manifest import manifested
+from podium.harness.parallel import cores
+from podium.harness.run import entries
+from podium.harness.run.catalogue import OWN, Catalogue, RunRequest
+from podium.harness.run.estimate import cost_of_one
+from podium.harness.run.evaluate import Controls, Job, RunOutcome
+from podium.harness.run.experiment import (
     BY_SUITE,
     Experiment,
     lock_experiment,
     open_experiment,
     read_experiment,
 )
-from harness.run.request import RequestReader
-from harness.run.run import keep_until_logged, make_plans
-from harness.shards.launcher import LOST, Launcher, LocalLauncher
-from harness.shards.lease import RunLimits, assigned
-from harness.shards.lease_client import settle
-from harness.shards.lease_server import ALL, LOOPBACK, LeaseKeeper, LeaseServer, lease_server
-from harness.shards.plan import (
+from podium.harness.run.request import RequestReader
+from podium.harness.run.run import keep_until_logged, make_plans
+from podium.harness.shards.launcher import LOST, Launcher, LocalLauncher
+from podium.harness.shards.lease import RunLimits, assigned
+from podium.harness.shards.lease_client import settle
+from podium.harness.shards.lease_server import ALL, LOOPBACK, LeaseKeeper, LeaseServer, lease_server
+from podium.harness.shards.plan import (
     ENDED,
     FOLDER,
     PlannedRow,
@@ -51,15 +51,15 @@ from harness.shards.plan import (
     shard_dir,
     write_plan,
 )
-from harness.shards.progress import AnswerCount, counted_line
-from harness.shards.ray_launcher import (
+from podium.harness.shards.progress import AnswerCount, counted_line
+from podium.harness.shards.ray_launcher import (
     RayLauncher,
     RayLeaseServer,
     ray_cluster,
     refuse_no_ray,
 )
-from harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
-from harness.shutdown import graceful_shutdown
+from podium.harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
+from podium.harness.shutdown import graceful_shutdown
 
 LauncherName = Literal["local", "slurm", "ray"]
 TICK_S = 0.2

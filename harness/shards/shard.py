@@ -6,15 +6,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from harness.run.catalogue import Catalogue, RunRequest, with_own
-from harness.run.evaluate import Controls, RunOutcome
-from harness.run.experiment import lock_experiment, read_experiment
-from harness.run.run import run
-from harness.shards.figures import write_figures
-from harness.shards.lease_client import is_leased, open_lease
-from harness.shards.plan import ENDED, ShardOutcome, parent_of, read_plan, write_outcome
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.run.catalogue import Catalogue, RunRequest, with_own
+from podium.harness.run.evaluate import Controls, RunOutcome
+from podium.harness.run.experiment import lock_experiment, read_experiment
+from podium.harness.run.run import run
+from podium.harness.shards.figures import write_figures
+from podium.harness.shards.lease_client import is_leased, open_lease
+from podium.harness.shards.plan import ENDED, ShardOutcome, parent_of, read_plan, write_outcome
 
 _REQUEST = TypeAdapter(RunRequest)
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
+from podium.harness.errors import UserError
 
 HERE = "local"
 MINUTES = 24 * 60

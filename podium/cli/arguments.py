@@ -12,9 +12,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from harness.errors import did_you_mean
-from harness.files import decimal_of
-from harness.text import say
+from podium.harness.errors import did_you_mean
+from podium.harness.files import decimal_of
+from podium.harness.text import say
 
 Reader = Callable[[str], Any]
 

@@ -13,24 +13,24 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, cast
 
-from harness.errors import UserError
-from harness.files import read_toml
-from harness.text import records, say, say_listing
 from podium.cli.commands import build_parser
+from podium.harness.errors import UserError
+from podium.harness.files import read_toml
+from podium.harness.text import records, say, say_listing
 
 
 def whole_catalogue() -> Any:
     """Return every part that can be named: the only place where all spokes meet."""
-    import_module("suites._registry")  # it also says where imported recordings come from
+    import_module("podium.suites._registry")  # it also says where imported recordings come from
 
-    from baselines import SYSTEMS as BASELINES
-    from conductor import SYSTEMS as CONDUCTORS
-    from harness.run.catalogue import Catalogue
-    from suites import SUITES
+    from podium.baselines import SYSTEMS as BASELINES
+    from podium.conductor import SYSTEMS as CONDUCTORS
+    from podium.harness.run.catalogue import Catalogue
+    from podium.suites import SUITES
 
     def factory(registry_name: str) -> Callable[..., Any]:
         package, _, name = registry_name.partition("/")
-        return getattr(import_module(f"{package}._registry"), name)
+        return getattr(import_module(f"podium.{package}._registry"), name)
 
     return Catalogue(
         suites=SUITES,
@@ -44,14 +44,14 @@ def whole_catalogue() -> Any:
 
 def draw_pools(count: int) -> Any:
     """Return a pool of so many pools of practice workers, drawn for training."""
-    from suites.practice.workers.drawing import draw_many
+    from podium.suites.practice.workers.drawing import draw_many
 
     return draw_many(count)
 
 
 def suite_versions() -> dict[str, str]:
     """Return the version of each suite as it is here."""
-    from suites import SUITES
+    from podium.suites import SUITES
 
     return {name: suite.version for name, suite in SUITES.items()}
 
@@ -61,8 +61,8 @@ def boxes() -> Any:
 
     It is only here that a SandboxError is a refusal: later on it leaves a reply ungraded.
     """
-    import sandbox
-    from harness.boxes import Boxes
+    from podium import sandbox
+    from podium.harness.boxes import Boxes
 
     def mended(act: Callable[..., Any], *given: Any) -> Any:
         try:
@@ -74,7 +74,9 @@ def boxes() -> Any:
         return mended(box.facts, image)
 
     def engine() -> str:
-        from sandbox.images import connect  # with every box, so where Docker is asked for only
+        from podium.sandbox.images import (
+            connect,  # with every box, so where Docker is asked for only
+        )
 
         try:
             connect(timeout_s=5).close()
@@ -87,10 +89,10 @@ def boxes() -> Any:
 
 def controls() -> Any:
     """Return the choices that need parts of several spokes."""
-    from baselines.oracle import make_plans
-    from baselines.single import choose
-    from harness.run.evaluate import Controls
-    from suites import log_eval_access, strip_instruction
+    from podium.baselines.oracle import make_plans
+    from podium.baselines.single import choose
+    from podium.harness.run.evaluate import Controls
+    from podium.suites import log_eval_access, strip_instruction
 
     return Controls(
         choose=choose, make_plans=make_plans, opened=log_eval_access, bare=strip_instruction
@@ -99,8 +101,8 @@ def controls() -> Any:
 
 def suites_command(args: argparse.Namespace) -> int:
     """Print all suites or one; return 0."""
-    from harness.run.catalogue import show_suites
-    from suites.data_command import describe_sources
+    from podium.harness.run.catalogue import show_suites
+    from podium.suites.data_command import describe_sources
 
     known, name = whole_catalogue().suites, args.name
     sources = describe_sources(known[name]) if name is not None and name in known else ()
@@ -110,7 +112,7 @@ def suites_command(args: argparse.Namespace) -> int:
 
 def data_command(args: argparse.Namespace) -> int:
     """Run an action on local data; return its exit code."""
-    from suites import data_command as data
+    from podium.suites import data_command as data
 
     if args.action == "fetch":
         return data.fetch_data(args.names, args.data, say)
@@ -127,7 +129,7 @@ def data_command(args: argparse.Namespace) -> int:
 
 def systems_command(args: argparse.Namespace) -> int:
     """Print all systems or one; return 0."""
-    from harness.run.catalogue import show_systems
+    from podium.harness.run.catalogue import show_systems
 
     say_listing(args, *show_systems(whole_catalogue().systems, args.name))
     return 0
@@ -135,9 +137,9 @@ def systems_command(args: argparse.Namespace) -> int:
 
 def workers_command(args: argparse.Namespace) -> int:
     """Print a pool's workers; return 0."""
-    from harness.pool_config import read_pool
-    from harness.prices import read_book
-    from harness.run.catalogue import show_workers
+    from podium.harness.pool_config import read_pool
+    from podium.harness.prices import read_book
+    from podium.harness.run.catalogue import show_workers
 
     spec = read_pool(args.pool)
     say_listing(args, *show_workers(spec, read_book(spec.prices)))
@@ -146,10 +148,10 @@ def workers_command(args: argparse.Namespace) -> int:
 
 def doctor_command(args: argparse.Namespace) -> int:
     """Print what was found; return 1 where something is to be fixed."""
-    from harness.run.catalogue import with_own
-    from harness.run.experiment import NEW
-    from harness.run.run import examine, examine_run
     from podium.cli.run import run_request
+    from podium.harness.run.catalogue import with_own
+    from podium.harness.run.experiment import NEW
+    from podium.harness.run.run import examine, examine_run
 
     if args.yes and not args.drill:
         raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
@@ -172,9 +174,9 @@ def doctor_command(args: argparse.Namespace) -> int:
 
 def _drilled(found: Any, args: argparse.Namespace) -> Any:
     """Return what a doctor has found with what a drill adds, once its price is agreed to."""
-    from harness.pool_config import read_pool
-    from harness.prices import read_book
-    from harness.run.drill import drill, drill_price, drill_total, fit_for_drill
+    from podium.harness.pool_config import read_pool
+    from podium.harness.prices import read_book
+    from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
 
     spec = read_pool(args.pool)
     book = read_book(spec.prices)
@@ -201,7 +203,7 @@ def _agreed() -> bool:
 
 def sandbox_command(args: argparse.Namespace) -> int:
     """Run an action on images; return its exit code."""
-    from sandbox import SandboxError, images
+    from podium.sandbox import SandboxError, images
 
     try:
         if args.action == "build" and args.box == "bwrap":

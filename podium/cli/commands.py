@@ -14,9 +14,6 @@ from pathlib import Path
 from signal import SIGINT
 from typing import Any
 
-from harness.errors import PodiumError
-from harness.records import SEED
-from harness.text import say
 from podium.cli.arguments import (
     EPOCHS,
     MOST,
@@ -39,9 +36,12 @@ from podium.cli.arguments import (
     up_to,
 )
 from podium.cli.export import declare_kinds
+from podium.harness.errors import PodiumError
+from podium.harness.records import SEED
+from podium.harness.text import say
 
 Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
-SLOW = ("harness.run.run", "suites._registry", "baselines._registry", "conductor._registry")
+SLOW = ("podium.harness.run.run", "podium._registry")
 """What `run` and `demo` import before they begin, for a break to find nothing begun."""
 
 
@@ -50,7 +50,7 @@ def load(name: str) -> Command:
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
     # Help does not wait for this import; to look for cycles takes a seventh of all others' time.
-    from harness.parallel import without_collector
+    from podium.harness.parallel import without_collector
 
     with without_collector():
         for module in SLOW if name in ("run", "demo", "shard") else ():

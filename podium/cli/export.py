@@ -7,8 +7,8 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from harness.text import pluralise, say
 from podium.cli.arguments import Arguments, names, renamed
+from podium.harness.text import pluralise, say
 
 Declare = Callable[[Arguments], None]
 Carry = Callable[[argparse.Namespace], int]
@@ -44,7 +44,7 @@ def eee(add: Arguments) -> None:
 
 def write_eee(args: argparse.Namespace) -> int:
     """Write records for that archive; return 0."""
-    from reports import eee
+    from podium.reports import eee
 
     made = eee.write_eee(args.dirs, args.out)
     records = sum(path.suffix == ".json" for path in made)
@@ -63,8 +63,8 @@ def latex(add: Arguments) -> None:
 def write_latex(args: argparse.Namespace) -> int:
     """Write what a paper takes; return 0."""
     from podium.cli.commands import taken
-    from reports.blocks import ReportOptions
-    from reports.paper import export_paper
+    from podium.reports.blocks import ReportOptions
+    from podium.reports.paper import export_paper
 
     made = export_paper(args.dirs, args.out, taken(ReportOptions, args))
     say(f"Wrote {', '.join(path.name for path in made)} into {args.out}")
@@ -80,10 +80,10 @@ def hub(add: Arguments) -> None:
 
 def write_hub(args: argparse.Namespace) -> int:
     """Write a model repository; return 0."""
-    from conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
-    from conductor.training.hub_model import RESULTS, write_model
-    from reports.hub_results import eval_results, results_text, rows_of_checkpoint
-    from reports.report import report_of
+    from podium.conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
+    from podium.conductor.training.hub_model import RESULTS, write_model
+    from podium.reports.hub_results import eval_results, results_text, rows_of_checkpoint
+    from podium.reports.report import report_of
 
     folder = checkpoint_folder(args.checkpoint)
     read_info(folder)  # which refuses a folder that is none
@@ -107,7 +107,7 @@ def routerarena(add: Arguments) -> None:
 
 def write_routerarena(args: argparse.Namespace) -> int:
     """Write files for that board; return 0."""
-    from reports import routerarena
+    from podium.reports import routerarena
 
     for one in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
         say(one)
@@ -128,8 +128,8 @@ def verifiers(add: Arguments) -> None:
 
 def write_verifiers(args: argparse.Namespace) -> int:
     """Write a package; return 0."""
-    from harness.rewards.taskset import USUAL, write_taskset
     from podium.cli.catalogue import suite_versions
+    from podium.harness.rewards.taskset import USUAL, write_taskset
 
     made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
     say(f"Wrote {', '.join(path.name for path in made)} into {args.out}: README.md says how to")

@@ -5,19 +5,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
-from harness.grade_file import grade_replies
-from harness.records import Grade
-from harness.run import run as runs
-from harness.run.catalogue import RunRequest, find_named, with_own
-from harness.run.evaluate import RunOutcome
-from harness.suite import Prompt, Split, Suite
-from harness.system import SystemCard
 from podium.cli.catalogue import boxes, controls, suite_versions, whole_catalogue
-from reports.blocks import ReportOptions
-from reports.render import report_folder
-from reports.report import Report, write_report
-from reports.site import SiteOptions, refuse_foreign_site, write_site
-from suites import SUITES
+from podium.harness.grade_file import grade_replies
+from podium.harness.records import Grade
+from podium.harness.run import run as runs
+from podium.harness.run.catalogue import RunRequest, find_named, with_own
+from podium.harness.run.evaluate import RunOutcome
+from podium.harness.suite import Prompt, Split, Suite
+from podium.harness.system import SystemCard
+from podium.reports.blocks import ReportOptions
+from podium.reports.render import report_folder
+from podium.reports.report import Report, write_report
+from podium.reports.site import SiteOptions, refuse_foreign_site, write_site
+from podium.suites import SUITES
 
 suites: Mapping[str, Suite[Any]] = SUITES
 """Every suite by its name on the command line, e.g. `suites["math500"]`."""

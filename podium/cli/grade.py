@@ -8,19 +8,19 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from harness.boxes import refuse_unknown
-from harness.errors import UserError
-from harness.files import refuse_unwritable
-from harness.judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
-from harness.ledger.manifest import FILE, write_manifest
-from harness.text import say
 from podium.cli.catalogue import boxes, whole_catalogue
 from podium.cli.commands import taken
+from podium.harness.boxes import refuse_unknown
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable
+from podium.harness.judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
+from podium.harness.ledger.manifest import FILE, write_manifest
+from podium.harness.text import say
 
 
 def grade_command(args: argparse.Namespace) -> int:
     """Grade a file of replies; return 1 while one is unscored."""
-    from harness.grade_file import GradeRequest, grade_file
+    from podium.harness.grade_file import GradeRequest, grade_file
 
     graded = grade_file(taken(GradeRequest, args), whole_catalogue())
     say(graded)
@@ -32,7 +32,7 @@ def grade_command(args: argparse.Namespace) -> int:
 
 def redact_command(args: argparse.Namespace) -> int:
     """Copy logs without their texts; return 0."""
-    from harness.redact import redact
+    from podium.harness.redact import redact
 
     refuse_unwritable(args.out, "--out")
     for done in redact(args.paths, args.out):
@@ -81,7 +81,7 @@ def regraded(args: argparse.Namespace) -> list[Remade]:
 
 def reward_command(args: argparse.Namespace) -> int:
     """Serve rewards until a signal; return 0."""
-    from harness.rewards.launch import ServeRequest, serve_rewards
+    from podium.harness.rewards.launch import ServeRequest, serve_rewards
 
     request = taken(
         ServeRequest,
@@ -102,7 +102,7 @@ REPLICA = "import podium; from podium.cli.grade import reward_replica; reward_re
 
 def reward_replica() -> None:
     """Be a replica of a reward service, whose head is at the other end of standard input."""
-    from harness.rewards.launch import run_replica
+    from podium.harness.rewards.launch import run_replica
 
     for one in (signal.SIGINT, signal.SIGTERM):  # it ends with its head, which has work to finish
         signal.signal(one, lambda number, frame: None)  # not SIG_IGN, which programs would inherit
@@ -111,9 +111,9 @@ def reward_replica() -> None:
 
 
 def _hooks() -> Any:
-    from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
-    from harness.rewards.launch import RewardHooks
-    from suites import strip_instruction
+    from podium.conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
+    from podium.harness.rewards.launch import RewardHooks
+    from podium.suites import strip_instruction
 
     return RewardHooks(
         answerer=lambda spec, book, request: PlanAnswerer(

@@ -7,15 +7,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UserError, shipped_file
-from harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
-from harness.text import pluralise, say, say_listing
 from podium.cli.commands import taken
+from podium.harness.errors import UserError, shipped_file
+from podium.harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
+from podium.harness.text import pluralise, say, say_listing
 
 if TYPE_CHECKING:
-    from harness.prices.snapshot import PriceSource
-    from reports.audit import InvariantCheck
-    from reports.audit.reconcile import Reconciliation
+    from podium.harness.prices.snapshot import PriceSource
+    from podium.reports.audit import InvariantCheck
+    from podium.reports.audit.reconcile import Reconciliation
 
 
 def prices_command(args: argparse.Namespace) -> int:
@@ -32,9 +32,9 @@ def prices_command(args: argparse.Namespace) -> int:
 
 def reprice_command(args: argparse.Namespace) -> int:
     """Show, and write where asked, what runs would have cost; return 0."""
-    from harness.ledger.runs import system_runs_below
-    from harness.prices import read_book
-    from harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
+    from podium.harness.ledger.runs import system_runs_below
+    from podium.harness.prices import read_book
+    from podium.harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
 
     book = read_book(args.book)
     if args.out:
@@ -48,8 +48,8 @@ def reprice_command(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from harness.prices import read_book
-    from harness.prices.snapshot import show_book, show_books
+    from podium.harness.prices import read_book
+    from podium.harness.prices.snapshot import show_book, show_books
 
     if args.book:
         book = read_book(args.book)
@@ -60,8 +60,8 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _diff(args: argparse.Namespace) -> int:
-    from harness.prices import read_book
-    from harness.prices.snapshot import changes, show_changes
+    from podium.harness.prices import read_book
+    from podium.harness.prices.snapshot import changes, show_changes
 
     old, new = read_book(args.old), read_book(args.new)
     found = changes(old, new)
@@ -74,8 +74,8 @@ SAME_PRICES = "Both books state the same prices."
 
 
 def _verify_book(args: argparse.Namespace) -> int:
-    from harness.prices import BOOKS
-    from harness.prices.snapshot import installed
+    from podium.harness.prices import BOOKS
+    from podium.harness.prices.snapshot import installed
 
     names = args.books or sorted(path.stem for path in BOOKS.glob("*.toml"))
     for name in names:
@@ -96,8 +96,8 @@ def _verify_book(args: argparse.Namespace) -> int:
 
 def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], list[str]]:
     """Return what is wrong with a book and what differs, and the same in lines."""
-    from harness.prices import read_book
-    from harness.prices.snapshot import compared, show_changes
+    from podium.harness.prices import read_book
+    from podium.harness.prices.snapshot import compared, show_changes
 
     try:
         book = read_book(name)
@@ -118,7 +118,7 @@ def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], 
 
 
 def _snapshot(args: argparse.Namespace) -> int:
-    from harness.prices.snapshot import SnapshotRequest, snapshot, write_new
+    from podium.harness.prices.snapshot import SnapshotRequest, snapshot, write_new
 
     today = _today()
     wanted = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
@@ -132,8 +132,8 @@ def _snapshot(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    from harness.prices import newest_list, read_book
-    from harness.prices.inspect_costs import inspect_costs, write_inspect_costs
+    from podium.harness.prices import newest_list, read_book
+    from podium.harness.prices.inspect_costs import inspect_costs, write_inspect_costs
 
     book = read_book(args.book) if args.book else newest_list()
     if not args.inspect.parent.is_dir():
@@ -155,7 +155,7 @@ def _export(args: argparse.Namespace) -> int:
 
 def _models(args: argparse.Namespace) -> list[str]:
     """Return the models to price: named ones, a pool's, or those of all live pools shipped."""
-    from harness.pool_config import POOLS, read_pool
+    from podium.harness.pool_config import POOLS, read_pool
 
     if args.models:
         return sorted(set(args.models))
@@ -176,8 +176,8 @@ def _today() -> date:
 def audit_command(args: argparse.Namespace) -> int:
     """Audit a run or show one question of it; return 1 when an invariant fails."""
     from podium.cli.grade import regraded
-    from reports.audit import as_json, as_text, audit, given_anew
-    from reports.audit.reconcile import reconciliation_text
+    from podium.reports.audit import as_json, as_text, audit, given_anew
+    from podium.reports.audit.reconcile import reconciliation_text
 
     if args.routerarena or args.dir is None:
         return _predictions(args)
@@ -195,7 +195,7 @@ def audit_command(args: argparse.Namespace) -> int:
     if args.json:
         args.json.write_bytes(as_json(found))
     if args.site:
-        from reports.site import write_audit_site
+        from podium.reports.site import write_audit_site
 
         say(
             f"To look at: {write_audit_site(args.dir, found, [one for _, one in bills], args.site)}"
@@ -205,7 +205,11 @@ def audit_command(args: argparse.Namespace) -> int:
 
 def _predictions(args: argparse.Namespace) -> int:
     """Audit prediction files of RouterArena; return 1 when a rule is broken."""
-    from reports.audit.routerarena import audit_predictions, predictions_json, predictions_text
+    from podium.reports.audit.routerarena import (
+        audit_predictions,
+        predictions_json,
+        predictions_text,
+    )
 
     if not args.routerarena:
         raise UserError("There is nothing to audit: name a run's directory, or --routerarena FILE.")
@@ -235,13 +239,13 @@ def _refuse(args: argparse.Namespace) -> None:
     refuse_box(args)
     _refuse_json(args.json)
     if args.site:
-        from reports.site import refuse_foreign_site
+        from podium.reports.site import refuse_foreign_site
 
         refuse_foreign_site(args.site)
 
 
 def _refuse_json(path: Path | None) -> None:
-    from reports.audit import is_audit
+    from podium.reports.audit import is_audit
 
     if path is None:
         return
@@ -253,8 +257,8 @@ def _refuse_json(path: Path | None) -> None:
 
 
 def _query(args: argparse.Namespace) -> str:
-    from harness.ledger.details import QuestionFilter, details, queries_json
-    from harness.ledger.show import brief_text, query_text
+    from podium.harness.ledger.details import QuestionFilter, details, queries_json
+    from podium.harness.ledger.show import brief_text, query_text
 
     if not args.query:
         raise UserError("--query, --system and --epoch show one question: name a question's id.")
@@ -269,11 +273,11 @@ def _query(args: argparse.Namespace) -> str:
 
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":
     """Hold the ledger against each invoice: what I10 says of it, and the comparison."""
-    from harness.ledger.join import rows_of
-    from harness.ledger.runs import system_runs_below
-    from reports.audit import AuditFault, InvariantCheck
-    from reports.audit.invoices import read_invoice
-    from reports.audit.reconcile import InvoiceOptions, reconcile
+    from podium.harness.ledger.join import rows_of
+    from podium.harness.ledger.runs import system_runs_below
+    from podium.reports.audit import AuditFault, InvariantCheck
+    from podium.reports.audit.invoices import read_invoice
+    from podium.reports.audit.reconcile import InvoiceOptions, reconcile
 
     if not args.invoice:
         return
@@ -294,7 +298,7 @@ def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconcil
 
 def ledger_command(args: argparse.Namespace) -> int:
     """Write tables of a ledger, or print what SQL answers; return 0."""
-    from harness.ledger.export import STYLES, ask, export
+    from podium.harness.ledger.export import STYLES, ask, export
 
     if args.action == "export":
         say(export(args.dir, args.out, args.format))
@@ -328,11 +332,11 @@ def manifest_command(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
-    from harness.ledger.manifest import FILE as MANIFEST
-    from harness.ledger.manifest import write_manifest
-    from harness.ledger.runs import has_system_runs
-    from harness.run.experiment import FILE as EXPERIMENT
-    from harness.run.experiment import lock_experiment
+    from podium.harness.ledger.manifest import FILE as MANIFEST
+    from podium.harness.ledger.manifest import write_manifest
+    from podium.harness.ledger.runs import has_system_runs
+    from podium.harness.run.experiment import FILE as EXPERIMENT
+    from podium.harness.run.experiment import lock_experiment
 
     if not any(args.dir.rglob(EXPERIMENT)) and not has_system_runs(args.dir):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
@@ -355,10 +359,10 @@ def _write(args: argparse.Namespace) -> int:
 
 
 def _verify_manifest(args: argparse.Namespace) -> int:
-    from harness.ledger.manifest import FILE as MANIFEST
-    from harness.ledger.manifest import read_manifest, uncovered
     from podium.cli.grade import refuse_box
-    from reports.audit.verify import LIMITS, verify
+    from podium.harness.ledger.manifest import FILE as MANIFEST
+    from podium.harness.ledger.manifest import read_manifest, uncovered
+    from podium.reports.audit.verify import LIMITS, verify
 
     refuse_box(args)
     if args.ca is not None:
@@ -416,7 +420,7 @@ def _root(root: str) -> str:
 
 
 def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
-    from reports.audit.verify import check
+    from podium.reports.audit.verify import check
 
     signed = check(args.dir, args.public_key)
     says = {
@@ -432,7 +436,7 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _time(args: argparse.Namespace) -> tuple[str, bool]:
-    from reports.audit.anchor import stamp_of
+    from podium.reports.audit.anchor import stamp_of
 
     found = stamp_of(args.dir, args.ca)
     says = {
@@ -447,8 +451,8 @@ def _time(args: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _anchor(args: argparse.Namespace) -> int:
-    from harness.ledger.manifest import STAMP
-    from reports.audit.anchor import ask, request, store
+    from podium.harness.ledger.manifest import STAMP
+    from podium.reports.audit.anchor import ask, request, store
 
     _refuse_changed(args.dir, "stamped")
     if args.request and args.ca:
@@ -474,7 +478,7 @@ def _anchor(args: argparse.Namespace) -> int:
 
 
 def _refuse_changed(log_dir: Path, done: str) -> None:
-    from reports.audit.verify import verify
+    from podium.reports.audit.verify import verify
 
     found = verify(log_dir)
     if found and found[0].kind == "absent":
@@ -484,7 +488,7 @@ def _refuse_changed(log_dir: Path, done: str) -> None:
 
 
 def _sign(args: argparse.Namespace) -> int:
-    from reports.audit.verify import check, sign
+    from podium.reports.audit.verify import check, sign
 
     _refuse_changed(args.dir, "signed")
     say(f"{sign(args.dir, args.key)}: signed by {check(args.dir).key}")
@@ -492,7 +496,7 @@ def _sign(args: argparse.Namespace) -> int:
 
 
 def _key(args: argparse.Namespace) -> int:
-    from reports.audit.verify import make_key
+    from podium.reports.audit.verify import make_key
 
     say(f"{args.out}: keep it to yourself. {make_key(args.out)}: publish it.")
     return 0

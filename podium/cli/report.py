@@ -6,23 +6,23 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from harness.errors import UserError
-from harness.text import say
 from podium.cli.catalogue import suite_versions
 from podium.cli.commands import taken
+from podium.harness.errors import UserError
+from podium.harness.text import say
 
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
-    from reports.against import difference_of_runs, write_against
-    from reports.blocks import ReportOptions
-    from reports.columns import LIST
-    from reports.paper import write_paper
-    from reports.render import report_folder
-    from reports.report import write_report
-    from reports.row import COLUMNS
-    from reports.site import refuse_foreign_site
-    from reports.targets import write_targets
+    from podium.reports.against import difference_of_runs, write_against
+    from podium.reports.blocks import ReportOptions
+    from podium.reports.columns import LIST
+    from podium.reports.paper import write_paper
+    from podium.reports.render import report_folder
+    from podium.reports.report import write_report
+    from podium.reports.row import COLUMNS
+    from podium.reports.site import refuse_foreign_site
+    from podium.reports.targets import write_targets
 
     if args.columns == LIST:
         say("\n".join(wrap(", ".join(COLUMNS), 80)))
@@ -46,7 +46,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     """Return directories of runs and of trainings; UserError for what does not go together."""
-    from reports.training_runs import is_training
+    from podium.reports.training_runs import is_training
 
     trainings = [one for one in args.dirs if is_training(one)]
     dirs = [one for one in args.dirs if one not in trainings]
@@ -76,7 +76,7 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
 
 def say_site(dirs: Sequence[Path], report: Any, out: Path, **more: Any) -> None:
     """Write the pages of a report, with what `SiteOptions` takes more, and say where they begin."""
-    from reports.site import SiteOptions, write_site
+    from podium.reports.site import SiteOptions, write_site
 
     made = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **more))
     say("\n".join((*made.notes, f"To look at: {made.address}")))
@@ -84,8 +84,8 @@ def say_site(dirs: Sequence[Path], report: Any, out: Path, **more: Any) -> None:
 
 def view_command(args: argparse.Namespace) -> int:
     """Serve the pages of runs until a signal; return 0."""
-    from reports.blocks import ReportOptions
-    from reports.site.view import ViewOptions, serve_view
+    from podium.reports.blocks import ReportOptions
+    from podium.reports.site.view import ViewOptions, serve_view
 
     report = taken(ReportOptions, args)
     serve_view(args.dirs, say, ViewOptions(args.port, report, suite_versions()))
@@ -94,7 +94,7 @@ def view_command(args: argparse.Namespace) -> int:
 
 def power_command(args: argparse.Namespace) -> int:
     """Print how many questions and epochs it takes; return 0."""
-    from reports.power import assumed_variance, measured_variances, power_text
+    from podium.reports.power import assumed_variance, measured_variances, power_text
 
     guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
     if args.dirs and set(guess.values()) != {None}:

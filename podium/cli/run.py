@@ -9,17 +9,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError, WorkerError
-from harness.files import refuse_unwritable, refuse_unwritable_file
-from harness.text import say
 from podium.cli.catalogue import controls, whole_catalogue
 from podium.cli.commands import taken
 from podium.cli.report import say_site
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.files import refuse_unwritable, refuse_unwritable_file
+from podium.harness.text import say
 
 
 def run_request(args: argparse.Namespace, **more: Any) -> Any:
     """Return the request that arguments make; those a command does not take keep their default."""
-    from harness.run.catalogue import RunRequest
+    from podium.harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
@@ -29,10 +29,10 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
 
 def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites, or estimate it; return 1 while something is left."""
-    from harness.run.catalogue import with_own
-    from harness.run.estimate import estimate, estimate_text
-    from harness.run.request import read_request
-    from harness.run.run import podium_run, say_who_runs
+    from podium.harness.run.catalogue import with_own
+    from podium.harness.run.estimate import estimate, estimate_text
+    from podium.harness.run.request import read_request
+    from podium.harness.run.run import podium_run, say_who_runs
 
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
@@ -52,7 +52,7 @@ def _sharded(args: argparse.Namespace) -> Any:
             if getattr(args, name) is not None:
                 raise UserError(f"--{name} goes with --shards N: add it, or leave --{name} out.")
         return None
-    from harness.shards.run import Sharding, own_parts, run_sharded
+    from podium.harness.shards.run import Sharding, own_parts, run_sharded
 
     own = own_parts(args.suite), own_parts(args.system)
     return partial(
@@ -62,8 +62,8 @@ def _sharded(args: argparse.Namespace) -> Any:
 
 def shard_command(args: argparse.Namespace) -> int:
     """Ask what is left of a shard; return 1 while something is left."""
-    from harness.shards.launcher import end_with_input
-    from harness.shards.shard import run_shard, shard_catalogue
+    from podium.harness.shards.launcher import end_with_input
+    from podium.harness.shards.shard import run_shard, shard_catalogue
 
     if args.attached:
         end_with_input()
@@ -95,12 +95,12 @@ def demo_command(args: argparse.Namespace) -> int:
 
     No key, no GPU, no network; the quickest goes first, and the same call resumes it.
     """
-    from harness.pool_config import read_pool
-    from harness.run.catalogue import RunRequest
-    from harness.run.run import run
-    from harness.run.systems import moved_graders, why_unfit
-    from reports.report import report_of, write_report
-    from reports.site import refuse_foreign_site
+    from podium.harness.pool_config import read_pool
+    from podium.harness.run.catalogue import RunRequest
+    from podium.harness.run.run import run
+    from podium.harness.run.systems import moved_graders, why_unfit
+    from podium.reports.report import report_of, write_report
+    from podium.reports.site import refuse_foreign_site
 
     refuse_unwritable(args.out, "--out")
     refuse_foreign_site(args.out / "site")
@@ -150,12 +150,12 @@ def record_command(args: argparse.Namespace) -> int:
     if args.requests and len(args.logs) > 1:
         raise UserError("--requests goes with one file of results: record each batch by itself.")
     if args.requests:
-        from harness.batch_replies import record_batch
+        from podium.harness.batch_replies import record_batch
 
         say(record_batch(args.logs[0], args.requests, args.out, strict=args.strict))
     else:
-        from harness.cassette import record
-        from harness.ledger.logs import find_logs
+        from podium.harness.cassette import record
+        from podium.harness.ledger.logs import find_logs
 
         say(record(find_logs(args.logs), args.out))
     return 0

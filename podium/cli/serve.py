@@ -4,10 +4,10 @@ import argparse
 import sys
 from functools import partial
 
-from harness.errors import UserError
-from harness.text import say
 from podium.cli.catalogue import whole_catalogue
 from podium.cli.commands import taken
+from podium.harness.errors import UserError
+from podium.harness.text import say
 
 
 def serve_command(args: argparse.Namespace) -> int:

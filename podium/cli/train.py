@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import UserError
-from harness.files import refuse_unwritable, refuse_unwritable_file
-from harness.text import columns, pluralise, records, say, say_listing
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable, refuse_unwritable_file
+from podium.harness.text import columns, pluralise, records, say, say_listing
 
 
 def train_command(args: argparse.Namespace) -> int:
     """Train, estimate, draw or release; return 130 where a break stopped it."""
-    from conductor.training.config import known_configs, read_config
+    from podium.conductor.training.config import known_configs, read_config
 
     if args.list:
         say_listing(args, known_configs(), "\n".join(known_configs()))
@@ -41,8 +41,8 @@ def train_command(args: argparse.Namespace) -> int:
     refuse_unwritable(out, "--out")
     more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
     training = _found_job(config, out, **more)
-    from conductor.training.grpo_options import is_main
-    from harness.run.systems import moved_graders
+    from podium.conductor.training.grpo_options import is_main
+    from podium.harness.run.systems import moved_graders
 
     # The first of several processes says it.
     told: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda said: None
@@ -51,11 +51,11 @@ def train_command(args: argparse.Namespace) -> int:
         for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
             told(line)
     if args.dry_run:
-        from conductor.training.estimate import estimate_text
+        from podium.conductor.training.estimate import estimate_text
 
         told(estimate_text(training))
         return 0
-    from conductor.training.train import train
+    from podium.conductor.training.train import train
 
     try:
         told(train(training, told))
@@ -69,18 +69,18 @@ def _plot(folders: Sequence[Path], to: Path) -> int:
     """Draw trainings: an image where a file is named, a page where a folder is."""
     if to.suffix and not to.is_dir():
         refuse_unwritable_file(to, "--to")
-        from reports.training_plot import draw_curves
+        from podium.reports.training_plot import draw_curves
 
         say(f"Written to {draw_curves(folders, to)}.")
         return 0
-    from reports.site import write_training_site
+    from podium.reports.site import write_training_site
 
     say(f"Written to {write_training_site(folders, to).address}")
     return 0
 
 
 def _release(args: argparse.Namespace) -> int:
-    from conductor.training.model_card import release  # torch is not needed
+    from podium.conductor.training.model_card import release  # torch is not needed
 
     if args.to is None:
         raise UserError("--release needs --to: the folder that the checkpoint goes to.")
@@ -89,15 +89,15 @@ def _release(args: argparse.Namespace) -> int:
 
 
 def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
-    from conductor.training.job import find_job
+    from podium.conductor.training.job import find_job
 
     study = study_for if studies else None
     return find_job(config, out, whole_catalogue(), controls().bare, study=study, **more)
 
 
 def _prompts(run: Path) -> list[str]:
-    from conductor.training.config import validate_config
-    from conductor.training.run_folder import MANIFEST
+    from podium.conductor.training.config import validate_config
+    from podium.conductor.training.run_folder import MANIFEST
 
     config = validate_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
     training = _found_job(config, run, dry=True)
@@ -112,10 +112,10 @@ PUBLIC = 400
 
 def study_for(part: Any) -> Any:
     """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
-    from baselines.route_eval import split_matrix
-    from baselines.verdict_sources import SOURCES
-    from conductor.verdict_reward import split_verdicts
-    from suites import SUITES
+    from podium.baselines.route_eval import split_matrix
+    from podium.baselines.verdict_sources import SOURCES
+    from podium.conductor.verdict_reward import split_verdicts
+    from podium.suites import SUITES
 
     matrix = whole_matrix(part.source, None)
     split = split_matrix(matrix, part.split, part.split_seed)
@@ -163,10 +163,10 @@ def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]
 
 
 def _row(folder: Path, judged: Any, best: int) -> Any:
-    from conductor.checkpoint import read_study
-    from conductor.embedded import greedy_speaker
-    from conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
-    from harness.learning import RoutedSystem
+    from podium.conductor.checkpoint import read_study
+    from podium.conductor.embedded import greedy_speaker
+    from podium.conductor.verdict_reward import NOBODY, planned_workers, refuse_taught
+    from podium.harness.learning import RoutedSystem
 
     about = read_study(folder)
     refuse_taught(about, judged, folder)
@@ -213,10 +213,10 @@ class AblationRun:
 
 def ablate_command(args: argparse.Namespace) -> int:
     """Train, evaluate and print what has to be; return 0."""
-    from conductor.training.ablations import SHIPPED, read_ablations, select_ablations
-    from conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
-    from reports.ablations import MARKS
-    from reports.render import refuse_foreign
+    from podium.conductor.training.ablations import SHIPPED, read_ablations, select_ablations
+    from podium.conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
+    from podium.reports.ablations import MARKS
+    from podium.reports.render import refuse_foreign
 
     listed = read_ablations(args.file or SHIPPED)
     if args.list:
@@ -254,8 +254,8 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
 
 def _train(trial: AblationRun, others: list[Path]) -> None:
     """Train to the end, unless that is done."""
-    from conductor.training.ablations import copy_warm_start
-    from conductor.training.run_folder import training_finished
+    from podium.conductor.training.ablations import copy_warm_start
+    from podium.conductor.training.run_folder import training_finished
 
     if training_finished(trial.training.config, trial.run):
         say("  trained already", flush=True)
@@ -283,8 +283,8 @@ def _waited(command: list[str]) -> int:
 
 def _evaluate(trial: AblationRun) -> None:
     """Run the best checkpoint on the validation splits; what is answered is not asked again."""
-    from harness.run.catalogue import RunRequest
-    from harness.run.run import run
+    from podium.harness.run.catalogue import RunRequest
+    from podium.harness.run.run import run
 
     config, best = trial.training.config, (trial.run / "best").resolve()
     if not best.is_dir():
@@ -304,7 +304,7 @@ def _evaluate(trial: AblationRun) -> None:
 
 def _table(listed: Any, out: Path) -> str:
     """Write the table of all that is in the folder; return it for a terminal."""
-    from reports.ablations import AblationRuns, write_ablations
+    from podium.reports.ablations import AblationRuns, write_ablations
 
     found: list[AblationRuns] = []
     for row in listed.rows:
@@ -319,9 +319,9 @@ def _table(listed: Any, out: Path) -> str:
 
 
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
-    from conductor.training.ablations import plan_leaks
-    from harness.ledger.system_runs import load_runs
-    from reports.ablations import WORDS
+    from podium.conductor.training.ablations import plan_leaks
+    from podium.harness.ledger.system_runs import load_runs
+    from podium.reports.ablations import WORDS
 
     if not logs:
         return {}
@@ -332,7 +332,7 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
 def route_command(args: argparse.Namespace) -> int:
     """Print, and write where asked, how routers compare; return 0."""
     if args.list:
-        from baselines.verdict_sources import SOURCES
+        from podium.baselines.verdict_sources import SOURCES
 
         known = SOURCES.values()
         names = [
@@ -342,14 +342,14 @@ def route_command(args: argparse.Namespace) -> int:
         heads = ("source", "not in the package", "holds")
         say_listing(args, records(heads, names), columns(heads, names))
         return 0
-    from baselines.route_eval import (
+    from podium.baselines.route_eval import (
         best_single_worker,
         choose_routers,
         evaluate_routers,
         split_matrix,
     )
-    from reports.render import refuse_foreign
-    from reports.routes import MARKS, route_text, write_route
+    from podium.reports.render import refuse_foreign
+    from podium.reports.routes import MARKS, route_text, write_route
 
     if args.out:
         refuse_foreign(args.out, MARKS)  # before anything is computed
@@ -379,10 +379,10 @@ def route_command(args: argparse.Namespace) -> int:
 
 def whole_matrix(source: str, data: Path | None) -> Any:
     """Return the rows of a source on which every worker was graded, and say how many were not."""
-    from baselines.verdict_data import SourceRequest
-    from baselines.verdict_sources import read_matrix
-    from suites.data import data_folder
-    from suites.gpqa_diamond import GpqaDiamond
+    from podium.baselines.verdict_data import SourceRequest
+    from podium.baselines.verdict_sources import read_matrix
+    from podium.suites.data import data_folder
+    from podium.suites.gpqa_diamond import GpqaDiamond
 
     request = SourceRequest(data_folder(data), gpqa=lambda: GpqaDiamond(data=data).load())
     found = read_matrix(source, request)
@@ -411,8 +411,8 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> Non
 
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:
-    from baselines.routers.systems import train_router
-    from harness.learning import write_artifact
+    from podium.baselines.routers.systems import train_router
+    from podium.harness.learning import write_artifact
 
     one = len(split.folds) == 1
     teaches = matrix.rows(split.folds[0].train) if one else matrix

@@ -3,7 +3,7 @@
 The reward service and the viewer take no more than `listener`; `podium serve` is all the rest.
 """
 
-from harness.listener import (
+from podium.harness.listener import (
     Access,
     bound_socket,
     error_reply,

@@ -23,8 +23,8 @@ from typing import Annotated, BinaryIO
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.files import SETTINGS, parse_toml, read_limited
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import SETTINGS, parse_toml, read_limited
 from podium.serving.exchange import Refusal
 
 PREFIX = "podium-"

@@ -13,11 +13,11 @@ from decimal import Decimal
 from math import ceil
 from typing import NamedTuple, Protocol
 
-from harness.budget import LimitName, Spend
-from harness.errors import DayLimit, SpendLimit, UserError
-from harness.ledger.call import Call
-from harness.ledger.totals import SpentSoFar, spent_by
-from harness.prices import Book
+from podium.harness.budget import LimitName, Spend
+from podium.harness.errors import DayLimit, SpendLimit, UserError
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.totals import SpentSoFar, spent_by
+from podium.harness.prices import Book
 from podium.serving.access_keys import Caller
 from podium.serving.exchange import Refusal
 

@@ -15,7 +15,7 @@ from pydantic import (
     Tag,
 )
 
-from harness.text import storable
+from podium.harness.text import storable
 from podium.serving.fields import Place, checked
 
 

@@ -37,8 +37,8 @@ from inspect_ai.model._assistant_internal import (  # pyright: ignore[reportMiss
 from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from pydantic import TypeAdapter
 
-from harness.records import Usage
-from harness.usage import INCOMPLETE
+from podium.harness.records import Usage
+from podium.harness.usage import INCOMPLETE
 from podium.serving.anthropic_fields import CountFields, MessageFields, read_fields
 from podium.serving.exchange import (
     DialectName,

@@ -20,11 +20,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from harness.files import parse_json
-from harness.ledger.call import plain
-from harness.ledger.details import trace_json
-from harness.ledger.served import read_trace
-from harness.listener import Access, ErrorReply, with_access
+from podium.harness.files import parse_json
+from podium.harness.ledger.call import plain
+from podium.harness.ledger.details import trace_json
+from podium.harness.ledger.served import read_trace
+from podium.harness.listener import Access, ErrorReply, with_access
 from podium.serving.access_keys import Keys
 from podium.serving.anthropic_messages import AnthropicMessages, count_tokens
 from podium.serving.chat import ChatCompletions

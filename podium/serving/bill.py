@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.ledger.call import Call
-from harness.ledger.critical_path import step_number
-from harness.ledger.totals import add_up, usage_of
-from harness.records import Usage
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.critical_path import step_number
+from podium.harness.ledger.totals import add_up, usage_of
+from podium.harness.records import Usage
 from podium.serving.exchange import RequestBill
 
 NO_TOKENS = Usage(reasoning=0)

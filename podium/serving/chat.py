@@ -9,7 +9,7 @@ from inspect_ai.tool import ToolInfo
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from pydantic import BeforeValidator, Field
 
-from harness.text import make_storable
+from podium.harness.text import make_storable
 from podium.serving.exchange import (
     DialectName,
     Refusal,

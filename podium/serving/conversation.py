@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import anyio
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
-from harness.budget import Spend
-from harness.errors import SpendLimit
-from harness.pool import Pool
-from harness.records import CONDUCTOR, Question, Reply
-from harness.request import Offered, Request, SampleIndex
-from harness.workflow import Sampling
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit
+from podium.harness.pool import Pool
+from podium.harness.records import CONDUCTOR, Question, Reply
+from podium.harness.request import Offered, Request, SampleIndex
+from podium.harness.workflow import Sampling
 from podium.serving.exchange import Refusal, ServedRequest, StepBegun
 from podium.serving.models import ServedModel
 

@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 from inspect_ai.model import ChatMessage, GenerateConfig, StopReason
 from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
 
-from harness.errors import PodiumError
-from harness.records import Usage
+from podium.harness.errors import PodiumError
+from podium.harness.records import Usage
 
 DialectName = Literal["chat", "responses", "messages"]
 RefusalKind = Literal[

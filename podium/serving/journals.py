@@ -13,12 +13,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.context import current
-from harness.ledger.journal import Head, Journal
-from harness.ledger.kept_texts import texts_path
-from harness.ledger.recorder import CallInFlight, TaskJournal
-from harness.prices import Book
-from harness.text import make_storable
+from podium.harness.context import current
+from podium.harness.ledger.journal import Head, Journal
+from podium.harness.ledger.kept_texts import texts_path
+from podium.harness.ledger.recorder import CallInFlight, TaskJournal
+from podium.harness.prices import Book
+from podium.harness.text import make_storable
 
 OWNER_ONLY = 0o600
 

@@ -12,18 +12,18 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from harness.errors import UserError
-from harness.files import refuse_unwritable
-from harness.ledger.journal import Head, mend
-from harness.ledger.manifest import manifested
-from harness.ledger.served import SUITE, served_requests
-from harness.listener import Access, bound_socket, is_loopback, listen, serve
-from harness.pool import slot_model
-from harness.pool_config import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.run.catalogue import Catalogue
-from harness.run.experiment import FILE as EXPERIMENT
-from harness.run.experiment import lock_experiment
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable
+from podium.harness.ledger.journal import Head, mend
+from podium.harness.ledger.manifest import manifested
+from podium.harness.ledger.served import SUITE, served_requests
+from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve
+from podium.harness.pool import slot_model
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.prices import Book, read_book
+from podium.harness.run.catalogue import Catalogue
+from podium.harness.run.experiment import FILE as EXPERIMENT
+from podium.harness.run.experiment import lock_experiment
 from podium.serving.access_keys import Keys
 from podium.serving.admission import Admission, ServingLimits, SpentBefore
 from podium.serving.app import ServerSettings, model_app

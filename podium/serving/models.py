@@ -16,18 +16,18 @@ from typing import Any
 
 from inspect_ai.model import Model
 
-from harness.context import run_context
-from harness.errors import UserError
-from harness.inspect_adapters import system_of
-from harness.ledger.call import canonical
-from harness.pool import pool_models, slot_model
-from harness.pool_config import PoolSpec, WorkerSpec, with_conductor
-from harness.prices import Book
-from harness.records import CONDUCTOR, GRADER, PODIUM
-from harness.run.catalogue import SINGLE, Catalogue, conductor_override, split_k
-from harness.run.experiment import Experiment, read_experiment
-from harness.run.systems import refuse_unready, why_unfit
-from harness.system import System, SystemCard, card_header
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import system_of
+from podium.harness.ledger.call import canonical
+from podium.harness.pool import pool_models, slot_model
+from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
+from podium.harness.prices import Book
+from podium.harness.records import CONDUCTOR, GRADER, PODIUM
+from podium.harness.run.catalogue import SINGLE, Catalogue, conductor_override, split_k
+from podium.harness.run.experiment import Experiment, read_experiment
+from podium.harness.run.systems import refuse_unready, why_unfit
+from podium.harness.system import System, SystemCard, card_header
 from podium.serving.exchange import Refusal
 
 PREFIX = f"{PODIUM}/"

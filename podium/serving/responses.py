@@ -12,7 +12,7 @@ from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import Field, TypeAdapter
 
-from harness.text import make_storable
+from podium.harness.text import make_storable
 from podium.serving.exchange import (
     DialectName,
     Refusal,

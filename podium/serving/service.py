@@ -17,16 +17,16 @@ from typing import Any
 
 from inspect_ai.model import Model, ModelOutput
 
-from harness.budget import Spend
-from harness.errors import QuestionLimit, SpendLimit, WorkerError
-from harness.ledger.call import Call
-from harness.ledger.hooks import facts_digest, own_transcript, text_digest
-from harness.ledger.journal import SampleRef
-from harness.ledger.recorder import recording
-from harness.ledger.served import rows_from
-from harness.prices import Book
-from harness.records import CONDUCTOR, Answer, Question
-from harness.workflow import workflow_of
+from podium.harness.budget import Spend
+from podium.harness.errors import QuestionLimit, SpendLimit, WorkerError
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.hooks import facts_digest, own_transcript, text_digest
+from podium.harness.ledger.journal import SampleRef
+from podium.harness.ledger.recorder import recording
+from podium.harness.ledger.served import rows_from
+from podium.harness.prices import Book
+from podium.harness.records import CONDUCTOR, Answer, Question
+from podium.harness.workflow import workflow_of
 from podium.serving.access_keys import Caller
 from podium.serving.admission import Admission, ServingLimits
 from podium.serving.bill import bill_of

@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from harness.ledger.call import Call
-from harness.ledger.otel import attributes
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.otel import attributes
 from podium.serving.telemetry import Served, request_attributes
 
 FLUSH_S = 5.0

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from harness.errors import UserError
-from harness.ledger.call import Call, shortest
-from harness.records import CONDUCTOR
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Call, shortest
+from podium.harness.records import CONDUCTOR
 from podium.serving.exchange import DialectName, RefusalKind, RequestBill
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)

@@ -16,14 +16,14 @@ from typing import cast
 
 import orjson
 
-from harness.errors import UserError
-from harness.ledger.call import PARTS, ZERO, Call, contradictions, plain
-from harness.ledger.logs import Json
-from harness.ledger.runs import LogRecord, SampleRecord
-from harness.prices import BUILT_IN, Book, book_from_json, read_book
-from harness.records import Usage
-from harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
-from reports.audit.evidence import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import PARTS, ZERO, Call, contradictions, plain
+from podium.harness.ledger.logs import Json
+from podium.harness.ledger.runs import LogRecord, SampleRecord
+from podium.harness.prices import BUILT_IN, Book, book_from_json, read_book
+from podium.harness.records import Usage
+from podium.harness.usage import NOTHING, Raw, dialect_of, usage_from_raw
+from podium.reports.audit.evidence import (
     NO_TOKENS,
     SERVED,
     Evidence,
@@ -38,7 +38,7 @@ from reports.audit.evidence import (
     spent_by_role,
     told,
 )
-from reports.audit.stated_dollars import compare_dollars
+from podium.reports.audit.stated_dollars import compare_dollars
 
 UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and their bound"
 UNREADABLE = "calls whose provider's own usage cannot be compared"

@@ -13,10 +13,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from harness.errors import UserError
-from harness.files import MIB, first_line, read_limited
-from harness.ledger.manifest import FILE, QUERY, STAMP, read_manifest
-from reports.audit.verify import HEX
+from podium.harness.errors import UserError
+from podium.harness.files import MIB, first_line, read_limited
+from podium.harness.ledger.manifest import FILE, QUERY, STAMP, read_manifest
+from podium.reports.audit.verify import HEX
 
 Time = Literal["none", "unchecked", "stamped", "other-root", "invalid"]
 LIMIT_S = 60.0

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from harness.ledger.join import LoggedEvent
-from harness.ledger.logs import NOTHING, SAMPLES
-from harness.ledger.runs import LogRecord, SampleRecord
-from reports.audit.evidence import Evidence, Faults, InvariantCheck
-from reports.audit.records import not_as_journaled
+from podium.harness.ledger.join import LoggedEvent
+from podium.harness.ledger.logs import NOTHING, SAMPLES
+from podium.harness.ledger.runs import LogRecord, SampleRecord
+from podium.reports.audit.evidence import Evidence, Faults, InvariantCheck
+from podium.reports.audit.records import not_as_journaled
 
 
 def archives(evidence: Evidence, found: InvariantCheck) -> Faults:

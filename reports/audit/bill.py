@@ -14,8 +14,8 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
-from harness.errors import UserError
-from reports.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span_text
+from podium.harness.errors import UserError
+from podium.reports.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from functools import cached_property
 from operator import sub
 from typing import Literal, cast
 
-from harness.ledger.call import Call
-from harness.ledger.hooks import FIELDS
-from harness.ledger.join import Merged
-from harness.ledger.logs import Json
-from harness.ledger.runs import LogRecord, RunFacts, SampleRecord
-from harness.ledger.served import ServedQuery, is_served, queries_of
-from harness.ledger.totals import CallSum, sums_by
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.hooks import FIELDS
+from podium.harness.ledger.join import Merged
+from podium.harness.ledger.logs import Json
+from podium.harness.ledger.runs import LogRecord, RunFacts, SampleRecord
+from podium.harness.ledger.served import ServedQuery, is_served, queries_of
+from podium.harness.ledger.totals import CallSum, sums_by
 
 Faults = Iterator[tuple[str, str]]
 """Where an invariant does not hold, and how: an `AuditFault` without what all of a check share."""

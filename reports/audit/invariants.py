@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from harness.errors import UserError
-from harness.files import read_json
-from harness.ledger.call import canonical
-from harness.ledger.join import rows_of
-from harness.ledger.journal import OLDER, SCHEMA
-from harness.ledger.log_files import JSON, logs_below
-from harness.ledger.logs import UNFOUNDED
-from harness.ledger.manifest import FILE as MANIFEST
-from harness.ledger.manifest import file_digest, read_manifest
-from harness.ledger.runs import RunFiles, SampleRecord
-from harness.run.experiment import FILE, read_experiment
-from reports.audit.amounts import (
+from podium.harness.errors import UserError
+from podium.harness.files import read_json
+from podium.harness.ledger.call import canonical
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.journal import OLDER, SCHEMA
+from podium.harness.ledger.log_files import JSON, logs_below
+from podium.harness.ledger.logs import UNFOUNDED
+from podium.harness.ledger.manifest import FILE as MANIFEST
+from podium.harness.ledger.manifest import file_digest, read_manifest
+from podium.harness.ledger.runs import RunFiles, SampleRecord
+from podium.harness.ledger.witness import figures
+from podium.harness.run.experiment import FILE, read_experiment
+from podium.reports.audit.amounts import (
     cache_reads,
     failed_attempts,
     nothing_unpriced,
@@ -34,15 +35,14 @@ from reports.audit.amounts import (
     scopes_apart,
     token_partition,
 )
-from reports.audit.archives import archives
-from reports.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
-from reports.audit.records import complete, plausible, records_agree, texts_agree
-from reports.audit.sharded import shards_as_planned, spent_as_leased
-from reports.audit.verify import verify
-from harness.ledger.witness import figures
+from podium.reports.audit.archives import archives
+from podium.reports.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
+from podium.reports.audit.records import complete, plausible, records_agree, texts_agree
+from podium.reports.audit.sharded import shards_as_planned, spent_as_leased
+from podium.reports.audit.verify import verify
 
 if TYPE_CHECKING:  # who grades again asks models, and an audit does not
-    from harness.judge import Remade
+    from podium.harness.judge import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"

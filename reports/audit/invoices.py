@@ -15,8 +15,8 @@ from typing import Annotated, Any, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.files import (
+from podium.harness.errors import UserError, first_fault
+from podium.harness.files import (
     SMALL,
     TooLarge,
     decimal_of,

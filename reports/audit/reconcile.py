@@ -13,9 +13,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from harness.ledger.call import Call
-from harness.text import columns
-from reports.audit.bill import (
+from podium.harness.ledger.call import Call
+from podium.harness.text import columns
+from podium.reports.audit.bill import (
     LISTED,
     MEASURES,
     Amounts,
@@ -29,7 +29,7 @@ from reports.audit.bill import (
     listed,
     read_bill,
 )
-from reports.audit.invoices import Invoice, InvoiceLine, Span, moment, span_text
+from podium.reports.audit.invoices import Invoice, InvoiceLine, Span, moment, span_text
 
 Number = int | Decimal
 Verdict = tuple[tuple[str, ...], tuple[str, ...], str]

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from harness.ledger.call import Call
-from harness.ledger.hooks import CallTexts, reply_digest, text_digest
-from harness.ledger.join import LoggedEvent
-from harness.ledger.journal import usage_of
-from harness.ledger.kept_texts import kept_texts, kept_traces
-from harness.ledger.logs import NOTHING, CallEvent, Json, seconds_between
-from harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecord
-from harness.records import CONDUCTOR, Usage
-from harness.request import STANDARD
-from harness.text import format_range
-from reports.audit.evidence import (
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.hooks import CallTexts, reply_digest, text_digest
+from podium.harness.ledger.join import LoggedEvent
+from podium.harness.ledger.journal import usage_of
+from podium.harness.ledger.kept_texts import kept_texts, kept_traces
+from podium.harness.ledger.logs import NOTHING, CallEvent, Json, seconds_between
+from podium.harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecord
+from podium.harness.records import CONDUCTOR, Usage
+from podium.harness.request import STANDARD
+from podium.harness.text import format_range
+from podium.reports.audit.evidence import (
     NO_TOKENS,
     SERVED,
     Evidence,

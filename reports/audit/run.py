@@ -12,24 +12,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from harness.files import read_json
-from harness.ledger.call import Call, canonical, plain
-from harness.ledger.details import SCHEMA as QUERY
-from harness.ledger.join import merged
-from harness.ledger.journal import FOLDER
-from harness.ledger.logs import IN_FLIGHT
-from harness.ledger.manifest import FILE
-from harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
-from harness.ledger.totals import CallSum, add_up, sums_by, total
-from harness.parallel import LARGE, map_over_processes, without_collector
-from harness.prices.cost import Service
-from harness.request import STANDARD
-from harness.shards.lease import FILE as LEASES
-from harness.shards.plan import FILE as PLAN
-from harness.shards.plan import parent_of, shard_dirs
-from harness.text import pluralise
-from reports.audit.amounts import explain, has_totals, run_groups
-from reports.audit.evidence import (
+from podium.harness.files import read_json
+from podium.harness.ledger.call import Call, canonical, plain
+from podium.harness.ledger.details import SCHEMA as QUERY
+from podium.harness.ledger.join import merged
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.logs import IN_FLIGHT
+from podium.harness.ledger.manifest import FILE
+from podium.harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
+from podium.harness.ledger.totals import CallSum, add_up, sums_by, total
+from podium.harness.parallel import LARGE, map_over_processes, without_collector
+from podium.harness.prices.cost import Service
+from podium.harness.request import STANDARD
+from podium.harness.shards.lease import FILE as LEASES
+from podium.harness.shards.plan import FILE as PLAN
+from podium.harness.shards.plan import parent_of, shard_dirs
+from podium.harness.text import pluralise
+from podium.reports.audit.amounts import explain, has_totals, run_groups
+from podium.reports.audit.evidence import (
     NAMES,
     NO_TOKENS,
     AuditFault,
@@ -47,9 +47,16 @@ from reports.audit.evidence import (
     tokens_of,
     told,
 )
-from reports.audit.invariants import AGAIN, INVARIANTS, SAME, manifest, same_twice, table_again
-from reports.audit.routerarena import SCHEMA as PREDICTIONS
-from reports.audit.sharded import leases_kept, planned_once
+from podium.reports.audit.invariants import (
+    AGAIN,
+    INVARIANTS,
+    SAME,
+    manifest,
+    same_twice,
+    table_again,
+)
+from podium.reports.audit.routerarena import SCHEMA as PREDICTIONS
+from podium.reports.audit.sharded import leases_kept, planned_once
 
 UNLABELLED = "unlabelled"
 """Of calls that podium did not make: nobody wrote down whether they were paid."""

@@ -8,10 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.journal import FOLDER, read_chain, read_lines
-from harness.shards import lease
-from harness.shards.plan import FILE, ShardPlan, parent_of, read_plan, shard_dirs
-from reports.audit.evidence import Evidence, Faults, InvariantCheck
+from podium.harness.ledger.journal import FOLDER, read_chain, read_lines
+from podium.harness.shards import lease
+from podium.harness.shards.plan import FILE, ShardPlan, parent_of, read_plan, shard_dirs
+from podium.reports.audit.evidence import Evidence, Faults, InvariantCheck
 
 ONE_PIECE, UNLEASED = "not cut into shards", "its shards had no leases"
 

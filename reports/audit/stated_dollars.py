@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from decimal import Decimal
 
-from harness.ledger.call import ZERO, Call, shortest
-from reports.audit.bill import last_place
-from reports.audit.evidence import InvariantCheck
+from podium.harness.ledger.call import ZERO, Call, shortest
+from podium.reports.audit.bill import last_place
+from podium.reports.audit.evidence import InvariantCheck
 
 ROUNDING = Decimal("0.0000005")
 """Largest difference that is none, per call: half a millionth of a dollar, or half of the last

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import UserError
-from harness.files import DOCUMENT, SETTINGS, read_json, read_limited
-from harness.ledger.journal import read_chain
-from harness.ledger.manifest import (
+from podium.harness.errors import UserError
+from podium.harness.files import DOCUMENT, SETTINGS, read_json, read_limited
+from podium.harness.ledger.journal import read_chain
+from podium.harness.ledger.manifest import (
     FILE,
     OLDER,
     SIGNATURE,
@@ -33,7 +33,7 @@ from harness.ledger.manifest import (
     read_entry,
     read_manifest,
 )
-from harness.shards.plan import FOLDER, shard_dirs
+from podium.harness.shards.plan import FOLDER, shard_dirs
 
 FindingKind = Literal["absent", "edited", "inserted", "deleted", "reordered", "truncated", "root"]
 

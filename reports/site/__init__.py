@@ -4,7 +4,7 @@ Read `build` (the order of it all), `index` (what a cell of the matrix is), `tex
 full), `comparison`, `audit_page` and `training_page` (what templates show), `view` (served).
 """
 
-from reports.site.build import (
+from podium.reports.site.build import (
     Site,
     SiteOptions,
     refuse_foreign_site,

@@ -4,11 +4,26 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from reports.against import ChangedVerdict, CostChange, RunChange, RunDifference, SystemDifference
-from reports.build import ARGUMENTS
-from reports.render import UNKNOWN, Columns, interval, percent, points, shortened, tabulate, usd
-from reports.site.index import SiteBlock
-from reports.site.pages import query_address
+from podium.reports.against import (
+    ChangedVerdict,
+    CostChange,
+    RunChange,
+    RunDifference,
+    SystemDifference,
+)
+from podium.reports.build import ARGUMENTS
+from podium.reports.render import (
+    UNKNOWN,
+    Columns,
+    interval,
+    percent,
+    points,
+    shortened,
+    tabulate,
+    usd,
+)
+from podium.reports.site.index import SiteBlock
+from podium.reports.site.pages import query_address
 
 MOST = 200
 """Questions of one system that the page lists; the matrix has all of this run."""

@@ -11,23 +11,23 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import UserError
-from harness.ledger.call import ZERO, plain
-from harness.ledger.join import rows_of
-from harness.ledger.manifest import FILE, read_manifest
-from harness.ledger.runs import RunFiles, system_runs_below
-from harness.ledger.totals import CallSum
-from harness.text import pluralise
-from reports.audit import Audit, AuditFault
-from reports.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
-from reports.audit.reconcile import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import ZERO, plain
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.manifest import FILE, read_manifest
+from podium.harness.ledger.runs import RunFiles, system_runs_below
+from podium.harness.ledger.totals import CallSum
+from podium.harness.text import pluralise
+from podium.reports.audit import Audit, AuditFault
+from podium.reports.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
+from podium.reports.audit.reconcile import (
     CELLS,
     HEADING,
     Reconciliation,
     reconciliation_notes,
     reconciliation_table,
 )
-from reports.audit.run import (
+from podium.reports.audit.run import (
     BILLING,
     COUNTS,
     KEPT,
@@ -39,9 +39,9 @@ from reports.audit.run import (
     runs_of,
     system_run_name,
 )
-from reports.render import usd_sum
-from reports.site.index import SiteBlock
-from reports.site.pages import query_address
+from podium.reports.render import usd_sum
+from podium.reports.site.index import SiteBlock
+from podium.reports.site.pages import query_address
 
 MOST = 200
 """Faults of one invariant that a page shows; the JSON of the audit has all of them."""

@@ -8,32 +8,32 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from harness.errors import UserError
-from harness.files import read_json, refuse_unwritable
-from harness.text import pluralise
-from reports import render
-from reports.against import RunDifference
-from reports.audit import Audit, audit
-from reports.audit.reconcile import Reconciliation
-from reports.paper import paper_contents
-from reports.report import Report, report_of
-from reports.site import comparison
-from reports.site.against_page import against_context
-from reports.site.audit_page import audit_context
-from reports.site.index import Index, index_files, site_blocks
-from reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
-from reports.site.requests_page import (
+from podium.harness.errors import UserError
+from podium.harness.files import read_json, refuse_unwritable
+from podium.harness.text import pluralise
+from podium.reports import render
+from podium.reports.against import RunDifference
+from podium.reports.audit import Audit, audit
+from podium.reports.audit.reconcile import Reconciliation
+from podium.reports.paper import paper_contents
+from podium.reports.report import Report, report_of
+from podium.reports.site import comparison
+from podium.reports.site.against_page import against_context
+from podium.reports.site.audit_page import audit_context
+from podium.reports.site.index import Index, index_files, site_blocks
+from podium.reports.site.pages import ASSETS, VENDOR, SiteFrame, render_page
+from podium.reports.site.requests_page import (
     INDEX,
     ServedSystem,
     served_context,
     served_index,
     served_systems,
 )
-from reports.site.shards_page import shards_context
-from reports.site.texts import RowTexts, left_out, row_texts, text_files
-from reports.site.training_page import training_context, training_data
-from reports.training_plot import write_curves
-from reports.training_runs import TrainingRun, training_runs
+from podium.reports.site.shards_page import shards_context
+from podium.reports.site.texts import RowTexts, left_out, row_texts, text_files
+from podium.reports.site.training_page import training_context, training_data
+from podium.reports.training_plot import write_curves
+from podium.reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
 """Names every file of a site: what a later one may overwrite, and removes where it has none."""

@@ -8,18 +8,25 @@ from pathlib import Path
 from shlex import join
 from typing import Any
 
-from harness.ledger.runs import system_runs_below
-from harness.suite import moved_versions
-from harness.text import pluralise
-from reports import across, blocks, learning_cost, markdown, published, render
-from reports.audit import Audit
-from reports.build import Pair, systems_table
-from reports.derived import MOST_GROUPS, PASS_AT, BlockSummary, GroupScore, by_group, largest_groups
-from reports.render import Columns
-from reports.report import Report
-from reports.row import TableRow, block_of
-from reports.site.audit_page import manifest_roots
-from reports.site.index import SiteBlock
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.suite import moved_versions
+from podium.harness.text import pluralise
+from podium.reports import across, blocks, learning_cost, markdown, published, render
+from podium.reports.audit import Audit
+from podium.reports.build import Pair, systems_table
+from podium.reports.derived import (
+    MOST_GROUPS,
+    PASS_AT,
+    BlockSummary,
+    GroupScore,
+    by_group,
+    largest_groups,
+)
+from podium.reports.render import Columns
+from podium.reports.report import Report
+from podium.reports.row import TableRow, block_of
+from podium.reports.site.audit_page import manifest_roots
+from podium.reports.site.index import SiteBlock
 
 LABELS = {
     "live": "real calls of real models, at the prices of their day",

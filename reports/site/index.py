@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.ledger.answers import REFUSED
-from harness.ledger.totals import QuestionResult, SystemRun
-from harness.suite import failure_kind, redacted_message
-from reports.blocks import asked_name
-from reports.build import Pair
-from reports.derived import Comparison
-from reports.render import shortened
-from reports.site.pages import data_script
+from podium.harness.ledger.answers import REFUSED
+from podium.harness.ledger.totals import QuestionResult, SystemRun
+from podium.harness.suite import failure_kind, redacted_message
+from podium.reports.blocks import asked_name
+from podium.reports.build import Pair
+from podium.reports.derived import Comparison
+from podium.reports.render import shortened
+from podium.reports.site.pages import data_script
 
 SHARD = 256
 """Queries of one system in a file of texts."""

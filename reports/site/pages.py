@@ -13,9 +13,9 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from harness.text import escape_controls
-from reports import render
-from reports.row import TableRow
+from podium.harness.text import escape_controls
+from podium.reports import render
+from podium.reports.row import TableRow
 
 CSP = "; ".join(
     (
@@ -29,8 +29,8 @@ CSP = "; ".join(
     )
 )
 """No page asks anything of a network, and no text of a model can run: scripts are files of ours."""
-ASSETS = files("reports.site") / "assets"
-VENDOR = files("reports.site") / "vendor"
+ASSETS = files("podium.reports.site") / "assets"
+VENDOR = files("podium.reports.site") / "vendor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def _harmless(value: object) -> object:
 
 _ENVIRONMENT = Environment(
     finalize=_harmless,
-    loader=PackageLoader("reports.site"),
+    loader=PackageLoader("podium.reports.site"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,

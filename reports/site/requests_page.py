@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from harness.ledger.details import RunQueries
-from harness.ledger.journal import SERVING
-from harness.ledger.runs import RunFiles
-from harness.ledger.served import SUITE, ServedQuery, served_below
-from harness.ledger.totals import CallSum, add_up, last_attempts
-from reports import render
-from reports.audit import Audit
-from reports.render import UNKNOWN
-from reports.site.pages import data_script
-from reports.site.texts import RowTexts, own_faults, read_queries
+from podium.harness.ledger.details import RunQueries
+from podium.harness.ledger.journal import SERVING
+from podium.harness.ledger.runs import RunFiles
+from podium.harness.ledger.served import SUITE, ServedQuery, served_below
+from podium.harness.ledger.totals import CallSum, add_up, last_attempts
+from podium.reports import render
+from podium.reports.audit import Audit
+from podium.reports.render import UNKNOWN
+from podium.reports.site.pages import data_script
+from podium.reports.site.texts import RowTexts, own_faults, read_queries
 
 MOST = 500
 """Requests of one system that the page lists, the newest ones; the page of a request has all."""

@@ -6,11 +6,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.totals import QuestionResult, SystemRun
-from harness.run.experiment import read_experiment, task_name
-from harness.shards.plan import Shard, ShardPlan, parent_of, read_outcome, read_plan, shard_dir
-from harness.text import pluralise
-from reports.render import UNKNOWN, count, usd
+from podium.harness.ledger.totals import QuestionResult, SystemRun
+from podium.harness.run.experiment import read_experiment, task_name
+from podium.harness.shards.plan import (
+    Shard,
+    ShardPlan,
+    parent_of,
+    read_outcome,
+    read_plan,
+    shard_dir,
+)
+from podium.harness.text import pluralise
+from podium.reports.render import UNKNOWN, count, usd
 
 HEAD = ("shard", "asks", "queries", "answered", "USD", "how it stands")
 Attempts = dict[tuple[Path, str, str], list[QuestionResult]]

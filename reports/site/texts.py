@@ -15,15 +15,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from harness.ledger.details import Pair, QueryDetail, RunQueries, as_json, in_full, run_queries
-from harness.ledger.runs import RunFiles, system_runs_below
-from harness.parallel import LARGE, map_over_processes, without_collector
-from reports import render
-from reports.audit import Audit, InvariantVerdict
-from reports.audit.run import system_run_name
-from reports.report import Report
-from reports.site.index import SHARD, site_blocks
-from reports.site.pages import data_script
+from podium.harness.ledger.details import (
+    Pair,
+    QueryDetail,
+    RunQueries,
+    as_json,
+    in_full,
+    run_queries,
+)
+from podium.harness.ledger.runs import RunFiles, system_runs_below
+from podium.harness.parallel import LARGE, map_over_processes, without_collector
+from podium.reports import render
+from podium.reports.audit import Audit, InvariantVerdict
+from podium.reports.audit.run import system_run_name
+from podium.reports.report import Report
+from podium.reports.site.index import SHARD, site_blocks
+from podium.reports.site.pages import data_script
 
 LONGEST = 32_000
 """Characters of a text in a file; the rest is shown by `podium view`, which reads the logs."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reports.plot import COLOURS
-from reports.render import (
+from podium.reports.plot import COLOURS
+from podium.reports.render import (
     UNKNOWN,
     Columns,
     count,
@@ -19,8 +19,8 @@ from reports.render import (
     usd,
     usd_about,
 )
-from reports.site.pages import data_script
-from reports.training_runs import (
+from podium.reports.site.pages import data_script
+from podium.reports.training_runs import (
     OVER,
     CurvePoint,
     Line,

@@ -25,18 +25,18 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from harness.errors import UserError
-from harness.ledger.log_files import EVAL, logs_below
-from harness.ledger.logs import NOTHING, Json, open_log
-from harness.ledger.runs import JOURNALS
-from harness.ledger.served import served_below
-from harness.listener import Access, bound_socket, listen, serve, with_access
-from reports.blocks import DEFAULTS, ReportOptions
-from reports.report import report_of
-from reports.site.build import SiteOptions, write_served_site, write_site
-from reports.site.index import Index, site_blocks
-from reports.site.pages import CSP
-from reports.site.texts import RowTexts, text_shard
+from podium.harness.errors import UserError
+from podium.harness.ledger.log_files import EVAL, logs_below
+from podium.harness.ledger.logs import NOTHING, Json, open_log
+from podium.harness.ledger.runs import JOURNALS
+from podium.harness.ledger.served import served_below
+from podium.harness.listener import Access, bound_socket, listen, serve, with_access
+from podium.reports.blocks import DEFAULTS, ReportOptions
+from podium.reports.report import report_of
+from podium.reports.site.build import SiteOptions, write_served_site, write_site
+from podium.reports.site.index import Index, site_blocks
+from podium.reports.site.pages import CSP
+from podium.reports.site.texts import RowTexts, text_shard
 
 ADDRESS = "127.0.0.1"
 INSPECT = "inspect/"

@@ -14,9 +14,9 @@ import zlib
 from contextlib import suppress
 from typing import Any
 
-from sandbox.inside import isolation
-from sandbox.inside.isolation import FIRST_USER, LAST_USER, MODES, Mode, Users
-from sandbox.inside.judge import SITE, Ended, Judge, Run, write_all
+from podium.sandbox.inside import isolation
+from podium.sandbox.inside.isolation import FIRST_USER, LAST_USER, MODES, Mode, Users
+from podium.sandbox.inside.judge import SITE, Ended, Judge, Run, write_all
 
 MEMORY_LIMITS = (
     "/sys/fs/cgroup/memory.max",  # cgroup v2

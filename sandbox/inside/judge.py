@@ -23,9 +23,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from sandbox.inside import isolation, zygote
-from sandbox.inside.isolation import MODES, Mode, Process
-from sandbox.inside.runners import LACKING, LACKS
+from podium.sandbox.inside import isolation, zygote
+from podium.sandbox.inside.isolation import MODES, Mode, Process
+from podium.sandbox.inside.runners import LACKING, LACKS
 
 TICK_S = 0.05
 """How often a running program's processes are counted; a limit may be passed by so much."""

@@ -27,7 +27,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn, cast
 
-from sandbox.inside.purity import is_pure
+from podium.sandbox.inside.purity import is_pure
 
 TIMEOUT_S = 6  # real time for compiling the program, and again for each test
 DIGITS = 50_000  # longest integer that may be printed or read, in decimal digits

@@ -18,9 +18,9 @@ import time
 from contextlib import suppress
 from typing import Any, ClassVar, NoReturn, cast
 
-from sandbox.inside import isolation
-from sandbox.inside.isolation import PLACES, libc
-from sandbox.inside.runners import LACKING, RUNNERS, LackingFinder, load_header
+from podium.sandbox.inside import isolation
+from podium.sandbox.inside.isolation import PLACES, libc
+from podium.sandbox.inside.runners import LACKING, RUNNERS, LackingFinder, load_header
 
 PRELOADED = (
     *("__future__", "abc", "array", "ast", "atexit", "base64", "bisect", "cmath", "collections"),
@@ -195,7 +195,7 @@ def _look_new() -> tuple[str, ...]:
     sys.stdin = sys.__stdin__ = stream(0, "r")
     sys.stdout = sys.__stdout__ = stream(1, "w")
     sys.stderr = sys.__stderr__ = stream(2, "w", errors="backslashreplace")
-    return tuple(name for name in sys.modules if name.split(".")[0] == "sandbox")
+    return tuple(name for name in sys.modules if name.split(".")[0] == "podium")
 
 
 def stream(file: int, mode: str, errors: str = "surrogateescape") -> io.TextIOWrapper:

@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from harness.errors import UserError
-from harness.records import EMPTY, Grade, Question
-from harness.suite import Card, Split
-from sandbox import Box
-from suites.base import DatasetSuite, card
+from podium.harness.errors import UserError
+from podium.harness.records import EMPTY, Grade, Question
+from podium.harness.suite import Card, Split
+from podium.sandbox import Box
+from podium.suites.base import DatasetSuite, card
 
 GENERATOR = "1"
 """Version of all generators together: a change to any question text or answer raises it."""

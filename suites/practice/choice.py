@@ -8,12 +8,19 @@ from random import Random
 
 from inspect_ai import Task, task
 
-from harness.inspect_adapters import as_task
-from harness.records import Question
-from harness.suite import Split
-from suites.base import choice_question, grade_choice, user_errors
-from suites.practice import Draft, PracticeSuite, any_of
-from suites.practice.composed import CATEGORIES, COMPOUNDS, CONSTANTS, ELEMENTS, PLANETS, UNITS
+from podium.harness.inspect_adapters import as_task
+from podium.harness.records import Question
+from podium.harness.suite import Split
+from podium.suites.base import choice_question, grade_choice, user_errors
+from podium.suites.practice import Draft, PracticeSuite, any_of
+from podium.suites.practice.composed import (
+    CATEGORIES,
+    COMPOUNDS,
+    CONSTANTS,
+    ELEMENTS,
+    PLANETS,
+    UNITS,
+)
 
 MASSES = {"H": 1, "C": 12, "N": 14, "O": 16, "Na": 23, "Mg": 24, "S": 32, "K": 39, "Ca": 40}
 """Relative atomic masses rounded to whole numbers, as school tables give them."""

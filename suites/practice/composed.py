@@ -7,11 +7,17 @@ from random import Random
 
 from inspect_ai import Task, task
 
-from harness.inspect_adapters import as_task
-from harness.suite import Split
-from suites.base import user_errors
-from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
-from suites.practice.integer import digit_sum, divisors, grade_integer, integer_question, is_prime
+from podium.harness.inspect_adapters import as_task
+from podium.harness.suite import Split
+from podium.suites.base import user_errors
+from podium.suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
+from podium.suites.practice.integer import (
+    digit_sum,
+    divisors,
+    grade_integer,
+    integer_question,
+    is_prime,
+)
 
 CATEGORIES = ("alkali metal", "alkaline earth metal", "transition metal", "halogen", "noble gas")
 _ROWS = """

@@ -13,12 +13,12 @@ from random import Random
 
 from inspect_ai import Task, task
 
-from harness.inspect_adapters import as_task
-from harness.suite import Split
-from suites.base import user_errors
-from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
-from suites.practice.composed import BY_NUMBER, ELEMENTS, ORDER, PLANETS, TWO_SPELLINGS
-from suites.practice.integer import (
+from podium.harness.inspect_adapters import as_task
+from podium.harness.suite import Split
+from podium.suites.base import user_errors
+from podium.suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
+from podium.suites.practice.composed import BY_NUMBER, ELEMENTS, ORDER, PLANETS, TWO_SPELLINGS
+from podium.suites.practice.integer import (
     digit_sum,
     divisors,
     grade_integer,

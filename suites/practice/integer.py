@@ -6,14 +6,14 @@ from random import Random
 
 from inspect_ai import Task, task
 
-from harness.extract import extract_integer
-from harness.inspect_adapters import as_task
-from harness.records import Grade, Question
-from harness.suite import Split
-from sandbox import Box
-from suites.aime25 import SUFFIX
-from suites.base import user_errors
-from suites.practice import Draft, IntegerProblem, PracticeSuite, any_of
+from podium.harness.extract import extract_integer
+from podium.harness.inspect_adapters import as_task
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.sandbox import Box
+from podium.suites.aime25 import SUFFIX
+from podium.suites.base import user_errors
+from podium.suites.practice import Draft, IntegerProblem, PracticeSuite, any_of
 
 ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",

@@ -14,21 +14,28 @@ from typing import Any, Literal
 
 from inspect_ai import Task, task
 
-from harness.extract import extract_program
-from harness.records import Grade, Question
-from harness.suite import Split
-from sandbox import IMAGE, Box
-from suites.base import required_box, unsealed, user_errors
-from suites.code_grading import (
+from podium.harness.extract import extract_program
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.sandbox import IMAGE, Box
+from podium.suites.base import required_box, unsealed, user_errors
+from podium.suites.code_grading import (
     ProgramCase,
     ProgramTests,
     grade_on_shown_tests,
     judge_program,
     read_tests,
 )
-from suites.livecodebench import user_prompt
-from suites.practice import Draft, PracticeSuite, any_of
-from suites.practice.integer import collatz, digit_sum, divisors, fibonacci, in_base, is_prime
+from podium.suites.livecodebench import user_prompt
+from podium.suites.practice import Draft, PracticeSuite, any_of
+from podium.suites.practice.integer import (
+    collatz,
+    digit_sum,
+    divisors,
+    fibonacci,
+    in_base,
+    is_prime,
+)
 
 Shape = Literal["numbers", "number", "text", "grid", "pairs", "truth"]
 
@@ -592,7 +599,7 @@ def practice_code(
     Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
     (-T box=docker); at most `max_sandboxes` run at once (all cores).
     """
-    from suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
 
     return boxed_task(
         SUITE, box, split=split, limit=limit, epochs=epochs, max_sandboxes=max_sandboxes

@@ -16,14 +16,14 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.suite import Card, Split
-from suites.aime25 import SUFFIX
-from suites.base import choice_text
-from suites.code_grading import ProgramCase, ProgramTests
-from suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
-from suites.practice.composed import (
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.suite import Card, Split
+from podium.suites.aime25 import SUFFIX
+from podium.suites.base import choice_text
+from podium.suites.code_grading import ProgramCase, ProgramTests
+from podium.suites.practice import Draft, IntegerProblem, PracticeSuite, Topic
+from podium.suites.practice.composed import (
     ELEMENTS,
     ORDER,
     PLANETS,

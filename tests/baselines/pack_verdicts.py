@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from baselines.verdict_data import (
+from podium.baselines.verdict_data import (
     ABOUT,
     FIGURES,
     ROUTERBENCH_FOLDER,
@@ -24,9 +24,9 @@ from baselines.verdict_data import (
     packed_path,
     routerbench_rows,
 )
-from harness.errors import UserError
-from harness.files import plain_or_packed
-from harness.learning import MatrixCell, MatrixQuestion
+from podium.harness.errors import UserError
+from podium.harness.files import plain_or_packed
+from podium.harness.learning import MatrixCell, MatrixQuestion
 
 Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 BOARDS = {"v6": "v6_16models_1055q", "v5": "v5_19models_880q", "v1": "v1_45models_400q"}

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.pool import PublicTests
-from harness.records import Grade, Question
+from podium.harness.pool import PublicTests
+from podium.harness.records import Grade, Question
 from tests.harness.toy_run import Toy
 
 CODE = Question(id="code-1", text="Write a program.", kind="program")

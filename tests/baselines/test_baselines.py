@@ -13,19 +13,25 @@ from inspect_ai.model import get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import Solver
 
-import baselines
-from baselines import _registry
-from baselines._registry import moa_lite, self_consistency
-from baselines.controls import random_steps, random_worker_system, random_workflow_system
-from baselines.frameworks import EXECUTE, PLAN, VERIFY, cast, planner_executor_verifier_system
-from baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_system
-from baselines.single import best_single, choose, single, single_system
-from baselines.voting import self_consistency_system, vote
-from harness.errors import UserError
-from harness.pool import Pool
-from harness.records import Answer, Kind, Question
-from harness.system import System
-from harness.workflow import Workflow, check
+from podium import baselines
+from podium.baselines import _registry
+from podium.baselines._registry import moa_lite, self_consistency
+from podium.baselines.controls import random_steps, random_worker_system, random_workflow_system
+from podium.baselines.frameworks import (
+    EXECUTE,
+    PLAN,
+    VERIFY,
+    cast,
+    planner_executor_verifier_system,
+)
+from podium.baselines.mixture import AGGREGATE_AND_SYNTHESIZE, moa_system
+from podium.baselines.single import best_single, choose, single, single_system
+from podium.baselines.voting import self_consistency_system, vote
+from podium.harness.errors import UserError
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Kind, Question
+from podium.harness.system import System
+from podium.harness.workflow import Workflow, check
 from tests.providers.scripted import Heard, script, scripted_pool
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")

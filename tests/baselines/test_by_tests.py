@@ -11,9 +11,9 @@ import anyio
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 
-from baselines import SYSTEMS
-from baselines._registry import retry
-from baselines.by_tests import (
+from podium.baselines import SYSTEMS
+from podium.baselines._registry import retry
+from podium.baselines.by_tests import (
     best_of_n_tests_system,
     cheapest_first,
     escalation_system,
@@ -21,14 +21,14 @@ from baselines.by_tests import (
     temperatures,
     warming_system,
 )
-from harness.boxes import Boxes
-from harness.errors import UserError, WorkerError
-from harness.pool import Pool
-from harness.pool_config import PoolSpec, WorkerSpec, read_pool
-from harness.records import PODIUM, Answer, Grade, Question
-from harness.run.forecast import counted_all
-from harness.system import System
-from suites.practice.programs import SUITE, practice_code
+from podium.harness.boxes import Boxes
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool
+from podium.harness.records import PODIUM, Answer, Grade, Question
+from podium.harness.run.forecast import counted_all
+from podium.harness.system import System
+from podium.suites.practice.programs import SUITE, practice_code
 from tests.baselines.shown_suite import CODE, ShownToy, by_text
 from tests.harness.toy_run import toy_pool, toy_run
 from tests.providers.scripted import Heard, ScriptedPool, scripted_pool

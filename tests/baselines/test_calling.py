@@ -6,19 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines._registry import smoothie_global
-from baselines.routers.systems import named_worker, router_llm_system, routing_prompt
-from baselines.voting import (
+from podium.baselines._registry import smoothie_global
+from podium.baselines.routers.systems import named_worker, router_llm_system, routing_prompt
+from podium.baselines.voting import (
     SmoothieExplorer,
     answer_distances,
     most_trusted,
     smoothie_system,
     triplet_errors,
 )
-from harness.errors import UserError
-from harness.extract import normalised
-from harness.learning import TrainingBudget, read_artifact, write_artifact
-from harness.records import Question
+from podium.harness.errors import UserError
+from podium.harness.extract import normalised
+from podium.harness.learning import TrainingBudget, read_artifact, write_artifact
+from podium.harness.records import Question
 from tests.baselines.tries import ask, explored
 from tests.providers.scripted import scripted_pool
 

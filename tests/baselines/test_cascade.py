@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines._registry import cascade, cascade_automix, cascade_frugal
-from baselines.cascade import (
+from podium.baselines._registry import cascade, cascade_automix, cascade_frugal
+from podium.baselines.cascade import (
     AUTOMIX,
     CASCADE,
     FEATURES,
@@ -22,13 +22,13 @@ from baselines.cascade import (
     score_agreement,
     try_cascade,
 )
-from baselines.routers.optimisers import ridge_logistic, sigmoid
-from baselines.voting import approves
-from harness.errors import UserError
-from harness.inspect_adapters import system_of
-from harness.learning import TrainingBudget, TrialResult, write_artifact
-from harness.records import Question
-from harness.system import SystemCard
+from podium.baselines.routers.optimisers import ridge_logistic, sigmoid
+from podium.baselines.voting import approves
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import system_of
+from podium.harness.learning import TrainingBudget, TrialResult, write_artifact
+from podium.harness.records import Question
+from podium.harness.system import SystemCard
 from tests.baselines.tries import ask, explored
 from tests.providers.scripted import Heard, ReplyFunction, scripted_pool
 

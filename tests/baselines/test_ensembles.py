@@ -15,15 +15,15 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import Solver
 
-from baselines._registry import long_context, moa_lite, self_consistency
-from baselines.mixture import (
+from podium.baselines._registry import long_context, moa_lite, self_consistency
+from podium.baselines.mixture import (
     AGGREGATE_AND_SYNTHESIZE,
     moa_paper_system,
     moa_system,
     self_moa_system,
 )
-from baselines.single import REVIEW, self_reflection_system
-from baselines.voting import (
+from podium.baselines.single import REVIEW, self_reflection_system
+from podium.baselines.voting import (
     AGAIN,
     CANDIDATES,
     CHOOSE,
@@ -35,10 +35,10 @@ from baselines.voting import (
     pick_candidate,
     self_consistency_system,
 )
-from harness.errors import UserError
-from harness.pool import Pool
-from harness.records import FALLBACK, Answer, Question
-from harness.system import System
+from podium.harness.errors import UserError
+from podium.harness.pool import Pool
+from podium.harness.records import FALLBACK, Answer, Question
+from podium.harness.system import System
 from tests.providers.scripted import Heard, script, scripted_pool
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from baselines import SYSTEMS
-from baselines.frameworks import FRAMEWORKS
-from harness.ledger.call import Call
-from harness.records import PODIUM
-from reports.audit import audit
+from podium.baselines import SYSTEMS
+from podium.baselines.frameworks import FRAMEWORKS
+from podium.harness.ledger.call import Call
+from podium.harness.records import PODIUM
+from podium.reports.audit import audit
 from tests.installed import build_wheel
 from tests.providers import serve
 from tests.reports.audit.audited_run import rows_below

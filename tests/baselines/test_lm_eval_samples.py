@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from harness.errors import UserError
-from harness.learning import Matrix
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.learning import Matrix
 from tests.installed import foreign
 
 STAMP = "2026-11-27T05-09-59.379786"

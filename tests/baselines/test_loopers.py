@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.loopers import (
+from podium.baselines.loopers import (
     ANALYSIS,
     EVALUATING,
     FINAL,
@@ -21,11 +21,11 @@ from baselines.loopers import (
     remom_system,
     stated_confidence,
 )
-from harness.errors import UserError
-from harness.pool_config import read_pool
-from harness.records import FALLBACK, Answer, Question
-from harness.run.forecast import counted_all
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.records import FALLBACK, Answer, Question
+from podium.harness.run.forecast import counted_all
 from tests.baselines.tries import ask
 from tests.providers.scripted import Heard, scripted_pool
 

@@ -7,27 +7,26 @@ from typing import Any, get_args
 
 import pytest
 
-import baselines
-import conductor
-from baselines.voting import best_of_n_system
-from harness.context import run_context
-from harness.errors import UserError
-from harness.inspect_adapters import system_of
-from harness.ledger.logs import find_logs, read_log
-from harness.ledger.runs import RunFacts, run_facts
-from harness.ledger.system_runs import load_runs
-from harness.pool_config import read_pool
-from harness.run.catalogue import NEEDS, RunRequest
-from harness.run.estimate import estimate
-from harness.run.forecast import counted_all
-from harness.run.run import run
-from harness.run.systems import missing_extra
-from harness.system import Need, SystemCard
+from podium import baselines, conductor
+from podium.baselines.voting import best_of_n_system
 from podium.cli import main
 from podium.cli.catalogue import controls, whole_catalogue
-from reports.audit import audit
-from reports.derived import compare
-from reports.row import TableRow
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import system_of
+from podium.harness.ledger.logs import find_logs, read_log
+from podium.harness.ledger.runs import RunFacts, run_facts
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.pool_config import read_pool
+from podium.harness.run.catalogue import NEEDS, RunRequest
+from podium.harness.run.estimate import estimate
+from podium.harness.run.forecast import counted_all
+from podium.harness.run.run import run
+from podium.harness.run.systems import missing_extra
+from podium.harness.system import Need, SystemCard
+from podium.reports.audit import audit
+from podium.reports.derived import compare
+from podium.reports.row import TableRow
 from tests.harness.runs import Crew, sit, wrong
 
 SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from baselines._registry import router_mas
-from baselines.mas_router import (
+from podium.baselines._registry import router_mas
+from podium.baselines.mas_router import (
     ALONE,
     COT,
     CRITIC,
@@ -26,10 +26,10 @@ from baselines.mas_router import (
     mas_router_system,
     mas_sample_system,
 )
-from harness.errors import UserError
-from harness.learning import TrainingBudget, read_artifact, write_artifact
-from harness.records import Question
-from harness.workflow import Workflow, check
+from podium.harness.errors import UserError
+from podium.harness.learning import TrainingBudget, read_artifact, write_artifact
+from podium.harness.records import Question
+from podium.harness.workflow import Workflow, check
 from tests.baselines.tries import ask, explored
 from tests.providers.scripted import Heard, scripted_pool
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, packed_path
-from baselines.verdict_sources import read_matrix
-from harness.errors import UserError
-from harness.learning import (
+from podium.baselines.verdict_data import EPOCHS, VERDICTS, SourceRequest, packed_path
+from podium.baselines.verdict_sources import read_matrix
+from podium.harness.errors import UserError
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
     MatrixSource,
     assemble_matrix,
 )
-from suites.data import data_folder
-from suites.gpqa_diamond import GpqaDiamond
+from podium.suites.data import data_folder
+from podium.suites.gpqa_diamond import GpqaDiamond
 from tests.baselines.pack_verdicts import PACKED, pack_verdicts
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from harness.errors import UserError
-from harness.learning import Matrix
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
+from podium.harness.errors import UserError
+from podium.harness.learning import Matrix
 
 
 def records(score: float | None, **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from random import Random
 import anyio
 import pytest
 
-from baselines.oracle import (
+from podium.baselines.oracle import (
     FIRST_SEED,
     GATHER,
     USE,
@@ -20,10 +20,10 @@ from baselines.oracle import (
     single_plans,
     write_plans,
 )
-from harness.errors import UserError, WorkerError
-from harness.pool import Pool
-from harness.records import Question
-from harness.workflow import Step, Workflow, check
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.workflow import Step, Workflow, check
 from tests.providers.scripted import Heard, ReplyFunction, scripted_pool
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer", target="4")

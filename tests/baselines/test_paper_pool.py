@@ -13,21 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.call import Call
-from harness.pool_config import PoolSpec, read_pool
-from harness.prices import read_book
-from harness.prices.cost import cost
-from harness.records import Question
-from harness.run.catalogue import Catalogue, RunRequest
-from harness.run.run import run
-from harness.suite import Split
 from podium.cli.catalogue import controls, whole_catalogue
-from reports.audit import Audit, audit
-from reports.report import write_report
-from reports.row import TableRow
-from suites.aime25 import Aime25
-from suites.gpqa_diamond import GpqaDiamond
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Call
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.prices import read_book
+from podium.harness.prices.cost import cost
+from podium.harness.records import Question
+from podium.harness.run.catalogue import Catalogue, RunRequest
+from podium.harness.run.run import run
+from podium.harness.suite import Split
+from podium.reports.audit import Audit, audit
+from podium.reports.report import write_report
+from podium.reports.row import TableRow
+from podium.suites.aime25 import Aime25
+from podium.suites.gpqa_diamond import GpqaDiamond
 from tests.providers import CLIENTS_WARN, Act, Bill, ok, serve
 from tests.providers.dialect import Asked
 from tests.providers.paper_pool import NAME, key, write_paper_pool

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines.route_eval import (
+from podium.baselines.route_eval import (
     Fold,
     RouterField,
     Split,
@@ -18,9 +18,9 @@ from baselines.route_eval import (
     evaluate_routers,
     split_in_folds,
 )
-from baselines.routers import Embedder, Estimates, Examples, Router, best_workers
-from harness.errors import UserError
-from harness.learning import (
+from podium.baselines.routers import Embedder, Estimates, Examples, Router, best_workers
+from podium.harness.errors import UserError
+from podium.harness.learning import (
     Arrays,
     Floats,
     FrontierPoint,
@@ -29,7 +29,7 @@ from harness.learning import (
     RouteComparison,
     RoutedSystem,
 )
-from reports.routes import (
+from podium.reports.routes import (
     detectable_effect,
     headline,
     route_rows,

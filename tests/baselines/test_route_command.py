@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from baselines.verdict_data import EPOCHS, VERDICTS
+from podium.baselines.verdict_data import EPOCHS, VERDICTS
 from podium.cli import main
-from suites.data import data_folder
+from podium.suites.data import data_folder
 
 AIME = (data_folder() / "saturn_lighteval" / "aime25_4models.jsonl.gz").is_file()
 needs_aime = pytest.mark.skipif(not AIME, reason="AIME25 replies are absent; see PODIUM_DATA")

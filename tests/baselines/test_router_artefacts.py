@@ -8,10 +8,10 @@ import anyio
 import numpy as np
 import pytest
 
-from baselines import SYSTEMS, _registry
-from baselines.common import import_extra
-from baselines.routers import EMBEDDERS, choose_workers, load_embedder
-from baselines.routers.systems import (
+from podium.baselines import SYSTEMS, _registry
+from podium.baselines.common import import_extra
+from podium.baselines.routers import EMBEDDERS, choose_workers, load_embedder
+from podium.baselines.routers.systems import (
     ROUTERS,
     load_router,
     question_texts,
@@ -19,13 +19,13 @@ from baselines.routers.systems import (
     rows_sha256,
     train_router,
 )
-from baselines.single import single_system
-from harness.context import run_context
-from harness.errors import UserError
-from harness.inspect_adapters import system_of
-from harness.learning import Artifact, read_artifact, write_artifact
-from harness.records import Question
-from harness.rewards.splits import question_digest
+from podium.baselines.single import single_system
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import system_of
+from podium.harness.learning import Artifact, read_artifact, write_artifact
+from podium.harness.records import Question
+from podium.harness.rewards.splits import question_digest
 from tests.baselines import topics
 from tests.providers.scripted import scripted_pool
 

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from baselines.routers import Examples, Router, choose_workers
-from baselines.routers.models import (
+from podium.baselines.routers import Examples, Router, choose_workers
+from podium.baselines.routers.models import (
     ClusterRouter,
     ContrastiveRouter,
     FactorsRouter,
@@ -17,16 +17,16 @@ from baselines.routers.models import (
     cluster_slope,
     worker_slope,
 )
-from baselines.routers.optimisers import hold_out
-from baselines.routers.systems import (
+from podium.baselines.routers.optimisers import hold_out
+from podium.baselines.routers.systems import (
     ROUTERS,
     Estimator,
     load_router,
     question_texts,
     train_router,
 )
-from harness.errors import UserError
-from harness.learning import Floats, Matrix
+from podium.harness.errors import UserError
+from podium.harness.learning import Floats, Matrix
 from tests.baselines import topics
 
 EACH = pytest.mark.parametrize("name", list(ROUTERS))

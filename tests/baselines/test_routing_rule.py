@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.routers import Estimates, choose_workers
-from harness.errors import UserError
-from harness.learning import mean_known
+from podium.baselines.routers import Estimates, choose_workers
+from podium.harness.errors import UserError
+from podium.harness.learning import mean_known
 
 NAN = float("nan")
 

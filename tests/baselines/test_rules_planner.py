@@ -1,9 +1,9 @@
 """The rules that read practice-deep: who does which part, who reads whom."""
 
-from baselines.rules_planner import plan_parts, read_parts
-from harness.pool_config import read_pool
-from harness.workflow import MAX_STEPS, Step, Workflow, check
-from suites import SUITES
+from podium.baselines.rules_planner import plan_parts, read_parts
+from podium.harness.pool_config import read_pool
+from podium.harness.workflow import MAX_STEPS, Step, Workflow, check
+from podium.suites import SUITES
 from tests.suites.test_practice_deep import sequence
 
 POOL = read_pool("rehearsal-deep")

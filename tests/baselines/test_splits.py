@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from baselines.route_eval import split_matrix
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from harness.errors import UserError
-from harness.learning import (
+from podium.baselines.route_eval import split_matrix
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
+from podium.harness.errors import UserError
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
     MatrixSource,
     assemble_matrix,
 )
-from suites.data import data_folder
+from podium.suites.data import data_folder
 
 
 def matrix_of(*asked: MatrixQuestion) -> Matrix:

@@ -5,20 +5,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from baselines.controls import compute_matched_system, sample_count
-from baselines.template_router import (
+from podium.baselines.controls import compute_matched_system, sample_count
+from podium.baselines.template_router import (
     TemplateExplorer,
     enumerate_templates,
     expected_scores,
     template_system,
 )
-from conductor.parse import PlanFormat, restrict_plan
-from harness.errors import UserError
-from harness.learning import Artifact, Round, TrainingBudget, TrialResult
-from harness.records import Question
-from harness.run.forecast import counted_all
-from harness.system import System
-from harness.workflow import Step, Workflow
+from podium.conductor.parse import PlanFormat, restrict_plan
+from podium.harness.errors import UserError
+from podium.harness.learning import Artifact, Round, TrainingBudget, TrialResult
+from podium.harness.records import Question
+from podium.harness.run.forecast import counted_all
+from podium.harness.system import System
+from podium.harness.workflow import Step, Workflow
 
 CREW = ("ada", "bob", "cyd", "dot")
 RIVERS = tuple(

@@ -10,17 +10,17 @@ import anyio
 import numpy as np
 import pytest
 
-from baselines import SYSTEMS
-from baselines.ab_mcts import ab_mcts_system, agreement
-from harness.errors import UserError
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.records import Answer, Question
-from harness.run.catalogue import RunRequest
-from harness.run.estimate import estimate
-from harness.run.forecast import counted_all
-from harness.system import System
+from podium.baselines import SYSTEMS
+from podium.baselines.ab_mcts import ab_mcts_system, agreement
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import Answer, Question
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.estimate import estimate
+from podium.harness.run.forecast import counted_all
+from podium.harness.system import System
 from tests.baselines.shown_suite import CODE, by_text
 from tests.providers.scripted import Heard, ScriptedPool, scripted_pool
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from baselines._registry import trinity
-from baselines.trinity import (
+from podium.baselines._registry import trinity
+from podium.baselines.trinity import (
     FEATURES,
     PROMPTS,
     RANDOM_TRINITY,
@@ -27,10 +27,10 @@ from baselines.trinity import (
     turn_features,
     turns_system,
 )
-from harness.errors import UserError
-from harness.learning import TrainingBudget, TrialResult, read_artifact, write_artifact
-from harness.pool import Pool
-from harness.records import Answer, Question
+from podium.harness.errors import UserError
+from podium.harness.learning import TrainingBudget, TrialResult, read_artifact, write_artifact
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
 from tests.baselines.tries import ask, explored
 from tests.providers.scripted import Heard, scripted_pool
 

@@ -11,10 +11,10 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import get_model
 from inspect_ai.scorer import match
 
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from harness.errors import UserError
-from harness.learning import Matrix
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
+from podium.harness.errors import UserError
+from podium.harness.learning import Matrix
 from tests.harness.toy_run import toy_pool, toy_run
 from tests.providers.scripted import Heard, script
 

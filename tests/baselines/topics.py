@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from harness.learning import Floats, Matrix, MatrixQuestion
+from podium.harness.learning import Floats, Matrix, MatrixQuestion
 
 ALGEBRA = ("integral", "derivative", "matrix", "eigenvalue", "polynomial", "root", "theorem")
 PROGRAMS = ("string", "array", "list", "loop", "sort", "graph", "tree")

@@ -9,12 +9,12 @@ from typing import Any
 
 import anyio
 
-from baselines import _registry
-from harness.inspect_adapters import system_of
-from harness.learning import Explorer, Round, TrainingBudget, TrialResult
-from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.system import System
+from podium.baselines import _registry
+from podium.harness.inspect_adapters import system_of
+from podium.harness.learning import Explorer, Round, TrainingBudget, TrialResult
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
+from podium.harness.system import System
 
 PoolOf = Callable[[int], Pool]
 """Returns a fresh pool for an epoch."""

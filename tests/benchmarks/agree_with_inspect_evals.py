@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.records import Question
-from suites import SUITES
-from suites.data import data_folder, fetch_rows
+from podium.harness.records import Question
+from podium.suites import SUITES
+from podium.suites.data import data_folder, fetch_rows
 from tests.suites.battery import KINDS, files, rows
 
 THEIRS = Path(__file__).parent / "inspect_evals_scorers.py"

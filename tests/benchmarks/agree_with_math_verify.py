@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.records import Grade, Question
-from harness.suite import Suite
-from suites.aime25 import AIME25
-from suites.data import local_rows
-from suites.latex import normalise_answer
-from suites.math500 import MATH500_ALL
-from suites.math_equality import compare, parse_shape
-from suites.math_verify_pool import math_verify_all
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Suite
+from podium.suites.aime25 import AIME25
+from podium.suites.data import local_rows
+from podium.suites.latex import normalise_answer
+from podium.suites.math500 import MATH500_ALL
+from podium.suites.math_equality import compare, parse_shape
+from podium.suites.math_verify_pool import math_verify_all
 
 THEIRS = """
 import json, sys

@@ -27,9 +27,9 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sandbox import Box, open_box
-from suites.code_grading import judge_program
-from suites.livecodebench import errata
+from podium.sandbox import Box, open_box
+from podium.suites.code_grading import judge_program
+from podium.suites.livecodebench import errata
 from tests.suites.recorded_programs import (
     GUNI,
     O1_MINI,

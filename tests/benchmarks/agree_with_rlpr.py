@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.records import Question
-from harness.statements import last_box
-from suites.data import data_folder
-from suites.rlpr import RLPR
+from podium.harness.records import Question
+from podium.harness.statements import last_box
+from podium.suites.data import data_folder
+from podium.suites.rlpr import RLPR
 from tests.suites.battery import rows
 
 RECORDED = "saturn_lighteval/math500_1model.jsonl.gz"

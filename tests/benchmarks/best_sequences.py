@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import product
 from statistics import fmean
 
-from harness.pool_config import read_pool
-from suites import SUITES
+from podium.harness.pool_config import read_pool
+from podium.suites import SUITES
 from tests.benchmarks.deep_calibration import chain, right
 
 NAMED = ("practice-integer", "practice-choice", "practice-composed")

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from sandbox import open_box
-from suites.bigcodebench import BigCodeBench
-from suites.bigcodebench import grade_by_tests as graded
-from suites.data import data_folder
+from podium.sandbox import open_box
+from podium.suites.bigcodebench import BigCodeBench
+from podium.suites.bigcodebench import grade_by_tests as graded
+from podium.suites.data import data_folder
 
 NAME = "qwen2.5-coder__7b-base__bigcodebench__hard__completion-sanitized-calibrated"
 

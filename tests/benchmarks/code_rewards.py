@@ -18,12 +18,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.records import Grade, Question
-from harness.rewards.outcome import RewardItem
-from harness.rewards.reward import Reward
-from harness.rewards.splits import SuiteSplit
-from sandbox import Box, open_box
-from suites import SUITES
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.reward import Reward
+from podium.harness.rewards.splits import SuiteSplit
+from podium.sandbox import Box, open_box
+from podium.suites import SUITES
 from tests.suites.recorded_programs import Recorded, have, recorded
 
 SUITE = "practice-code"  # grades a fenced program on the tests in a question's target

@@ -28,13 +28,13 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from baselines.frameworks import planner_executor_verifier_system
-from baselines.mixture import moa_system
-from baselines.voting import debate_system, self_consistency_system
-from harness.execute import execute
-from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.workflow import Step, Workflow
+from podium.baselines.frameworks import planner_executor_verifier_system
+from podium.baselines.mixture import moa_system
+from podium.baselines.voting import debate_system, self_consistency_system
+from podium.harness.execute import execute
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
+from podium.harness.workflow import Step, Workflow
 
 QUESTION = Question("q1", "What is 6 times 7?", "integer")
 UNITS = {"ada": 1.0, "bob": 2.0, "cleo": 3.0, "dan": 1.5, "eve": 2.5, "fay": 1.0}

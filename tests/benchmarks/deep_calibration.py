@@ -25,19 +25,19 @@ from typing import Any
 
 import numpy as np
 
-from baselines.oracle import enumerate_plans
-from baselines.routers import TfIdf
-from baselines.routers.optimisers import ridge_logistic
-from baselines.rules_planner import plan_parts, read_parts
-from harness.execute import messages
-from harness.pool_config import read_pool
-from harness.records import Question, Reply
-from harness.request import request_digest
-from harness.suite import Suite
-from harness.workflow import MAX_STEPS, Step, Workflow
-from suites import SUITES
-from suites.practice.workers.provider import respond
-from suites.practice.workers.workers import find_worker
+from podium.baselines.oracle import enumerate_plans
+from podium.baselines.routers import TfIdf
+from podium.baselines.routers.optimisers import ridge_logistic
+from podium.baselines.rules_planner import plan_parts, read_parts
+from podium.harness.execute import messages
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Question, Reply
+from podium.harness.request import request_digest
+from podium.harness.suite import Suite
+from podium.harness.workflow import MAX_STEPS, Step, Workflow
+from podium.suites import SUITES
+from podium.suites.practice.workers.provider import respond
+from podium.suites.practice.workers.workers import find_worker
 
 SUITE = SUITES["practice-deep"]
 POOL = read_pool("rehearsal-deep")

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from harness.ledger.logs import find_logs
+from podium.harness.ledger.logs import find_logs
 from tests.benchmarks.deep_calibration import SUITE, Sequenced, chain, mined, right, row
 from tests.benchmarks.plan_shapes import seen_in
 

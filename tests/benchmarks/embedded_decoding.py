@@ -23,8 +23,8 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 import numpy as np
 
-from conductor.decode import DecodeOptions, decode, one_thread
-from conductor.decoder import read_decoder
+from podium.conductor.decode import DecodeOptions, decode, one_thread
+from podium.conductor.decoder import read_decoder
 from tests.conductor.toy_checkpoint import Sizes, write_model
 
 SIZES = Sizes(vocabulary=512, hidden=128, inner=384, layers=2, heads=4, kv_heads=2, context=1024)

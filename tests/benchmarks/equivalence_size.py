@@ -15,8 +15,8 @@ from itertools import product
 import numpy as np
 from scipy import stats
 
-from reports.equivalence import equivalence_p, tango, tost
-from reports.stats import Floats
+from podium.reports.equivalence import equivalence_p, tango, tost
+from podium.reports.stats import Floats
 
 SINGLE = ((30, 0.1), (60, 0.1), (100, 0.02), (149, 0.02), (200, 0.02), (200, 0.05), (500, 0.02))
 MEANS = ((30, 0.1), (100, 0.05), (200, 0.02), (200, 0.05), (500, 0.02))

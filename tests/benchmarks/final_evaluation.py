@@ -22,8 +22,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conductor.checkpoint import cards_digest, read_info, write_info
-from harness.pool_config import POOLS, read_pool
+from podium.conductor.checkpoint import cards_digest, read_info, write_info
+from podium.harness.pool_config import POOLS, read_pool
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 POOL = "rehearsal"

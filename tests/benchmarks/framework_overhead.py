@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from baselines import SYSTEMS
-from harness.bridge import lacks_sandbox
-from harness.ledger.call import Call
-from harness.ledger.join import rows_of
-from harness.ledger.runs import system_runs_below
-from harness.run.systems import missing_extra
+from podium.baselines import SYSTEMS
 from podium.cli import main
+from podium.harness.bridge import lacks_sandbox
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.run.systems import missing_extra
 
 NATIVE = "planner-executor-verifier"
 

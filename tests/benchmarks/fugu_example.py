@@ -17,10 +17,10 @@ from inspect_ai.model import GenerateConfig, ModelCost, ModelOutput, compute_mod
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.prices import read_book
-from harness.prices.cost import cost
-from harness.records import Usage
-from harness.usage import usage_of_reply
+from podium.harness.prices import read_book
+from podium.harness.prices.cost import cost
+from podium.harness.records import Usage
+from podium.harness.usage import usage_of_reply
 from tests.providers import ok, serve
 
 TOOK = Usage(input=212, output=522, orchestration_in=5463, orchestration_out=1053)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.ledger.journal import FOLDER
-from harness.ledger.runs import calls_of
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.runs import calls_of
 from tests.harness.billed_run import BilledRun, billed, default_signals
 
 FILES = (20, 45, 80, 300)

@@ -218,7 +218,7 @@ versions = {}
 for name in names:
     try: versions[name] = m.version(name)
     except m.PackageNotFoundError: versions[name] = None
-from conductor.training import trainer, probe
+from podium.conductor.training import trainer, probe
 from podium.cli import main
 print(json.dumps({
     "python": sys.version.split()[0], "versions": versions,

@@ -28,8 +28,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from sandbox import Box, Program, open_box
-from suites.code_grading import Rules, judge_program
+from podium.sandbox import Box, Program, open_box
+from podium.suites.code_grading import Rules, judge_program
 from tests.suites.recorded_programs import Recorded, have, recorded
 
 AT_ONCE = 2

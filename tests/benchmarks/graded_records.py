@@ -29,13 +29,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError
-from harness.judge import JudgeError
-from harness.records import Kind, Question
-from suites import SUITES
-from suites.aime25 import AIME25
-from suites.data import data_folder, local_rows
-from suites.math500 import MATH500_ALL
+from podium.harness.errors import UserError
+from podium.harness.judge import JudgeError
+from podium.harness.records import Kind, Question
+from podium.suites import SUITES
+from podium.suites.aime25 import AIME25
+from podium.suites.data import data_folder, local_rows
+from podium.suites.math500 import MATH500_ALL
 
 SHOWN = 400
 """Characters of a reply, its end."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
-from suites.rlpr import reference_kind
+from podium.suites.rlpr import reference_kind
 from tests import ROOT
 from tests.suites.battery import BatteryRow, files, held_back, rows
 

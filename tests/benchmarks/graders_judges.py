@@ -29,7 +29,7 @@ OPTIONS = ("one", "two", "three", "four")
 
 
 def podium(row: Mapping[str, Any]) -> bool:
-    from suites import SUITES
+    from podium.suites import SUITES
     from tests.suites.battery import BatteryRow
 
     asked = BatteryRow(reply=row["reply"], gold=row["gold"], right=True, why="-")

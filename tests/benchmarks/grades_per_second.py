@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from inspect_ai.scorer import AnswerPattern
 from inspect_ai.scorer._common import match_str
 
-from harness.records import Kind, Question
-from suites import SUITES
+from podium.harness.records import Kind, Question
+from podium.suites import SUITES
 
 Grade = Callable[[str], object]
 SENTENCE = (

@@ -21,9 +21,9 @@ from typing import Any, cast
 
 from grade_programs import AT_ONCE, as_published  # beside this file
 
-from sandbox import Box, cells, open_box
-from sandbox.images import connect, labels
-from suites.code_grading import Rules, judge_program
+from podium.sandbox import Box, cells, open_box
+from podium.sandbox.images import connect, labels
+from podium.suites.code_grading import Rules, judge_program
 from tests.suites.recorded_programs import Recorded, have, recorded
 
 LONG = (

@@ -22,9 +22,9 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import ComposeConfig, ComposeService, SandboxEnvironmentSpec
 
-from sandbox import IMAGE
-from suites.code_grading import judge_program
-from suites.inspect_box import InspectBox
+from podium.sandbox import IMAGE
+from podium.suites.code_grading import judge_program
+from podium.suites.inspect_box import InspectBox
 from tests.suites.recorded_programs import Recorded, have, recorded
 
 STOCK = ComposeConfig(

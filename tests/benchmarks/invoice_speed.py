@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import tests.reports.audit.invoice_exports as exports
-from harness.ledger.call import Call
-from reports.audit.invoices import read_invoice
-from reports.audit.reconcile import reconcile
+from podium.harness.ledger.call import Call
+from podium.reports.audit.invoices import read_invoice
+from podium.reports.audit.reconcile import reconcile
 from tests.reports.audit.invoice_rows import row
 
 BASE = row()

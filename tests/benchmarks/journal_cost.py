@@ -30,18 +30,18 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelOutput, get_model
 from inspect_ai.solver import Solver, solver
 
-from harness.context import run_context
-from harness.inspect_adapters import as_solver
-from harness.ledger.journal import CallOutcome, Head, SampleRef, open_journal
-from harness.ledger.recorder import TaskJournal, next_draw, recording
-from harness.pool import slot_model
-from harness.pool_config import read_pool
-from harness.records import Usage
-from harness.reply_cache import PaidReplies
-from harness.request import Request
-from harness.system import planned
-from harness.workflow import Step, Workflow
-from suites import SUITES
+from podium.harness.context import run_context
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.ledger.journal import CallOutcome, Head, SampleRef, open_journal
+from podium.harness.ledger.recorder import TaskJournal, next_draw, recording
+from podium.harness.pool import slot_model
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Usage
+from podium.harness.reply_cache import PaidReplies
+from podium.harness.request import Request
+from podium.harness.system import planned
+from podium.harness.workflow import Step, Workflow
+from podium.suites import SUITES
 from tests.providers import ok, serve
 
 CALLS = 5

@@ -23,7 +23,7 @@ from pathlib import Path
 from inspect_ai.analysis import events_df
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from harness.ledger.logs import events_of, lost_in, open_log
+from podium.harness.ledger.logs import events_of, lost_in, open_log
 from tests.harness.ledger.many_logs import Size, copies, rehearse
 
 CALLS = 1000

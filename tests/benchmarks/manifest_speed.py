@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from harness.ledger.manifest import FILE
-from reports.audit.verify import verify
+from podium.harness.ledger.manifest import FILE
+from podium.reports.audit.verify import verify
 from tests.benchmarks.ledger_speed import made, measure
 from tests.harness.ledger.many_logs import rehearse
 

@@ -13,7 +13,7 @@ import peft
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from conductor.training.generation import MergedAdapters
+from podium.conductor.training.generation import MergedAdapters
 
 GROWN = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 

@@ -6,9 +6,9 @@ Shared by benchmarks that run a few systems over practice suites. Seeds of one t
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.ledger.system_runs import load_runs
-from reports.stats import CrossedMean
-from reports.targets import ScoredSystem, ScoredSystems, scored_systems, system_difference
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.stats import CrossedMean
+from podium.reports.targets import ScoredSystem, ScoredSystems, scored_systems, system_difference
 
 
 def read(folder: Path, beside: Sequence[Path] = ()) -> ScoredSystems:

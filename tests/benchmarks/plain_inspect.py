@@ -25,7 +25,7 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from harness.extract import extract_integer
+from podium.harness.extract import extract_integer
 
 AGGREGATOR = "sage"
 """The first worker of the pool, as in `moa-lite`: it has more to compute than others."""

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.logs import find_logs, open_log, verdict
-from harness.ledger.runs import facts_in
-from harness.ledger.system_runs import entries
-from harness.records import PODIUM
-from harness.workflow import Workflow, workflow_of
+from podium.harness.ledger.logs import find_logs, open_log, verdict
+from podium.harness.ledger.runs import facts_in
+from podium.harness.ledger.system_runs import entries
+from podium.harness.records import PODIUM
+from podium.harness.workflow import Workflow, workflow_of
 
 ALL = "all"
 NONE = "none"
@@ -46,7 +46,7 @@ class Seen:
 def access(plan: Workflow) -> str:
     """Return what a plan's reads come to.
 
-    >>> from harness.workflow import Step
+    >>> from podium.harness.workflow import Step
     >>> access(Workflow((Step("a"), Step("b"), Step("c", reads=(0, 1)))))
     'judge'
     """

@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.routers import TfIdf
-from baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
-from suites import SUITES
+from podium.baselines.routers import TfIdf
+from podium.baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
+from podium.suites import SUITES
 
 Floats = NDArray[np.float64]
 Workers = tuple[str, ...]

@@ -24,14 +24,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.append(str(Path(__file__).parents[2]))
 
-from conductor.base_model import base_folder
-from conductor.decode import DecodeOptions, DecodeQueue, decode, one_thread
-from conductor.embedded import open_checkpoint
-from conductor.guided_decoding import plan_regex
-from conductor.parse import PlanFormat
-from conductor.prompt import plan_prompt
-from harness.pool_config import read_pool
 from podium.cli.catalogue import whole_catalogue
+from podium.conductor.base_model import base_folder
+from podium.conductor.decode import DecodeOptions, DecodeQueue, decode, one_thread
+from podium.conductor.embedded import open_checkpoint
+from podium.conductor.guided_decoding import plan_regex
+from podium.conductor.parse import PlanFormat
+from podium.conductor.prompt import plan_prompt
+from podium.harness.pool_config import read_pool
 
 FORM = PlanFormat(layout="compact", words=48)
 SUITES = ("practice-integer", "practice-choice", "practice-composed", "practice-code")

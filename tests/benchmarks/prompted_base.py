@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from conductor.base_model import base_folder
-from conductor.checkpoint import CheckpointInfo, write_info
-from conductor.parse import PlanFormat
+from podium.conductor.base_model import base_folder
+from podium.conductor.checkpoint import CheckpointInfo, write_info
+from podium.conductor.parse import PlanFormat
 
 
 def main(words: Sequence[str] | None = None) -> int:

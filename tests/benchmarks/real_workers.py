@@ -25,13 +25,13 @@ from typing import Any
 
 from inspect_ai.model import ChatMessage
 
-from conductor.base_model import base_folder
-from harness.execute import messages
-from harness.records import Question, Reply
-from harness.workflow import Step
-from suites import SUITES
-from suites.practice.workers.provider import respond
-from suites.practice.workers.workers import find_worker
+from podium.conductor.base_model import base_folder
+from podium.harness.execute import messages
+from podium.harness.records import Question, Reply
+from podium.harness.workflow import Step
+from podium.suites import SUITES
+from podium.suites.practice.workers.provider import respond
+from podium.suites.practice.workers.workers import find_worker
 
 INTEGER, CHOICE, CODE, COMPOSED = (
     f"practice-{kind}" for kind in ("integer", "choice", "code", "composed")

@@ -25,14 +25,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.ledger.call import Call
-from harness.ledger.journal import read_lines
-from harness.records import Usage
-from harness.run.catalogue import RunRequest
-from harness.run.run import run
 from podium.cli import main as podium
 from podium.cli.catalogue import controls, whole_catalogue
-from reports.audit import audit
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.journal import read_lines
+from podium.harness.records import Usage
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.run import run
+from podium.reports.audit import audit
 from tests.harness.judged_run import Whole
 from tests.providers import Act, Server, failing, ok, rate_limited, serve, stalling, write_pool
 from tests.reports.audit.audited_run import rows_below

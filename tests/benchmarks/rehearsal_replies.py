@@ -16,22 +16,22 @@ from random import Random
 
 from inspect_ai.model import ChatMessage
 
-from baselines.controls import SUBTASKS
-from baselines.mas_router import PROMPTS
-from baselines.mixture import AGGREGATE_AND_SYNTHESIZE
-from baselines.oracle import FINISH, GATHER, USE
-from baselines.trinity import PROMPTS as ROLES
-from conductor.parse import PlanFormat
-from conductor.prompt import plan_prompt
-from harness.execute import messages
-from harness.pool_config import read_pool
-from harness.records import Question, Reply
-from harness.request import request_digest
-from harness.workflow import Step
-from suites import SUITES
-from suites.practice import SPLITS, PracticeSuite
-from suites.practice.workers.provider import respond
-from suites.practice.workers.workers import WORKERS
+from podium.baselines.controls import SUBTASKS
+from podium.baselines.mas_router import PROMPTS
+from podium.baselines.mixture import AGGREGATE_AND_SYNTHESIZE
+from podium.baselines.oracle import FINISH, GATHER, USE
+from podium.baselines.trinity import PROMPTS as ROLES
+from podium.conductor.parse import PlanFormat
+from podium.conductor.prompt import plan_prompt
+from podium.harness.execute import messages
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Question, Reply
+from podium.harness.request import request_digest
+from podium.harness.workflow import Step
+from podium.suites import SUITES
+from podium.suites.practice import SPLITS, PracticeSuite
+from podium.suites.practice.workers.provider import respond
+from podium.suites.practice.workers.workers import WORKERS
 
 SAID = (*SUBTASKS, *PROMPTS, *ROLES.values(), GATHER, USE, FINISH, "Write the program.")
 POOL = read_pool("rehearsal")

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from conductor.training.config import known_configs, read_config
-from conductor.training.run_folder import (
+from podium.conductor.training.config import known_configs, read_config
+from podium.conductor.training.run_folder import (
     MANIFEST,
     config_of,
     newest_checkpoint,
     read_manifest,
     training_finished,
 )
-from harness.errors import UserError
+from podium.harness.errors import UserError
 
 RELEASED = {
     "practice-cpu": "trained",

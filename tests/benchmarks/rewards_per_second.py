@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.rewards.outcome import RewardItem
-from harness.rewards.reward import Reward
-from harness.rewards.splits import SuiteSplit
-from harness.suite import Split, Suite
-from sandbox import Box, open_box
-from suites import SUITES
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.reward import Reward
+from podium.harness.rewards.splits import SuiteSplit
+from podium.harness.suite import Split, Suite
+from podium.sandbox import Box, open_box
+from podium.suites import SUITES
 from tests.suites.gold import gold_reply
 
 WORDS = "Let us think about this step by step, and check every part of it once more.\n" * 8

@@ -23,12 +23,12 @@ from pathlib import Path
 from inspect_ai.dataset import Sample
 from inspect_ai.solver import Solver
 
-from harness.pool import pool_models
-from harness.pool_config import read_pool
-from harness.run.catalogue import RunRequest
-from harness.run.run import run
 from podium.cli.catalogue import controls, whole_catalogue
-from suites import SUITES
+from podium.harness.pool import pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.run import run
+from podium.suites import SUITES
 from tests.benchmarks import plain_inspect
 from tests.benchmarks.plain_inspect import plain, plain_mixture, plain_single, with_spans
 

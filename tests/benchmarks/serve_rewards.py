@@ -29,10 +29,10 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from harness.rewards.outcome import RewardItem, items_json
-from harness.rewards.reward import Reward
-from harness.rewards.splits import SuiteSplit, load_training_split
-from suites import SUITES
+from podium.harness.rewards.outcome import RewardItem, items_json
+from podium.harness.rewards.reward import Reward
+from podium.harness.rewards.splits import SuiteSplit, load_training_split
+from podium.suites import SUITES
 
 BATCH = 256
 COMMAND = "import sys; from podium.cli import main; sys.exit(main())"

@@ -25,9 +25,9 @@ from pathlib import Path
 import httpx
 import psutil
 
-from harness.ledger.call import Call
-from harness.ledger.critical_path import step_number
-from harness.ledger.served import served_requests
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.critical_path import step_number
+from podium.harness.ledger.served import served_requests
 from tests.benchmarks.serve_upstream import (
     MODEL,
     Asker,

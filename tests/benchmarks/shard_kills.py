@@ -22,10 +22,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from harness.ledger.journal import FOLDER, read_lines
-from harness.shards.lease import FILE
-from harness.shards.plan import ENDED, shard_dirs
-from reports.audit import audit
+from podium.harness.ledger.journal import FOLDER, read_lines
+from podium.harness.shards.lease import FILE
+from podium.harness.shards.plan import ENDED, shard_dirs
+from podium.reports.audit import audit
 from tests.harness.shards.ray_nodes import (
     NODE,
     begun,

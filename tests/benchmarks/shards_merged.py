@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from harness.ledger.manifest import FILE, read_manifest
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun
-from harness.shards.figures import write_figures
-from harness.shards.plan import Shard, ShardPart, ShardPlan, shard_dir, write_plan
-from reports.derived import compare
-from reports.report import report_of
+from podium.harness.ledger.manifest import FILE, read_manifest
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.shards.figures import write_figures
+from podium.harness.shards.plan import Shard, ShardPart, ShardPlan, shard_dir, write_plan
+from podium.reports.derived import compare
+from podium.reports.report import report_of
 from tests.benchmarks.ledger_speed import measure
 
 QUERIES = 2000

@@ -18,12 +18,12 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from conductor.training.ablations import plan_leaks
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemRun
-from reports.plot import drawable
-from reports.targets import (
+from podium.conductor.training.ablations import plan_leaks
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.reports.plot import drawable
+from podium.reports.targets import (
     scored_systems,
     seed_of,
     target_results,
@@ -31,7 +31,7 @@ from reports.targets import (
     targets_markdown,
     training_family,
 )
-from reports.training_runs import curve_points, read_run
+from podium.reports.training_runs import curve_points, read_run
 from tests.benchmarks.final_evaluation import leads
 from tests.benchmarks.reproduce import RELEASED
 from tests.conductor.training.readme_block import write_page

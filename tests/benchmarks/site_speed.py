@@ -24,11 +24,11 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import QuestionResult
-from reports.derived import Comparison, compare
-from reports.site.index import Index, site_blocks
-from reports.site.pages import ASSETS, VENDOR, render_page
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import QuestionResult
+from podium.reports.derived import Comparison, compare
+from podium.reports.site.index import Index, site_blocks
+from podium.reports.site.pages import ASSETS, VENDOR, render_page
 from tests.benchmarks.ledger_speed import CALLS, made, measure, rehearse
 
 READY = 'html[data-ready="1"]'

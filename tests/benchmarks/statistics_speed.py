@@ -14,9 +14,9 @@ import time
 import numpy as np
 from scipy import stats
 
-from reports.costs import BlockArrays, block_columns
-from reports.intervals import difference, holm_adjusted, question_means
-from reports.stats import RESAMPLES
+from podium.reports.costs import BlockArrays, block_columns
+from podium.reports.intervals import difference, holm_adjusted, question_means
+from podium.reports.stats import RESAMPLES
 
 
 def made(systems: int, questions: int, epochs: int) -> list[dict[str, list[float]]]:

@@ -20,14 +20,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from harness.ledger.logs import Json, open_log
-from harness.ledger.system_runs import load_runs
-from harness.pool_config import PoolSpec, read_pool
-from harness.run.catalogue import Catalogue, RunRequest
-from harness.run.run import run
-from harness.run.systems import default_systems, why_unfit
-from harness.suite import PubliclyTested
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.harness.ledger.logs import Json, open_log
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.run.catalogue import Catalogue, RunRequest
+from podium.harness.run.run import run
+from podium.harness.run.systems import default_systems, why_unfit
+from podium.harness.suite import PubliclyTested
 
 POOL = "rehearsal"
 

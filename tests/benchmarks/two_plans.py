@@ -21,15 +21,15 @@ from typing import Any
 
 from inspect_ai.solver import Solver, solver
 
-from baselines.oracle import GATHER, USE
-from harness.inspect_adapters import as_solver
-from harness.pool import Pool
-from harness.records import Question
-from harness.run.catalogue import Catalogue, RunRequest
-from harness.run.run import run
-from harness.system import SystemCard, planned
-from harness.workflow import Step, Workflow
+from podium.baselines.oracle import GATHER, USE
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.run.catalogue import Catalogue, RunRequest
+from podium.harness.run.run import run
+from podium.harness.system import SystemCard, planned
+from podium.harness.workflow import Step, Workflow
 from tests.benchmarks.paired_table import by_suite, read, table
 
 NAME = "two-plans"

@@ -20,17 +20,17 @@ from random import Random
 import anyio
 from inspect_ai.model import GenerateConfig, Model, get_model
 
-from conductor.checkpoint import checkpoint_folder, read_info
-from conductor.parse import PlanFormat
-from conductor.policy import ask_for_plan, first_request
-from conductor.prompt import WHOLE_POOL, ShownWorkers
-from conductor.trained import MOST_TOKENS, card_reading
-from harness.pool import Pool
-from harness.pool_config import PoolSpec, WorkerSpec, read_pool
-from harness.records import CONDUCTOR, Question
-from harness.workflow import Malformed
 from podium.cli.catalogue import whole_catalogue
-from suites.practice.workers.drawing import role_cards as prior_cards
+from podium.conductor.checkpoint import checkpoint_folder, read_info
+from podium.conductor.parse import PlanFormat
+from podium.conductor.policy import ask_for_plan, first_request
+from podium.conductor.prompt import WHOLE_POOL, ShownWorkers
+from podium.conductor.trained import MOST_TOKENS, card_reading
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool
+from podium.harness.records import CONDUCTOR, Question
+from podium.harness.workflow import Malformed
+from podium.suites.practice.workers.drawing import role_cards as prior_cards
 
 SUITES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 LEAST, MOST = 2, 12

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from baselines.route_eval import RouterField, evaluate_routers, split_matrix
-from baselines.routers import Embedder, Estimates, Examples, TfIdf, unit_rows
-from baselines.routers.systems import ROUTERS
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from harness.learning import Arrays, Floats, Matrix, mean_known
-from reports.routes import route_rows
-from suites.data import data_folder
-from suites.gpqa_diamond import GpqaDiamond
+from podium.baselines.route_eval import RouterField, evaluate_routers, split_matrix
+from podium.baselines.routers import Embedder, Estimates, Examples, TfIdf, unit_rows
+from podium.baselines.routers.systems import ROUTERS
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
+from podium.harness.learning import Arrays, Floats, Matrix, mean_known
+from podium.reports.routes import route_rows
+from podium.suites.data import data_folder
+from podium.suites.gpqa_diamond import GpqaDiamond
 
 SETS = (
     ("lcb-leaderboard", "date:0.3"),

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from random import Random
 
-from conductor.parse import KEEP, PlanFormat, plan_or_keep, read_plan
-from harness.workflow import Malformed, Workflow, check
+from podium.conductor.parse import KEEP, PlanFormat, plan_or_keep, read_plan
+from podium.harness.workflow import Malformed, Workflow, check
 
 WORKERS = ("abacus", "sage", "scribe")
 

@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import anyio
 
-from conductor.reward import PlanAnswerer
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.prices import Book
-from harness.prices.cost import Price
-from harness.rewards.outcome import RewardItem, RewardOutcome, Sampler
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import SuiteSplit
+from podium.conductor.reward import PlanAnswerer
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome, Sampler
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import SuiteSplit
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy
 

@@ -21,12 +21,12 @@ from typing import Any
 import anyio
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, get_model
 
-from conductor.checkpoint import CheckpointInfo, read_info
-from conductor.prompt import plan_prompt
-from harness.pool import Pool
-from harness.pool_config import read_pool
-from harness.records import CONDUCTOR
 from podium.cli.catalogue import whole_catalogue
+from podium.conductor.checkpoint import CheckpointInfo, read_info
+from podium.conductor.prompt import plan_prompt
+from podium.harness.pool import Pool
+from podium.harness.pool_config import read_pool
+from podium.harness.records import CONDUCTOR
 
 SUITES = ("practice-integer", "practice-choice", "practice-composed")
 FOUR = (*SUITES, "practice-code")

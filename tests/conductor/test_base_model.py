@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from tokenizers import pre_tokenizers
 
-from conductor.base_model import base_folder, packed_file, unpack
-from conductor.checkpoint import MODULE, PINNED, checkpoint_digest, read_info, write_info
-from conductor.decode import DecodeOptions, decode
-from conductor.decoder import read_decoder
-from conductor.embedded import open_checkpoint, read_template
-from harness.errors import UserError
-from harness.pool_config import read_pool
-from harness.run.systems import why_unfit
 from podium.cli.catalogue import whole_catalogue
+from podium.conductor.base_model import base_folder, packed_file, unpack
+from podium.conductor.checkpoint import MODULE, PINNED, checkpoint_digest, read_info, write_info
+from podium.conductor.decode import DecodeOptions, decode
+from podium.conductor.decoder import read_decoder
+from podium.conductor.embedded import open_checkpoint, read_template
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.run.systems import why_unfit
 from tests.conductor.toy_checkpoint import Sizes, Toy, random_tensors, save
 
 gguf: Any = pytest.importorskip("gguf")

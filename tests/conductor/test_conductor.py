@@ -10,17 +10,17 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import get_model
 from inspect_ai.scorer import match
 
-import conductor
-from conductor import _registry
-from conductor.parse import PlanFormat, parse_lists
-from conductor.policy import conductor_prompted, conductor_system
-from conductor.prompt import examples, instructions, plan_prompt
-from harness.errors import UserError
-from harness.pool import Pool
-from harness.pool_config import PoolSpec, WorkerSpec
-from harness.records import Question
-from harness.request import request_digest
-from harness.workflow import Malformed, Workflow
+from podium import conductor
+from podium.conductor import _registry
+from podium.conductor.parse import PlanFormat, parse_lists
+from podium.conductor.policy import conductor_prompted, conductor_system
+from podium.conductor.prompt import examples, instructions, plan_prompt
+from podium.harness.errors import UserError
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.records import Question
+from podium.harness.request import request_digest
+from podium.harness.workflow import Malformed, Workflow
 from tests.providers.scripted import Heard, script, scripted_pool
 
 WORKERS = ("abacus", "sage", "scribe")

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import anyio
 import pytest
 
-from conductor.parse import PlanFormat, read_plan
-from conductor.policy import RoundLimits, conductor_prompted, conductor_system
-from conductor.prompt import (
+from podium.conductor.parse import PlanFormat, read_plan
+from podium.conductor.policy import RoundLimits, conductor_prompted, conductor_system
+from podium.conductor.prompt import (
     ShownWorkers,
     examples,
     instructions,
@@ -20,9 +20,9 @@ from conductor.prompt import (
     retry_prompt,
     shown_workers,
 )
-from harness.errors import UserError
-from harness.records import Question
-from harness.workflow import Malformed, Workflow
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.workflow import Malformed, Workflow
 from tests.providers.scripted import Heard, scripted_pool
 
 SUM = Question(id="sum-1", text="What is 2 + 2?", kind="integer")

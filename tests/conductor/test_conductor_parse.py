@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conductor.parse import MAX_LIST, NOTHING_TO_DO, parse_lists
-from harness.workflow import Malformed, Step, Workflow, check
+from podium.conductor.parse import MAX_LIST, NOTHING_TO_DO, parse_lists
+from podium.harness.workflow import Malformed, Step, Workflow, check
 
 WORKERS = ("abacus", "sage", "scribe")
 SOLVE = 'model_id = [0]\nsubtasks = ["Solve it."]\naccess_list = [[]]'

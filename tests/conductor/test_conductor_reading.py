@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conductor.parse import (
+from podium.conductor.parse import (
     MAX_JSON,
     NOTHING_TO_DO,
     SOLVE,
@@ -17,7 +17,7 @@ from conductor.parse import (
     parse_lists,
     read_plan,
 )
-from harness.workflow import Malformed, Step, Workflow
+from podium.harness.workflow import Malformed, Step, Workflow
 from tests.conductor.fuzz_readers import WORKERS
 
 ONE = 'model_id = [0]\nsubtasks = ["a"]\naccess_list = [[]]'

@@ -10,24 +10,24 @@ from typing import Any
 import anyio
 import pytest
 
-from conductor.parse import KEEP, PlanFormat, join_rounds, read_later_plan
-from conductor.policy import (
+from podium.conductor.parse import KEEP, PlanFormat, join_rounds, read_later_plan
+from podium.conductor.policy import (
     ANSWER_STANDS,
     CONDUCTOR_RECURSIVE,
     RoundLimits,
     conductor_recursive,
     conductor_system,
 )
-from conductor.prompt import later_prompt, plan_prompt
-from harness.budget import Spend
-from harness.errors import UserError, WorkerError
-from harness.pool import Pool, pool_models
-from harness.pool_config import read_pool
-from harness.prices import Book
-from harness.prices.cost import Price
-from harness.records import FALLBACK, Answer, Question
-from harness.workflow import Malformed, Reads, Step, Workflow
-from reports.audit import audit
+from podium.conductor.prompt import later_prompt, plan_prompt
+from podium.harness.budget import Spend
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+from podium.harness.records import FALLBACK, Answer, Question
+from podium.harness.workflow import Malformed, Reads, Step, Workflow
+from podium.reports.audit import audit
 from tests.harness.runs import Crew, sit
 from tests.providers.scripted import ScriptedPool, scripted_pool
 from tests.reports.audit.audited_run import said

@@ -18,25 +18,25 @@ import pytest
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, get_model
 
-from conductor.checkpoint import checkpoint_folder, read_info
-from conductor.decode import DecodeOptions, decode, one_thread
-from conductor.embedded import open_checkpoint
-from conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary, plan_regex
-from conductor.parse import Keep, PlanFormat, read_later_plan, read_plan
-from conductor.policy import ask_for_plan, first_request
-from conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
-from conductor.trained import MOST_TOKENS, card_reading
-from conductor.training.config import read_config
-from conductor.training.data import plan_corpus
-from conductor.training.job import find_job
-from harness.errors import UserError
-from harness.ledger.logs import find_logs
-from harness.pool_config import read_pool
-from harness.records import Question
-from harness.workflow import Workflow
 from podium.cli import main
 from podium.cli.catalogue import controls, whole_catalogue
-from suites.practice.workers.drawing import role_cards as prior_cards
+from podium.conductor.checkpoint import checkpoint_folder, read_info
+from podium.conductor.decode import DecodeOptions, decode, one_thread
+from podium.conductor.embedded import open_checkpoint
+from podium.conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary, plan_regex
+from podium.conductor.parse import Keep, PlanFormat, read_later_plan, read_plan
+from podium.conductor.policy import ask_for_plan, first_request
+from podium.conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
+from podium.conductor.trained import MOST_TOKENS, card_reading
+from podium.conductor.training.config import read_config
+from podium.conductor.training.data import plan_corpus
+from podium.conductor.training.job import find_job
+from podium.harness.errors import UserError
+from podium.harness.ledger.logs import find_logs
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Question
+from podium.harness.workflow import Workflow
+from podium.suites.practice.workers.drawing import role_cards as prior_cards
 from tests.benchmarks.valid_plans import HOSTILE, WRITTEN, ask, drawn_cards, pool_of, questions
 from tests.conductor.training.test_warm_start_plans import SMALL
 from tests.conductor.training.test_warm_start_plans import drawn as corpus_drawn

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from conductor.reward import (
+from podium.conductor.reward import (
     DISCOUNT,
     CostAware,
     Discounted,
@@ -18,9 +18,17 @@ from conductor.reward import (
     reward_values,
     training_reward,
 )
-from harness.errors import UserError
-from harness.rewards.outcome import PAPER, PLAIN, VALUED, Effort, RewardItem, RewardOutcome, Status
-from harness.rewards.reward import Reward, RewardSettings
+from podium.harness.errors import UserError
+from podium.harness.rewards.outcome import (
+    PAPER,
+    PLAIN,
+    VALUED,
+    Effort,
+    RewardItem,
+    RewardOutcome,
+    Status,
+)
+from podium.harness.rewards.reward import Reward, RewardSettings
 from tests.conductor.plans import BOOK, SOLVE, plan, spec_of
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conductor.decode import CONTEXT, GUESSES, DecodeOptions, DecodeQueue, GuessTable, decode
-from conductor.decoder import Decoder, read_decoder
-from conductor.embedded import open_checkpoint
-from conductor.guided_decoding import NEVER, plan_regex
-from conductor.parse import PlanFormat
-from harness.errors import UserError
+from podium.conductor.decode import CONTEXT, GUESSES, DecodeOptions, DecodeQueue, GuessTable, decode
+from podium.conductor.decoder import Decoder, read_decoder
+from podium.conductor.embedded import open_checkpoint
+from podium.conductor.guided_decoding import NEVER, plan_regex
+from podium.conductor.parse import PlanFormat
+from podium.harness.errors import UserError
 from tests.conductor.toy_checkpoint import END, Sizes, speaker, write_model
 
 PROMPTS = [[7, 9, 200, 41, 41, 3], [5] * 30, [11, 12], [90, 91, 92, 93]]

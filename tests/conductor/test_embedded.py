@@ -22,10 +22,10 @@ from inspect_ai.model import (
     get_model,
 )
 
-from conductor.decode import DecodeOptions, decode
-from conductor.decoder import Decoder, TokenRun, read_decoder
-from conductor.embedded import fitting, read_template, read_tokenizer
-from harness.errors import UserError
+from podium.conductor.decode import DecodeOptions, decode
+from podium.conductor.decoder import Decoder, TokenRun, read_decoder
+from podium.conductor.embedded import fitting, read_template, read_tokenizer
+from podium.harness.errors import UserError
 from tests import ROOT
 from tests.conductor.toy_checkpoint import (
     END,

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from conductor.parse import PlanFormat, read_plan
-from harness.ledger.logs import find_logs
-from harness.ledger.system_runs import FAULTS, OTHER_FAULT, fault_of
-from harness.redact import redacted
-from harness.system import malformed
-from harness.workflow import Malformed, Step, Workflow, check
 from podium.cli import main
+from podium.conductor.parse import PlanFormat, read_plan
+from podium.harness.ledger.logs import find_logs
+from podium.harness.ledger.system_runs import FAULTS, OTHER_FAULT, fault_of
+from podium.harness.redact import redacted
+from podium.harness.system import malformed
+from podium.harness.workflow import Malformed, Step, Workflow, check
 from tests.conductor.toy_checkpoint import parrot
 
 OUT_OF_RANGE = 'model_id = [99]\nsubtasks = ["Solve it."]\naccess_list = [[]]'

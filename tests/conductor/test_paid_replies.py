@@ -13,16 +13,16 @@ from pathlib import Path
 import anyio
 import pytest
 
-from conductor.reward import PlanAnswerer, PlanSettings
-from harness.errors import UserError, WorkerError
-from harness.ledger.journal import FOLDER as LEDGER
-from harness.ledger.system_runs import spent
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.records import Reply, Usage
-from harness.reply_cache import FOLDER, PaidReplies, key_of
-from harness.rewards.outcome import RewardItem, RewardOutcome
-from harness.rewards.reward import Reward, RewardSettings
+from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.ledger.journal import FOLDER as LEDGER
+from podium.harness.ledger.system_runs import spent
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import Reply, Usage
+from podium.harness.reply_cache import FOLDER, PaidReplies, key_of
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome
+from podium.harness.rewards.reward import Reward, RewardSettings
 from tests import ROOT
 from tests.conductor.plans import BOOK, SOLVE, plan, spec_of
 from tests.harness.rewards.service import train
@@ -170,11 +170,11 @@ import anyio
 from tests.conductor.plans import plan
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy
-from conductor.reward import PlanAnswerer, PlanSettings
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.outcome import RewardItem
+from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.outcome import RewardItem
 
 spec = read_pool(sys.argv[3])
 settings = PlanSettings(log_dir=Path(sys.argv[2]), kept=frozenset({"toy"}))

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from conductor.checkpoint import read_info
-from harness.pool import Pool
-from harness.records import Question
-from harness.system import planned
-from harness.workflow import Reads, Step, Workflow
+from podium.conductor.checkpoint import read_info
+from podium.harness.pool import Pool
+from podium.harness.records import Question
+from podium.harness.system import planned
+from podium.harness.workflow import Reads, Step, Workflow
 from tests import ROOT
 from tests.benchmarks.plan_shapes import access, shape, table
 from tests.harness.runs import sit

@@ -10,16 +10,16 @@ from inspect_ai.model import (
     get_model,
 )
 
-from conductor.parse import PlanFormat
-from conductor.policy import conductor_prompted
-from conductor.prompt import plan_prompt
-from conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
-from harness.inspect_adapters import as_task
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.records import PODIUM
-from harness.rewards.outcome import RewardItem, Status, items_json
-from suites import SUITES
+from podium.conductor.parse import PlanFormat
+from podium.conductor.policy import conductor_prompted
+from podium.conductor.prompt import plan_prompt
+from podium.conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
+from podium.harness.inspect_adapters import as_task
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import PODIUM
+from podium.harness.rewards.outcome import RewardItem, Status, items_json
+from podium.suites import SUITES
 from tests.conductor.plans import BOOK, SOLVE, one_of, plan, rewarded, spec_of
 from tests.harness.rewards.service import get, listening, post, service_of, train
 from tests.harness.toy_run import Toy

@@ -11,15 +11,15 @@ import pytest
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from conductor.reward import PlanAnswerer, PlanSettings
-from harness.context_length import DIALECTS, LengthRefusal
-from harness.execute import Budget
-from harness.pool_config import PoolSpec, WorkerSpec, read_pool
-from harness.prices import read_book
-from harness.records import Question, Usage
-from harness.rewards.outcome import RewardItem, Status, items_json
-from harness.rewards.reward import Reward, RewardSettings
-from harness.suite import Split
+from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.harness.context_length import DIALECTS, LengthRefusal
+from podium.harness.execute import Budget
+from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import Question, Usage
+from podium.harness.rewards.outcome import RewardItem, Status, items_json
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.suite import Split
 from tests.conductor.plans import BOOK, SOLVE, one_of, plan, rewarded, spec_of
 from tests.harness.rewards.service import listening, post, service_of, train
 from tests.harness.toy_run import Toy, calls, toy_pool

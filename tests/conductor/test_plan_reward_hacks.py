@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 
-from conductor.reward import PlanAnswerer
-from harness.errors import UserError
-from harness.records import Grade, Question
-from harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status, as_reply
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import attacks, refuse_gullible
-from harness.suite import Suite
-from sandbox import Box
-from suites import SUITES
+from podium.conductor.reward import PlanAnswerer
+from podium.harness.errors import UserError
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status, as_reply
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import attacks, refuse_gullible
+from podium.harness.suite import Suite
+from podium.sandbox import Box
+from podium.suites import SUITES
 from tests.conductor.plans import BOOK, plan, spec_of
 from tests.harness.rewards.small_suites import exam_of, loaded
 from tests.providers.scripted import Heard, script

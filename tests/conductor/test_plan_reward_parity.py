@@ -16,15 +16,15 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import get_model
 
-from conductor.policy import conductor_prompted
-from conductor.reward import PlanAnswerer
-from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
-from harness.records import PODIUM, Question
-from harness.rewards.outcome import PAPER, RewardItem, Status
-from harness.rewards.reward import Reward, RewardSettings
-from harness.suite import Suite, Varied, at_epoch
-from sandbox import IMAGE, Box
-from suites import SUITES
+from podium.conductor.policy import conductor_prompted
+from podium.conductor.reward import PlanAnswerer
+from podium.harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
+from podium.harness.records import PODIUM, Question
+from podium.harness.rewards.outcome import PAPER, RewardItem, Status
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.suite import Suite, Varied, at_epoch
+from podium.sandbox import IMAGE, Box
+from podium.suites import SUITES
 from tests.conductor.plans import BOOK, plan, spec_of
 from tests.harness.rewards.small_suites import exam_of, loaded, made_up_rlpr, needs_image
 from tests.harness.rewards.test_reward_parity import HOSTILE, right, wrong

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from conductor.checkpoint import checkpoint_digest, read_info
-from conductor.training.config import read_config
-from conductor.training.model_card import (
+from podium.conductor.checkpoint import checkpoint_digest, read_info
+from podium.conductor.training.config import read_config
+from podium.conductor.training.model_card import (
     SeedRun,
     greedy_plans,
     read_seed,
     release,
 )
-from conductor.training.run_folder import config_of, training_finished
-from harness.errors import UserError
+from podium.conductor.training.run_folder import config_of, training_finished
+from podium.harness.errors import UserError
 from tests.conductor.toy_checkpoint import Sizes, random_tensors, save, speaker, write_checkpoint
 
 HASHED = ("config.json", "model.safetensors", "tokenizer.json", "podium.json")

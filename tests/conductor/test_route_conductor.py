@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.route_eval import split_matrix
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from conductor.checkpoint import write_study
-from conductor.verdict_reward import ONE_STEP, split_verdicts, study_info
-from harness.learning import Matrix
+from podium.baselines.route_eval import split_matrix
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
 from podium.cli import main
+from podium.conductor.checkpoint import write_study
+from podium.conductor.verdict_reward import ONE_STEP, split_verdicts, study_info
+from podium.harness.learning import Matrix
 from tests.conductor.toy_checkpoint import Toy, parrot
 
 SPLIT = "share:0.5"

@@ -11,7 +11,9 @@ import pytest
 from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai.log import read_eval_log
 
-from conductor.checkpoint import (
+from podium.cli import main
+from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.checkpoint import (
     CheckpointInfo,
     cards_digest,
     grader_versions,
@@ -20,22 +22,20 @@ from conductor.checkpoint import (
     taught_digests,
     write_info,
 )
-from conductor.parse import PlanFormat
-from conductor.trained import conductor, conductor_served, conductor_slot, trained_system
-from harness.errors import UserError
-from harness.ledger.logs import find_logs
-from harness.pool_config import POOLS, read_pool
-from harness.records import Question
-from harness.rewards.splits import question_digest
-from harness.run.catalogue import RunRequest, conductor_override
-from harness.run.request import read_request
-from harness.run.run import examine_run
-from harness.run.systems import match_target, moved_graders, why_unfit
-from harness.suite import TaskRefusal
-from podium.cli import main
-from podium.cli.catalogue import controls, whole_catalogue
-from suites import strip_instruction
-from suites.practice.integer import practice_integer
+from podium.conductor.parse import PlanFormat
+from podium.conductor.trained import conductor, conductor_served, conductor_slot, trained_system
+from podium.harness.errors import UserError
+from podium.harness.ledger.logs import find_logs
+from podium.harness.pool_config import POOLS, read_pool
+from podium.harness.records import Question
+from podium.harness.rewards.splits import question_digest
+from podium.harness.run.catalogue import RunRequest, conductor_override
+from podium.harness.run.request import read_request
+from podium.harness.run.run import examine_run
+from podium.harness.run.systems import match_target, moved_graders, why_unfit
+from podium.harness.suite import TaskRefusal
+from podium.suites import strip_instruction
+from podium.suites.practice.integer import practice_integer
 from tests import ROOT
 from tests.conductor.toy_checkpoint import Sizes, Toy, parrot, write_checkpoint
 from tests.providers.scripted import scripted_pool

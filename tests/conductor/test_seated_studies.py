@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
 
-from conductor.checkpoint import StudyInfo, write_study
-from conductor.parse import PlanFormat
-from conductor.trained import conductor, suite_refusal
-from harness.errors import UserError
 from podium.cli import main
-from suites.practice.integer import practice_integer
+from podium.conductor.checkpoint import StudyInfo, write_study
+from podium.conductor.parse import PlanFormat
+from podium.conductor.trained import conductor, suite_refusal
+from podium.harness.errors import UserError
+from podium.suites.practice.integer import practice_integer
 from tests.conductor.toy_checkpoint import Toy, write_checkpoint
 
 EXAM = "practice-integer"

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from conductor.checkpoint import checkpoint_folder
+from podium.conductor.checkpoint import checkpoint_folder
 from tests import ROOT
 from tests.conductor.toy_checkpoint import Sizes, speaker
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from harness.ledger.logs import find_logs
-from harness.pool_config import read_pool
 from podium.cli import main
+from podium.harness.ledger.logs import find_logs
+from podium.harness.pool_config import read_pool
 from tests import ROOT
 from tests.providers import CLIENTS_WARN, Server, serve
 from tests.providers.checkpoint_server import NAME, serve_checkpoint

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from conductor.reward import PlanAnswerer, PlanSettings, RewardConfig, training_reward
-from harness.errors import TooManyMasked
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.rewards.outcome import Status
-from harness.rewards.trainers import TrlReward, batch_metrics
+from podium.conductor.reward import PlanAnswerer, PlanSettings, RewardConfig, training_reward
+from podium.harness.errors import TooManyMasked
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.rewards.outcome import Status
+from podium.harness.rewards.trainers import TrlReward, batch_metrics
 from tests.conductor.plans import BOOK, SOLVE, plan, spec_of
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy, toy_pool

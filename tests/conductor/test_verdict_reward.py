@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from conductor.parse import PlanFormat
-from conductor.verdict_reward import ONE_STEP, VerdictReward, recorded_verdicts
-from harness.errors import TooManyMasked, UserError
-from harness.learning import (
+from podium.conductor.parse import PlanFormat
+from podium.conductor.verdict_reward import ONE_STEP, VerdictReward, recorded_verdicts
+from podium.harness.errors import TooManyMasked, UserError
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
     MatrixSource,
     assemble_matrix,
 )
-from harness.rewards.outcome import PLAIN, RewardItem, RewardOutcome, Status
+from podium.harness.rewards.outcome import PLAIN, RewardItem, RewardOutcome, Status
 
 SUITE = "verdicts:toy"
 SECRET = "What is the airspeed of a swallow?"

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from conductor.checkpoint import CheckpointInfo, write_info
-from conductor.embedded import CHAT_TEMPLATE
-from conductor.parse import PlanFormat
+from podium.conductor.checkpoint import CheckpointInfo, write_info
+from podium.conductor.embedded import CHAT_TEMPLATE
+from podium.conductor.parse import PlanFormat
 
 PAD, END = 0, 1
 SPECIAL = ("<pad>", "<end>")

@@ -7,7 +7,7 @@ compiles to a syntax tree and nothing more, so what it is given must be a bounde
 import re
 import sys
 
-from conductor.parse import MAX_LIST
+from podium.conductor.parse import MAX_LIST
 from tests.conductor.fuzz_readers import fuzz
 
 LITERAL = re.compile(

@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from harness.ledger.served import served_requests  # noqa: E402 - found by the line above
+from podium.harness.ledger.served import served_requests  # noqa: E402 - found by the line above
 from tests.podium.serving.reply_checks import check_books  # noqa: E402
 from tests.providers import Act, serve  # noqa: E402
 from tests.providers.dialect import Asked  # noqa: E402

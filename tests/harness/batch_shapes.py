@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.batch_replies import record_batch
-from harness.cassette import open_cassette
-from harness.errors import UserError
+from podium.harness.batch_replies import record_batch
+from podium.harness.cassette import open_cassette
+from podium.harness.errors import UserError
 
 Json = dict[str, Any]
 Outcome = Literal["recorded", "failed", "left out"]

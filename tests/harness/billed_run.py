@@ -21,14 +21,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.call import Call
-from harness.ledger.join import rows_of
-from harness.ledger.runs import system_runs_below
-from harness.ledger.totals import Paid, add_up
-from harness.prices import read_book
-from harness.prices.cost import cost
-from reports.audit import audit
-from reports.audit.run import Audit
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.ledger.totals import Paid, add_up
+from podium.harness.prices import read_book
+from podium.harness.prices.cost import cost
+from podium.reports.audit import audit
+from podium.reports.audit.run import Audit
 from tests import ROOT
 from tests.providers import Act, Server, serve
 

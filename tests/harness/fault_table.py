@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from harness.ledger.call import Call
-from harness.ledger.system_runs import load_runs
-from harness.prices import read_book
-from harness.prices.cost import cost
-from harness.records import Question
 from podium.cli import main
 from podium.cli.catalogue import whole_catalogue
-from reports.audit import Audit, audit
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.prices import read_book
+from podium.harness.prices.cost import cost
+from podium.harness.records import Question
+from podium.reports.audit import Audit, audit
 from tests.providers import Line, Server, serve
 from tests.providers.faults import CHAT, FAULTS, MESSAGES, RESPONSES, Fault
 from tests.reports.audit.audited_run import rows_below

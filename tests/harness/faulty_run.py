@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.call import Call
-from harness.records import Usage
 from podium.cli import main
-from reports.audit import Audit, audit
+from podium.harness.ledger.call import Call
+from podium.harness.records import Usage
+from podium.reports.audit import Audit, audit
 from tests.providers import (
     Bill,
     Script,

@@ -11,12 +11,12 @@ from typing import Any
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import Model, get_model
 
-from harness.pool_config import PoolSpec, read_pool
-from harness.records import PODIUM, Question
-from harness.run.catalogue import RunRequest
-from harness.run.evaluate import Controls, RunOutcome
-from harness.run.run import run
-from suites.rlpr import Rlpr
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.records import PODIUM, Question
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.evaluate import Controls, RunOutcome
+from podium.harness.run.run import run
+from podium.suites.rlpr import Rlpr
 from tests.harness.toy_run import choose, make_plans, toy_catalogue
 from tests.providers.scripted import Heard, ReplyFunction, script
 from tests.suites.test_rlpr import PROSE, folder, row

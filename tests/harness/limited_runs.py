@@ -16,19 +16,19 @@ from pathlib import Path
 import anyio
 from inspect_ai.model import ChatMessageUser
 
-from conductor.reward import PlanAnswerer, PlanSettings
-from harness.budget import Spend
-from harness.errors import QuestionLimit, SpendLimit, WorkerError
-from harness.ledger.call import Attempted, upper_bound
-from harness.ledger.journal import Head
-from harness.ledger.recorder import recording_calls
-from harness.pool import Pool, pool_models
-from harness.pool_config import PoolSpec, read_pool
-from harness.prices import Book, read_book
-from harness.prices.cost import cost
-from harness.records import Usage
-from harness.rewards.outcome import RewardItem
-from harness.rewards.reward import RewardSettings
+from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.harness.budget import Spend
+from podium.harness.errors import QuestionLimit, SpendLimit, WorkerError
+from podium.harness.ledger.call import Attempted, upper_bound
+from podium.harness.ledger.journal import Head
+from podium.harness.ledger.recorder import recording_calls
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.prices import Book, read_book
+from podium.harness.prices.cost import cost
+from podium.harness.records import Usage
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.reward import RewardSettings
 from tests.conductor.plans import SOLVE, rewarded
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy

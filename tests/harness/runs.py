@@ -19,15 +19,15 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.solver import solver as inspect_solver
 
-from harness.budget import Allowance, Spend
-from harness.errors import UserError
-from harness.inspect_adapters import as_score, as_solver, as_task
-from harness.prices import Book
-from harness.prices.cost import Price
-from harness.records import Grade, Question
-from harness.suite import Card, Split
-from harness.system import System, planned
-from harness.workflow import Step, Workflow
+from podium.harness.budget import Allowance, Spend
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_score, as_solver, as_task
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Card, Split
+from podium.harness.system import System, planned
+from podium.harness.workflow import Step, Workflow
 from tests.providers.scripted import Heard, ReplyFunction, script
 from tests.suites.toy_card import CARD
 

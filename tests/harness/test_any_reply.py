@@ -17,18 +17,18 @@ from inspect_ai._util.json import to_json_safe
 from inspect_ai.log import transcript
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 
-from harness.budget import Spend
-from harness.cassette import open_cassette
-from harness.errors import PodiumError
-from harness.ledger.hooks import own_transcript
-from harness.ledger.journal import FOLDER, Head, read_chain, read_lines, usage_of
-from harness.ledger.logs import CallEvent, events_of
-from harness.ledger.recorder import recording_calls
-from harness.pool import Pool
-from harness.prices import book_from_json
-from harness.records import Reply, Usage
 from podium.cli import main
-from reports.audit.amounts import UNBELIEVED
+from podium.harness.budget import Spend
+from podium.harness.cassette import open_cassette
+from podium.harness.errors import PodiumError
+from podium.harness.ledger.hooks import own_transcript
+from podium.harness.ledger.journal import FOLDER, Head, read_chain, read_lines, usage_of
+from podium.harness.ledger.logs import CallEvent, events_of
+from podium.harness.ledger.recorder import recording_calls
+from podium.harness.pool import Pool
+from podium.harness.prices import book_from_json
+from podium.harness.records import Reply, Usage
+from podium.reports.audit.amounts import UNBELIEVED
 from tests.harness.faulty_run import ONE_TRY, run, run_pool, usage
 from tests.providers import CLIENTS_WARN, Act, Server, serve, write_pool
 from tests.providers.faults import CHAT, DIALECTS, MESSAGES, RESPONSES, TOOK

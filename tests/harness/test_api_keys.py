@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.api_keys import NAMED, known_keys, note_keys, shown, without_keys
-from harness.errors import UserError
-from harness.pool_config import read_pool
-from harness.text import say
 from podium.cli import main
+from podium.harness.api_keys import NAMED, known_keys, note_keys, shown, without_keys
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.text import say
 from tests.providers import Act, serve, write_pool
 from tests.providers.pool_files import BOOK, MODELS
 from tests.providers.server import Server

@@ -8,11 +8,11 @@ import anyio
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.errors import WorkerError
-from harness.ledger.journal import FOLDER, folder_of, read_chain
-from harness.ledger.recorder import recording_calls
-from harness.pool import Pool
-from harness.request import request_digest
+from podium.harness.errors import WorkerError
+from podium.harness.ledger.journal import FOLDER, folder_of, read_chain
+from podium.harness.ledger.recorder import recording_calls
+from podium.harness.pool import Pool
+from podium.harness.request import request_digest
 from tests.providers.flaky import HEAD, SECRET, SENT, events, lines, model, sat
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import httpx
 import pytest
 
-from harness.batch_replies import record_batch
-from harness.cassette import open_cassette
-from harness.errors import UserError
-from harness.pool_config import read_pool
 from podium.cli import main
-from suites import SUITES
+from podium.harness.batch_replies import record_batch
+from podium.harness.cassette import open_cassette
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.suites import SUITES
 from tests.harness.batch_shapes import CHAT, RESPONSES, SHAPES, BatchShape, recorded
 from tests.providers import ok, serve
 

@@ -19,13 +19,13 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.solver import Solver, solver
 from openai import AsyncOpenAI
 
-from harness.bridge import bridge_framework, client_settings
-from harness.inspect_adapters import as_solver
-from harness.pool import Pool
-from harness.records import PODIUM, Usage
-from harness.workflow import workflow_of
-from reports.audit import audit
-from suites._registry import practice_integer
+from podium.harness.bridge import bridge_framework, client_settings
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.pool import Pool
+from podium.harness.records import PODIUM, Usage
+from podium.harness.workflow import workflow_of
+from podium.reports.audit import audit
+from podium.suites._registry import practice_integer
 from tests.harness.runs import Crew, Exam, failing_on, number
 from tests.providers import CLIENTS_WARN, ok, serve, write_pool
 from tests.providers.scripted import Heard

@@ -9,13 +9,13 @@ import anyio
 import pytest
 from inspect_ai.log import read_eval_log
 
-from baselines.controls import random_workflow_system
-from harness.budget import Spend
-from harness.errors import QuestionLimit, SpendLimit
-from harness.ledger.logs import newest_logs
-from harness.ledger.system_runs import load_runs
-from harness.records import Usage
+from podium.baselines.controls import random_workflow_system
 from podium.cli.commands import build_parser
+from podium.harness.budget import Spend
+from podium.harness.errors import QuestionLimit, SpendLimit
+from podium.harness.ledger.logs import newest_logs
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.records import Usage
 from tests.harness.runs import BOOK, allowed
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run
 
@@ -163,7 +163,7 @@ def test_a_run_without_such_a_limit_has_one_meter() -> None:
 
 def planned_calls() -> dict[str, int]:
     """Return how many steps the random control plans per question of the toy."""
-    from harness.run.forecast import counted_all
+    from podium.harness.run.forecast import counted_all
 
     system = random_workflow_system(seed=0)
     return {

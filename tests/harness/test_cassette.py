@@ -10,12 +10,12 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import generate
 
-from harness.cassette import cassette_digests, open_cassette, record
-from harness.errors import CassetteMiss, PodiumError, UserError
-from harness.pool import Pool, pool_models
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.request import SampleIndex, request_digest
+from podium.harness.cassette import cassette_digests, open_cassette, record
+from podium.harness.errors import CassetteMiss, PodiumError, UserError
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.request import SampleIndex, request_digest
 from tests.harness.tiny_run import (
     LONG,
     QUESTIONS,

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassette import (
+from podium.harness.cassette import (
     CassetteHeader,
     RecordedReply,
     RecordedTokens,
     open_cassette,
     write_cassette,
 )
-from harness.errors import UserError
+from podium.harness.errors import UserError
 
 ROW = RecordedReply(
     worker="sage",

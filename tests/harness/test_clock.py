@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.logs import newest_logs
-from harness.ledger.system_runs import read_figures
-from harness.records import PODIUM, SECONDS
+from podium.harness.ledger.logs import newest_logs
+from podium.harness.ledger.system_runs import read_figures
+from podium.harness.records import PODIUM, SECONDS
 from tests.harness.toy_run import toy_pool, toy_run
 from tests.reports.audit.audited_run import Json, edit_samples, rows_below, sat
 

@@ -11,7 +11,7 @@ import openai
 import pytest
 from inspect_ai.model import ChatCompletionChoice, ModelOutput, ModelUsage
 
-from harness.context_length import (
+from podium.harness.context_length import (
     CODES,
     DIALECTS,
     LOOKALIKES,
@@ -21,8 +21,8 @@ from harness.context_length import (
     read_refusal,
     refusal,
 )
-from harness.errors import WorkerError
-from harness.text import markdown_cell
+from podium.harness.errors import WorkerError
+from podium.harness.text import markdown_cell
 from tests import ROOT
 
 DIALECT = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.server)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.context import run_context
-from harness.inspect_adapters import system_of
-from harness.pool_config import read_pool
-from harness.run.forecast import Unplannable, counted_all
-from harness.run.systems import missing_extra, why_unfit
-from harness.system import SystemCard
 from podium.cli.catalogue import whole_catalogue
+from podium.harness.context import run_context
+from podium.harness.inspect_adapters import system_of
+from podium.harness.pool_config import read_pool
+from podium.harness.run.forecast import Unplannable, counted_all
+from podium.harness.run.systems import missing_extra, why_unfit
+from podium.harness.system import SystemCard
 
 ALL = whole_catalogue()
 SPEC = read_pool("rehearsal")

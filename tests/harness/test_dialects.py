@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from inspect_ai.model import GenerateConfig, ModelUsage
 
-from harness.records import Usage
-from harness.request import recorded_settings, service_tier
-from harness.usage import dialect_of, usage_from_raw
+from podium.harness.records import Usage
+from podium.harness.request import recorded_settings, service_tier
+from podium.harness.usage import dialect_of, usage_from_raw
 from tests.providers import CLIENTS_WARN, Act, dropping, failing, ok, rate_limited, unreported
 from tests.providers.one_question import ALL, ANTHROPIC, CHAT, FULL, GOOGLE, RESPONSES, ask
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.pool_config import POOLS, read_pool
-from harness.prices import read_book
-from harness.records import Usage
-from harness.run.preflight import problems
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.pool_config import POOLS, read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import Usage
+from podium.harness.run.preflight import problems
 from tests.harness.faulty_run import ONE_TRY, Left, run_pool
 from tests.providers import CLIENTS_WARN, Act, Server
 

@@ -11,17 +11,17 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import Solver
 
-from baselines.single import single
-from harness.cassette import CassetteHeader, RecordedReply, refuse_unrecorded, write_cassette
-from harness.errors import UserError
-from harness.inspect_adapters import ASKED, as_task
-from harness.judge import question_in, regrade
-from harness.pool_config import PoolSpec, read_pool
-from harness.records import Grade, Question
-from harness.request import request_digest
-from harness.suite import Card, Split, at_epoch, usual_epochs
-from suites.base import LETTERS, choice_metadata, choice_text, grade_choice
-from suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
+from podium.baselines.single import single
+from podium.harness.cassette import CassetteHeader, RecordedReply, refuse_unrecorded, write_cassette
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import ASKED, as_task
+from podium.harness.judge import question_in, regrade
+from podium.harness.pool_config import PoolSpec, read_pool
+from podium.harness.records import Grade, Question
+from podium.harness.request import request_digest
+from podium.harness.suite import Card, Split, at_epoch, usual_epochs
+from podium.suites.base import LETTERS, choice_metadata, choice_text, grade_choice
+from podium.suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
 from tests.providers.scripted import Heard, ReplyFunction, script
 from tests.suites.toy_card import CARD
 

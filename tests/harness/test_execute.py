@@ -18,14 +18,14 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.budget import Spend
-from harness.errors import SpendLimit, UserError, WorkerError
-from harness.execute import Budget, execute
-from harness.pool import Pool
-from harness.prices import Book
-from harness.prices.cost import Price
-from harness.records import Answer, Question
-from harness.workflow import REPLIES, Malformed, Reads, Step, Workflow, check
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit, UserError, WorkerError
+from podium.harness.execute import Budget, execute
+from podium.harness.pool import Pool
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+from podium.harness.records import Answer, Question
+from podium.harness.workflow import REPLIES, Malformed, Reads, Step, Workflow, check
 from tests.providers.scripted import Heard, scripted_pool
 
 QUESTION = Question(id="q1", text="What is 6 times 7?", kind="integer")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.call import Call
-from reports.audit import audit
-from reports.audit.amounts import UNBELIEVED
+from podium.harness.ledger.call import Call
+from podium.reports.audit import audit
+from podium.reports.audit.amounts import UNBELIEVED
 from tests.harness.faulty_run import ALL_THREE, ONE_TRY, TWO_TRIES, Left, run, run_pool, usage
 from tests.providers import (
     CLIENTS_WARN,

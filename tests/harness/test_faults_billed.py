@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from reports.audit.invoices import read_invoice
-from reports.audit.reconcile import InvoiceOptions, Reconciliation, reconcile
+from podium.reports.audit.invoices import read_invoice
+from podium.reports.audit.reconcile import InvoiceOptions, Reconciliation, reconcile
 from tests.harness.faulty_run import Left, run
 from tests.providers import CLIENTS_WARN, dropping
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model
 
-from harness.errors import UserError
-from harness.prices import read_book
-from harness.records import Usage
-from harness.usage import PROVIDER_USAGE, usage_of_reply
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.prices import read_book
+from podium.harness.records import Usage
+from podium.harness.usage import PROVIDER_USAGE, usage_of_reply
 from tests.benchmarks.fugu_example import both
 from tests.harness.faulty_run import ONE_TRY, run_pool
 from tests.providers import CLIENTS_WARN, Server, ok

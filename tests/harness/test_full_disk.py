@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.journal import FOLDER, mend, open_journal, read_chain
-from harness.ledger.runs import calls_of
-from reports.audit import audit
+from podium.harness.ledger.journal import FOLDER, mend, open_journal, read_chain
+from podium.harness.ledger.runs import calls_of
+from podium.reports.audit import audit
 from tests import ROOT
 from tests.harness.billed_run import billed
 from tests.providers.flaky import HEAD, lines, sat
@@ -27,7 +27,7 @@ SCRIPT = """
 import json, os, resource, sys
 from pathlib import Path
 from tests.providers.flaky import HEAD
-from harness.ledger.journal import open_journal
+from podium.harness.ledger.journal import open_journal
 
 folder, most = Path(sys.argv[1]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 for size in map(int, sys.argv[2:]):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.grade_file import FIELDS, Graded, GradeRequest, grade_file
-from harness.records import Grade, Question
-from suites.aime25 import Aime25
-from suites.data import data_folder
-from suites.practice.integer import SUITE as INTEGER
-from suites.practice.programs import SUITE as CODE
+from podium.harness.errors import UserError
+from podium.harness.grade_file import FIELDS, Graded, GradeRequest, grade_file
+from podium.harness.records import Grade, Question
+from podium.suites.aime25 import Aime25
+from podium.suites.data import data_folder
+from podium.suites.practice.integer import SUITE as INTEGER
+from podium.suites.practice.programs import SUITE as CODE
 from tests.harness.graded_files import RIGHT, grade, values, verdicts_in, write_replies
 from tests.harness.toy_run import Toy, toy_catalogue
 from tests.suites.gold import gold_reply

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from podium.cli import main
-from reports.report import write_report
-from sandbox import IMAGE
-from suites.practice.programs import SUITE
+from podium.reports.report import write_report
+from podium.sandbox import IMAGE
+from podium.suites.practice.programs import SUITE
 from tests.harness.graded_files import grade, values, write_replies
 from tests.sandbox.boxes import DOCKER, needs
 from tests.suites.gold import gold_reply

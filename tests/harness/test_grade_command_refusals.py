@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.boxes import Boxes, select_box
-from harness.errors import UserError
 from podium.cli import main
-from suites.practice.integer import SUITE as INTEGER
-from suites.practice.programs import SUITE as CODE
+from podium.harness.boxes import Boxes, select_box
+from podium.harness.errors import UserError
+from podium.suites.practice.integer import SUITE as INTEGER
+from podium.suites.practice.programs import SUITE as CODE
 from tests import ROOT
 from tests.harness.graded_files import grade, values, verdicts_in, write_replies
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from harness.judge import regrade_dir
-from harness.ledger.runs import run_facts
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import system_totals
-from harness.records import Question
-from suites.rlpr import VERDICT, judge_case
+from podium.harness.judge import regrade_dir
+from podium.harness.ledger.runs import run_facts
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import system_totals
+from podium.harness.records import Question
+from podium.suites.rlpr import VERDICT, judge_case
 from tests.harness.judged_run import (
     ROWS,
     SAYS,

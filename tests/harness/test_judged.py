@@ -7,16 +7,16 @@ import anyio
 import pytest
 from inspect_ai import eval
 
-from harness.errors import UserError
-from harness.judge import refuse_unjudged
-from harness.pool import active_pool, pool_models
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.run.catalogue import RunRequest
-from harness.run.evaluate import Controls
-from harness.run.preflight import problems, unpriced
-from harness.run.run import run
-from suites.rlpr import RLPR, rlpr, rlpr_rules
+from podium.harness.errors import UserError
+from podium.harness.judge import refuse_unjudged
+from podium.harness.pool import active_pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.evaluate import Controls
+from podium.harness.run.preflight import problems, unpriced
+from podium.harness.run.run import run
+from podium.suites.rlpr import RLPR, rlpr, rlpr_rules
 from tests.harness.judged_run import (
     GRADER,
     POOL,

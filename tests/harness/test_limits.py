@@ -11,13 +11,13 @@ import anyio
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 
-from harness.budget import Spend
-from harness.errors import SpendLimit, UserError
-from harness.ledger.recorder import recording_calls
-from harness.pool import Pool
-from harness.prices.cost import Price
-from harness.request import Offered, Request, client_retries, recorded_settings
 from podium.cli import main
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit, UserError
+from podium.harness.ledger.recorder import recording_calls
+from podium.harness.pool import Pool
+from podium.harness.prices.cost import Price
+from podium.harness.request import Offered, Request, client_retries, recorded_settings
 from tests.harness.limited_runs import CHEAP, TOKENS, Limits, asked, burst, lie, ramp, trained
 from tests.harness.runs import BOOK
 from tests.providers import CLIENTS_WARN, dropping, serve, taking, write_pool

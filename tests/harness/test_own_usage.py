@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reports.audit import audit
-from reports.audit.amounts import UNBELIEVED, UNREADABLE
+from podium.reports.audit import audit
+from podium.reports.audit.amounts import UNBELIEVED, UNREADABLE
 from tests.harness.faulty_run import ALL_THREE, ONE_TRY, Left, run, run_pool
 from tests.providers import CLIENTS_WARN, Server, ok, too_much_cached
 from tests.providers.one_question import FULL

@@ -10,12 +10,12 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import CachePolicy, GenerateConfig, Model, get_model
 from inspect_ai.solver import Solver, solver
 
-from harness.execute import execute
-from harness.inspect_adapters import as_solver
-from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.system import System
-from harness.workflow import Step, Workflow
+from podium.harness.execute import execute
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
+from podium.harness.system import System
+from podium.harness.workflow import Step, Workflow
 from tests.harness.tiny_run import draw, five_votes, model_events, sit
 from tests.providers.scripted import script
 

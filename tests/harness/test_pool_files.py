@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import GenerateConfig
 
-from harness.errors import UserError
-from harness.pool_config import POOLS, PoolSpec, WorkerSpec, read_pool
-from harness.prices import BOOKS, Book, book_from_json, read_book
+from podium.harness.errors import UserError
+from podium.harness.pool_config import POOLS, PoolSpec, WorkerSpec, read_pool
+from podium.harness.prices import BOOKS, Book, book_from_json, read_book
 
 SHIPPED_POOLS = sorted(path.stem for path in POOLS.glob("*.toml"))
 SHIPPED_BOOKS = sorted(path.stem for path in BOOKS.glob("*.toml"))

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from harness.provider_dollars import stated_usd, usd_amount
 from podium.cli import main
-from reports.audit import audit
+from podium.harness.provider_dollars import stated_usd, usd_amount
+from podium.reports.audit import audit
 from tests.harness.faulty_run import Left
 from tests.harness.upstream_run import ask_questions, ask_worker, broken, changed
 from tests.providers import CLIENTS_WARN, Act

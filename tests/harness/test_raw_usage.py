@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.records import Usage
-from harness.usage import (
+from podium.harness.records import Usage
+from podium.harness.usage import (
     CEILING,
     believed,
     dialect_of,

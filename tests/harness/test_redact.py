@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log, write_eval_log
 
-from harness.cassette import record
-from harness.errors import UserError
-from harness.judge import regrade_dir
-from harness.ledger.manifest import write_manifest
-from harness.records import Question
-from harness.redact import redact
-from harness.suite import Split
 from podium.cli import main
-from reports.audit.verify import verify
-from reports.report import write_report
+from podium.harness.cassette import record
+from podium.harness.errors import UserError
+from podium.harness.judge import regrade_dir
+from podium.harness.ledger.manifest import write_manifest
+from podium.harness.records import Question
+from podium.harness.redact import redact
+from podium.harness.suite import Split
+from podium.reports.audit.verify import verify
+from podium.reports.report import write_report
 from tests.harness.runs import Crew, Exam, number, sit, steps
 from tests.providers.scripted import Heard
 from tests.reports.small_reports import report

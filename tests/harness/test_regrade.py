@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.judge import older_graders, regrade_dir
-from harness.ledger.system_runs import load_runs
+from podium.harness.errors import UserError
+from podium.harness.judge import older_graders, regrade_dir
+from podium.harness.ledger.system_runs import load_runs
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run
 

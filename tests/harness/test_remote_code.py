@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.ablations import read_ablations
-from conductor.training.config import read_config
-from harness.errors import UserError
-from harness.pool_config import read_pool
-from harness.remote_code import code_settings
 from podium.cli import main
+from podium.conductor.training.ablations import read_ablations
+from podium.conductor.training.config import read_config
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.remote_code import code_settings
 
 OWN = """
 from pathlib import Path

@@ -28,19 +28,19 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.errors import UserError, WorkerError
-from harness.ledger.journal import SampleRef, read_lines
-from harness.ledger.recorder import TaskJournal, recording
-from harness.ledger.system_runs import spent
-from harness.pool import Pool
-from harness.prices import read_book
-from harness.records import Question, Reply
-from harness.reply_cache import FOLDER, PaidReplies
-from harness.request import Offered
-from harness.run.catalogue import RunRequest
-from harness.run.evaluate import Controls
-from harness.run.run import run
-from harness.workflow import Sampling
+from podium.harness.errors import UserError, WorkerError
+from podium.harness.ledger.journal import SampleRef, read_lines
+from podium.harness.ledger.recorder import TaskJournal, recording
+from podium.harness.ledger.system_runs import spent
+from podium.harness.pool import Pool
+from podium.harness.prices import read_book
+from podium.harness.records import Question, Reply
+from podium.harness.reply_cache import FOLDER, PaidReplies
+from podium.harness.request import Offered
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.evaluate import Controls
+from podium.harness.run.run import run
+from podium.harness.workflow import Sampling
 from tests import ROOT
 from tests.harness import judged_run as judging
 from tests.harness.judged_run import Judge, Whole

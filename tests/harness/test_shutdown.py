@@ -12,8 +12,8 @@ from functools import partial
 import anyio
 import pytest
 
-from harness.context import current
-from harness.shutdown import ALIKE, Interrupted, cancellable, graceful_shutdown
+from podium.harness.context import current
+from podium.harness.shutdown import ALIKE, Interrupted, cancellable, graceful_shutdown
 
 SHORT_S, LONG_S = 0.05, 60.0
 NUMBERS = pytest.mark.parametrize("number", ALIKE, ids=["int", "term", "hup"])

@@ -20,10 +20,10 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.execute import Session, execute
-from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.workflow import Step, Workflow
+from podium.harness.execute import Session, execute
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
+from podium.harness.workflow import Step, Workflow
 
 QUESTION = Question(id="q1", text="What is 6 times 7?", kind="integer")
 GUARD_S = 60

@@ -7,15 +7,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from harness.budget import Spend
-from harness.errors import SpendLimit, UserError
-from harness.ledger.join import rows_of
-from harness.ledger.runs import system_runs_below
-from harness.ledger.system_runs import spent
-from harness.prices.cost import Service
-from harness.records import Usage
 from podium.cli import main
-from reports.audit import audit
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit, UserError
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.ledger.system_runs import spent
+from podium.harness.prices.cost import Service
+from podium.harness.records import Usage
+from podium.reports.audit import audit
 from tests.harness.runs import BOOK, Crew, allowed, failing_on, sit, steps
 
 SAGE = "scripted/sage"

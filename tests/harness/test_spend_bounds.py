@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.budget import Spend
-from harness.errors import SpendLimit
-from harness.ledger.call import TEMPLATE, Attempted, upper_bound
-from harness.prices.cost import Price, Rates, Service, Tier, cost
-from harness.records import Usage
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit
+from podium.harness.ledger.call import TEMPLATE, Attempted, upper_bound
+from podium.harness.prices.cost import Price, Rates, Service, Tier, cost
+from podium.harness.records import Usage
 from tests.harness.runs import BOOK, allowed
 
 WORKERS = ("ada", "bob", "cy")
@@ -163,7 +163,7 @@ def test_a_worker_that_passed_its_bound_is_asked_one_call_at_a_time_and_that_is_
         watch.at_once = 0
         watch.run(bobs([3] * 8))
     assert watch.at_once == 1
-    (said,) = [one.getMessage() for one in caplog.records if one.name == "harness.budget"]
+    (said,) = [one.getMessage() for one in caplog.records if one.name == "podium.harness.budget"]
     assert said.startswith("A reply of bob cost $5.0000, more than the $2.0000 that its request")
 
 

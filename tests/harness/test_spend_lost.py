@@ -7,13 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from harness.budget import Spend
-from harness.context import run_context
-from harness.errors import SpendLimit
-from harness.ledger.call import TEMPLATE, Attempted, upper_bound
-from harness.ledger.system_runs import spent_so_far
-from harness.prices.cost import Price, Rates, Tier
-from harness.records import Usage
+from podium.harness.budget import Spend
+from podium.harness.context import run_context
+from podium.harness.errors import SpendLimit
+from podium.harness.ledger.call import TEMPLATE, Attempted, upper_bound
+from podium.harness.ledger.system_runs import spent_so_far
+from podium.harness.prices.cost import Price, Rates, Tier
+from podium.harness.records import Usage
 from tests.harness.runs import BOOK, allowed
 from tests.providers import flaky as moody
 

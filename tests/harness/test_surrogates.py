@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from inspect_ai._util.json import to_json_safe
 from inspect_ai.model import ChatMessageUser, ModelOutput
 
-from harness.ledger.call import canonical
-from harness.request import request_digest
-from harness.text import make_storable, storable
+from podium.harness.ledger.call import canonical
+from podium.harness.request import request_digest
+from podium.harness.text import make_storable, storable
 
 ANY = st.text(st.characters(codec=None))
 VALUES = st.recursive(

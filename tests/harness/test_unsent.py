@@ -7,13 +7,13 @@ import anyio
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.ledger.call import Call
-from harness.ledger.join import journal_calls
-from harness.ledger.journal import FOLDER
-from harness.ledger.recorder import recording_calls
-from harness.pool import Pool, pool_models
-from harness.pool_config import read_pool
-from harness.prices import read_book
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.join import journal_calls
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.recorder import recording_calls
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
 from tests.harness.limited_runs import HEAD
 from tests.providers import CLIENTS_WARN, Bill, serve, stalling, write_pool
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.system_runs import load_runs
-from harness.upstream_failure import reported_failure
-from reports.audit import audit
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.upstream_failure import reported_failure
+from podium.reports.audit import audit
 from tests.harness.faulty_run import Left
 from tests.harness.upstream_run import (
     CHAT,

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ModelUsage
 
-from harness.ledger.system_runs import load_runs, spent
-from harness.ledger.totals import SystemRun, system_totals
-from harness.records import Usage
-from harness.usage import usage_from
+from podium.harness.ledger.system_runs import load_runs, spent
+from podium.harness.ledger.totals import SystemRun, system_totals
+from podium.harness.records import Usage
+from podium.harness.usage import usage_from
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.runs import BOOK, Crew, sit, steps
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.grade_file import VerdictOrigin, open_verdicts
+from podium.harness.errors import UserError
+from podium.harness.grade_file import VerdictOrigin, open_verdicts
 
 MADE = VerdictOrigin(suite="toy", suite_version="1-A", problems="p", replies="r")
 OTHER = MADE.model_copy(update={"replies": "s"})

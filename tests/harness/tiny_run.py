@@ -10,13 +10,13 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Solver, solver
 
-from harness.execute import execute
-from harness.inspect_adapters import as_solver
-from harness.pool import Pool
-from harness.prices import Book
-from harness.prices.cost import Price
-from harness.records import Answer, Question
-from harness.workflow import Step, Workflow
+from podium.harness.execute import execute
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.pool import Pool
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+from podium.harness.records import Answer, Question
+from podium.harness.workflow import Step, Workflow
 from tests.providers.scripted import Heard, script
 
 LONG = "A long question, so that the log keeps it as an attachment. " * 40

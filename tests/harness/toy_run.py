@@ -25,18 +25,18 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from baselines import SYSTEMS
-from baselines import _registry as solvers
-from baselines.oracle import make_plans
-from baselines.single import choose
-from harness.boxes import Boxes
-from harness.errors import UserError
-from harness.records import Grade, Question
-from harness.run.catalogue import Catalogue, RunRequest
-from harness.run.evaluate import Controls, RunOutcome
-from harness.run.run import run
-from harness.suite import Split
-from suites.practice.workers.drawing import draw_many
+from podium.baselines import SYSTEMS
+from podium.baselines import _registry as solvers
+from podium.baselines.oracle import make_plans
+from podium.baselines.single import choose
+from podium.harness.boxes import Boxes
+from podium.harness.errors import UserError
+from podium.harness.records import Grade, Question
+from podium.harness.run.catalogue import Catalogue, RunRequest
+from podium.harness.run.evaluate import Controls, RunOutcome
+from podium.harness.run.run import run
+from podium.harness.suite import Split
+from podium.suites.practice.workers.drawing import draw_many
 from tests.suites.toy_card import CARD
 
 POOL = """

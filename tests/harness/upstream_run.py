@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.system_runs import load_runs
-from harness.records import Usage
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.records import Usage
 from tests.harness.faulty_run import Left, run_pool
 from tests.providers import Act, Server
 from tests.providers.script import Change

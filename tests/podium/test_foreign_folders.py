@@ -1,4 +1,4 @@
-"""Beside a user's own `suites/`, `reports/` and `harness/`: what podium finds, and what it says."""
+"""Beside a user's own `suites/`, `reports/` and `harness/`: both are found, each by its own name."""
 
 import os
 import subprocess
@@ -7,46 +7,58 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.preflight import PACKAGES
-from podium import NAMES
 from podium.cli import main
 from tests import ROOT
 
-THEIRS = ("harness", "suites", "reports")
+THEIRS = ("harness", "suites", "reports", "baselines", "conductor", "sandbox")
 
 SCRIPT = """
-import importlib.util, multiprocessing
+import multiprocessing
 import podium
+import suites
+from suites.mine import MINE
 
-def origin(name):
-    return importlib.util.find_spec(name).origin
+def homes(_):
+    import podium.suites
+    import reports
+    return podium.suites.__file__, reports.__file__
 
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        print(origin("suites"), *pool.map(origin, ["suites", "reports"]))
+        print(MINE, *pool.map(homes, [0])[0])
 """
 CELLS = """
 import podium
-from harness.parallel import map_over_processes
-from harness.workflow import Step
+from podium.harness.parallel import map_over_processes
+from podium.harness.workflow import Step
 print(*(step.worker for step in map_over_processes(Step, ["sage", "abacus"], many=True)))
 """
 UNGUARDED = """
 import podium
-from harness.parallel import map_over_processes
-from harness.workflow import Step
+from podium.harness.parallel import map_over_processes
+from podium.harness.workflow import Step
 list(map_over_processes(Step, ["sage", "abacus"], many=True))
 """
-TOO_LATE = "import suites, podium"
+TASKS = """
+import suites, harness  # a user's own, loaded first
+from inspect_ai._util.entrypoints import ensure_entry_points
+from inspect_ai._util.registry import registry_lookup
+ensure_entry_points()
+from podium.suites.aime25 import aime25
+import sys
+rooms = {name for name in sys.modules if name in ("baselines", "conductor", "sandbox", "reports")}
+print(registry_lookup("task", "podium/aime25") is registry_lookup("task", "suites/aime25"), rooms)
+"""
 
 
 @pytest.fixture(scope="module")
 def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a project that has packages with the names of ours."""
+    """Return a project that has packages with the names of our rooms."""
     folder = tmp_path_factory.mktemp("project")
     for name in THEIRS:
         (folder / name).mkdir()
-        (folder / name / "__init__.py").write_text("MINE = True\n")
+        (folder / name / "__init__.py").touch()
+    (folder / "suites" / "mine.py").write_text("MINE = 'mine'\n")
     (folder / "script.py").write_text(SCRIPT)
     return folder
 
@@ -60,15 +72,22 @@ def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_script_and_the_processes_that_it_spawns_find_ours(beside: Path) -> None:
+def test_a_script_and_the_processes_that_it_spawns_find_ours_and_theirs(beside: Path) -> None:
     done = python(beside, "script.py")
-    ours = [str(ROOT / name / "__init__.py") for name in ("suites", "suites", "reports")]
-    assert done.stdout.split() == ours, done.stderr
+    ours = str(ROOT / "podium" / "suites" / "__init__.py")
+    theirs = str(beside / "reports" / "__init__.py")
+    assert done.stdout.split() == ["mine", ours, theirs], done.stderr
 
 
 def test_a_notebook_and_our_own_processes_find_ours(beside: Path) -> None:
     done = python(beside, "-c", CELLS)  # its first place to look is the working directory, too
     assert done.stdout == "sage abacus\n", done.stderr
+
+
+def test_inspect_finds_our_tasks_by_both_names(beside: Path) -> None:
+    done = python(beside, "-c", TASKS)
+    assert done.stdout == "True set()\n", done.stderr
+    assert "Unexpected exception" not in done.stderr
 
 
 def test_a_script_whose_lines_a_process_would_run_again_is_told_what_it_lacks(
@@ -77,33 +96,27 @@ def test_a_script_whose_lines_a_process_would_run_again_is_told_what_it_lacks(
     (beside / "unguarded.py").write_text(UNGUARDED)
     done = python(beside, "unguarded.py")
     said = done.stderr.splitlines()[-1]
+    start = "podium.harness.errors.UserError: A process that helps with reading ended"
     assert done.returncode == 1
-    assert said.startswith("harness.errors.UserError: A process that helps with reading ended")
+    assert said.startswith(start)
     assert 'lacks `if __name__ == "__main__":`' in said
 
 
-def test_where_another_package_is_loaded_both_files_are_named(beside: Path) -> None:
-    done = python(beside, "-c", TOO_LATE)
-    said = done.stderr.splitlines()[-1]
-    theirs, ours = (root / "suites" / "__init__.py" for root in (beside, ROOT))
-    assert done.returncode == 1
-    assert said == (
-        f"ImportError: Another package 'suites' is loaded already, {theirs}, and podium has one of "
-        f"its own, {ours}: rename yours, or use podium in a process of its own."
-    )
-
-
-def test_doctor_says_so_beforehand(
+def test_doctor_names_another_podium_and_no_room(
     beside: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(beside)
     assert main(["doctor"]) == 0
-    (said,) = [one for one in capsys.readouterr().out.splitlines() if " packages called " in one]
-    assert said.startswith(f"- note: {beside} has packages called harness, suites, reports, as ")
-    monkeypatch.chdir(ROOT)
+    assert " is imported there instead of podium" not in capsys.readouterr().out
+    (beside / "podium.py").touch()
     assert main(["doctor"]) == 0
-    assert " packages called " not in capsys.readouterr().out
+    assert f"{beside / 'podium.py'} is imported there instead" in capsys.readouterr().out
+    (beside / "podium.py").unlink()
 
 
-def test_the_guard_and_the_doctor_know_the_same_names() -> None:
-    assert ("podium", *NAMES) == PACKAGES
+def test_no_module_of_ours_is_loaded_under_two_names() -> None:
+    loads = "import podium._registry, podium.cli.commands, sys; print(*sys.modules)"
+    done = python(ROOT, "-c", loads)
+    tops = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "podium" in tops, done.stderr
+    assert tops & {*THEIRS} == set()

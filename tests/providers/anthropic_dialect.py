@@ -7,7 +7,7 @@ client cannot read one, so `None` becomes an empty object.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.records import Usage
+from podium.harness.records import Usage
 from tests.providers.dialect import Asked, Dialect, Json, Said, texts
 
 

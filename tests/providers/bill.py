@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from harness.records import Usage
+from podium.harness.records import Usage
 
 
 @dataclass(frozen=True, slots=True)

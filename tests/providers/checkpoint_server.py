@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from conductor.decode import Completion, DecodeOptions, decode
-from conductor.embedded import Checkpoint, open_checkpoint
+from podium.conductor.decode import Completion, DecodeOptions, decode
+from podium.conductor.embedded import Checkpoint, open_checkpoint
 from tests.providers.server import hosted
 
 NAME = "conductor"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.records import Usage
+from podium.harness.records import Usage
 
 Json = Mapping[str, Any]
 

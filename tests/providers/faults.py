@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from harness.records import Usage
+from podium.harness.records import Usage
 from tests.providers.script import (
     ANSWER,
     Act,

@@ -32,12 +32,12 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from tenacity import wait_none
 from tenacity.wait import WaitBaseT
 
-from harness.context import run_context
-from harness.inspect_adapters import as_solver
-from harness.ledger.journal import Head, folder_of, read_lines
-from harness.ledger.recorder import TaskJournal
-from harness.system import planned
-from harness.workflow import Step, Workflow
+from podium.harness.context import run_context
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.ledger.journal import Head, folder_of, read_lines
+from podium.harness.ledger.recorder import TaskJournal
+from podium.harness.system import planned
+from podium.harness.workflow import Step, Workflow
 
 SENT: list[str] = []
 """`name fate` of every attempt, in order."""

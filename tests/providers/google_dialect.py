@@ -6,7 +6,7 @@ Fields as in the google-genai package, 3.4.0.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.records import Usage
+from podium.harness.records import Usage
 from tests.providers.dialect import Asked, Dialect, Json, Said, texts, total
 
 

@@ -13,8 +13,8 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import generate
 
-from harness.ledger.logs import CallEvent, events_of, open_log
-from harness.records import Usage
+from podium.harness.ledger.logs import CallEvent, events_of, open_log
+from podium.harness.records import Usage
 from tests.providers import Act, Bill, Server, serve
 
 CHAT = "openai/gpt-4o-mini"

@@ -6,7 +6,7 @@ orchestration tokens as on Sakana's pricing page (console.sakana.ai/pricing, rea
 
 from collections.abc import Mapping, Sequence
 
-from harness.records import Usage
+from podium.harness.records import Usage
 from tests.providers.dialect import Asked, Dialect, Json, Said, orchestration, texts, total
 
 

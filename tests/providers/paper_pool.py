@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from harness.pool_config import POOLS
-from harness.prices.book import toml
+from podium.harness.pool_config import POOLS
+from podium.harness.prices.book import toml
 from tests.providers.server import Server
 
 NAME = "paper-constrained"

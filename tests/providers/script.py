@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from harness.records import Usage
+from podium.harness.records import Usage
 from tests.providers.dialect import Asked
 
 ANSWER = "ANSWER: 7"

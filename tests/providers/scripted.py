@@ -22,8 +22,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from harness.context import current
-from harness.pool import Pool
+from podium.harness.context import current
+from podium.harness.pool import Pool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from harness.records import Usage
+from podium.harness.records import Usage
 from tests.providers.anthropic_dialect import MESSAGES
 from tests.providers.bill import Bill, Line
 from tests.providers.dialect import Asked, Dialect, Json, Said, server_sent

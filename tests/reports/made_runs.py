@@ -5,8 +5,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.runs import RunFacts
-from harness.ledger.totals import CallKind, CallSum, QueryTotals, QuestionResult, SystemRun
+from podium.harness.ledger.runs import RunFacts
+from podium.harness.ledger.totals import CallKind, CallSum, QueryTotals, QuestionResult, SystemRun
 from tests.harness.runs import facts
 
 Grades = Mapping[str, Sequence[float | None]]

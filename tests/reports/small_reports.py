@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.system_runs import load_runs
-from reports.blocks import DEFAULTS, ReportOptions
-from reports.derived import compare
-from reports.render import write_files
-from reports.report import Report, report_of
-from reports.row import TableRow
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.blocks import DEFAULTS, ReportOptions
+from podium.reports.derived import compare
+from podium.reports.render import write_files
+from podium.reports.report import Report, report_of
+from podium.reports.row import TableRow
 from tests.harness.runs import Crew, Exam, number, sit, wrong
 from tests.providers.scripted import Heard, ReplyFunction
 

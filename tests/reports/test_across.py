@@ -8,11 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.ledger.totals import SystemRun
-from reports.across import AcrossRow, across_markdown, across_rows, across_text, mean_interval
-from reports.derived import compare
-from reports.intervals import accuracy_interval
-from reports.stats import wilson
+from podium.harness.ledger.totals import SystemRun
+from podium.reports.across import (
+    AcrossRow,
+    across_markdown,
+    across_rows,
+    across_text,
+    mean_interval,
+)
+from podium.reports.derived import compare
+from podium.reports.intervals import accuracy_interval
+from podium.reports.stats import wilson
 from tests.harness.runs import Exam, sit
 from tests.reports.made_runs import graded, made_run
 from tests.reports.small_reports import report

@@ -7,10 +7,16 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.manifest import write_manifest
 from podium.cli import main
-from reports.against import FILE, RunDifference, difference_of_runs, difference_text, write_against
+from podium.harness.errors import UserError
+from podium.harness.ledger.manifest import write_manifest
+from podium.reports.against import (
+    FILE,
+    RunDifference,
+    difference_of_runs,
+    difference_text,
+    write_against,
+)
 from tests.harness.runs import BOOK, Crew, Exam, failing_on, sit, steps
 from tests.reports.small_reports import EXAM, right_up_to
 

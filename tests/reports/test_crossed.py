@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reports.stats import Floats, crossed_mean, crossed_resamples, percentile, t_interval
+from podium.reports.stats import Floats, crossed_mean, crossed_resamples, percentile, t_interval
 
 DRAWS = 400
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
 from podium.__main__ import main
-from reports.eee import write_eee
+from podium.harness.errors import UserError
+from podium.reports.eee import write_eee
 from tests.harness.runs import BOOK, Crew, Exam, failing_on, sit, steps, wrong
 from tests.installed import apart, newer_python
 

@@ -8,19 +8,19 @@ from scipy import optimize
 from scipy import stats as scipy_stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from harness.errors import UserError
 from podium.cli import main
-from reports.blocks import ReportOptions
-from reports.derived import compare
-from reports.equivalence import (
+from podium.harness.errors import UserError
+from podium.reports.blocks import ReportOptions
+from podium.reports.derived import compare
+from podium.reports.equivalence import (
     equivalence_interval,
     equivalence_p,
     fewest_questions,
     tango,
     tost,
 )
-from reports.intervals import Difference, difference, holm_adjusted
-from reports.stats import Floats
+from podium.reports.intervals import Difference, difference, holm_adjusted
+from podium.reports.stats import Floats
 from tests.reports.made_runs import graded, made_run
 from tests.reports.small_reports import row_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from reports.costs import (
+from podium.reports.costs import (
     aiq,
     cost_of_pass,
     cost_ratio,
@@ -11,7 +11,7 @@ from reports.costs import (
     hull,
     non_dominated,
 )
-from reports.stats import resampled_counts, resampled_means
+from podium.reports.stats import resampled_counts, resampled_means
 
 COUNTS = resampled_counts(6, 500)
 

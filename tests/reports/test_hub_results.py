@@ -10,13 +10,13 @@ import pytest
 import yaml
 from huggingface_hub import EvalResultEntry, ModelCard, parse_eval_result_entries
 
-from conductor.checkpoint import RELEASED, checkpoint_digest
-from conductor.training.hub_model import write_model
-from harness.errors import UserError
 from podium.__main__ import main
-from reports.hub_results import eval_results, results_text, rows_of_checkpoint
-from reports.report import Report
-from reports.row import TableRow
+from podium.conductor.checkpoint import RELEASED, checkpoint_digest
+from podium.conductor.training.hub_model import write_model
+from podium.harness.errors import UserError
+from podium.reports.hub_results import eval_results, results_text, rows_of_checkpoint
+from podium.reports.report import Report
+from podium.reports.row import TableRow
 from tests.conductor.toy_checkpoint import speaker
 
 GPQA = f"Idavidrein/gpqa@{'6' * 40}"

@@ -4,8 +4,8 @@ from math import sqrt
 
 import pytest
 
-from reports.intervals import Values, accuracy, accuracy_interval, difference
-from reports.stats import sign_test
+from podium.reports.intervals import Values, accuracy, accuracy_interval, difference
+from podium.reports.stats import sign_test
 
 
 def one_epoch(right: int, n: int) -> dict[str, list[float]]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conductor.checkpoint import checkpoint_digest
-from harness.ledger.totals import SystemRun
-from reports.derived import compare
-from reports.learning_cost import LearningCost, learning_costs, learning_markdown, trainings
+from podium.conductor.checkpoint import checkpoint_digest
+from podium.harness.ledger.totals import SystemRun
+from podium.reports.derived import compare
+from podium.reports.learning_cost import LearningCost, learning_costs, learning_markdown, trainings
 from tests import ROOT
 from tests.harness.runs import BOOK, sit
 from tests.reports.made_runs import graded, made_run

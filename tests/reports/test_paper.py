@@ -12,13 +12,20 @@ from pathlib import Path
 import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs] - it has no types
 import pytest
 
-from harness.errors import UserError
 from podium.__main__ import main
-from reports.blocks import ReportOptions
-from reports.paper import PAPER_MARKS, PODIUM, latex_tables, paper_contents, references, write_paper
-from reports.render import write_files
-from reports.report import Report, report_of, write_report
-from reports.row import COLUMNS, TableRow
+from podium.harness.errors import UserError
+from podium.reports.blocks import ReportOptions
+from podium.reports.paper import (
+    PAPER_MARKS,
+    PODIUM,
+    latex_tables,
+    paper_contents,
+    references,
+    write_paper,
+)
+from podium.reports.render import write_files
+from podium.reports.report import Report, report_of, write_report
+from podium.reports.row import COLUMNS, TableRow
 from tests.harness.runs import Exam, sit, steps
 from tests.suites.toy_card import CARD
 
@@ -227,6 +234,6 @@ def test_podium_is_cited_as_its_citation_file_asks() -> None:
 
 
 def test_great_tables_is_loaded_for_papers_only() -> None:
-    code = "import sys, reports.paper, podium.cli.run; print('great_tables' in sys.modules)"
+    code = "import sys, podium.reports.paper, podium.cli.run; print('great_tables' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert ran.stdout == "False\n", ran.stderr

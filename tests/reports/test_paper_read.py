@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from reports.paper import latex_tables, paper_contents, references
-from reports.render import write_files
-from reports.report import Report
+from podium.reports.paper import latex_tables, paper_contents, references
+from podium.reports.render import write_files
+from podium.reports.report import Report
 from tests.installed import apart
 from tests.reports.test_paper import HOSTILE, renamed
 

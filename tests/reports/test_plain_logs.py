@@ -11,13 +11,13 @@ from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
 from inspect_ai.model import get_model
 from inspect_ai.solver import Solver, chain, generate, system_message
 
-from baselines.single import single
-from harness.errors import UserError
-from harness.inspect_adapters import as_task
+from podium.baselines.single import single
 from podium.cli import main
-from reports.blocks import DEFAULTS
-from reports.report import report_of
-from reports.row import TableRow
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_task
+from podium.reports.blocks import DEFAULTS
+from podium.reports.report import report_of
+from podium.reports.row import TableRow
 from tests import ROOT
 from tests.harness.toy_run import Toy, toy_pool, toy_run
 from tests.providers import serve

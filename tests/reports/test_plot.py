@@ -12,12 +12,12 @@ from matplotlib.text import Annotation, Text
 from matplotlib.transforms import Bbox
 
 import podium
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from reports.derived import compare
-from reports.plot import COLOURS, NAMED, SHAPES, figure_of, panel_of
-from reports.report import Report
-from reports.row import TableRow
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.derived import compare
+from podium.reports.plot import COLOURS, NAMED, SHAPES, figure_of, panel_of
+from podium.reports.report import Report
+from podium.reports.row import TableRow
 from tests.harness.runs import BOOK, Exam, sit
 from tests.reports.site.trained import trained
 

@@ -4,9 +4,9 @@ import csv
 from collections import defaultdict
 from pathlib import Path
 
-from harness.ledger.system_runs import load_runs
-from reports.blocks import ReportOptions
-from reports.published import Figure, figures, of_suite
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.blocks import ReportOptions
+from podium.reports.published import Figure, figures, of_suite
 from tests.harness.runs import Exam, sit
 from tests.reports.small_reports import report
 

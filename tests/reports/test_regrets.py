@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from harness.ledger.totals import SystemRun
-from reports.derived import MOST_GROUPS, compare, group_scores, largest_groups
-from reports.markdown import markdown
-from reports.row import TableRow
-from reports.terminal import table_text
+from podium.harness.ledger.totals import SystemRun
+from podium.reports.derived import MOST_GROUPS, compare, group_scores, largest_groups
+from podium.reports.markdown import markdown
+from podium.reports.row import TableRow
+from podium.reports.terminal import table_text
 from tests.reports.made_runs import graded, made_run
 from tests.reports.small_reports import row_of
 

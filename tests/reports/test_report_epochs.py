@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
-from reports.blocks import ReportOptions
-from reports.derived import compare
-from reports.intervals import accuracy_interval
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.blocks import ReportOptions
+from podium.reports.derived import compare
+from podium.reports.intervals import accuracy_interval
 from tests.harness.runs import Crew, Exam, Heard, number, sit, steps, wrong
 from tests.reports.small_reports import report, row_of, rows_of
 

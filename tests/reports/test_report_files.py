@@ -8,8 +8,8 @@ from inspect_ai import Task, eval_set
 from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
 
-from harness.errors import UserError
-from reports.report import Report, write_report
+from podium.harness.errors import UserError
+from podium.reports.report import Report, write_report
 from tests.harness.runs import number, sit, steps
 from tests.providers.scripted import script
 from tests.reports.small_reports import report

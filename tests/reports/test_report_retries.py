@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemTotals, system_totals
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemTotals, system_totals
 from tests.harness.faulty_run import Left, run
 from tests.providers import Act, failing, rate_limited, stalling
 from tests.reports.audit.audited_run import rows_below, sat

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from reports.report import write_report
+from podium.harness.errors import UserError
+from podium.reports.report import write_report
 from tests.harness.runs import BOOK, Crew, sit, steps, wrong
 from tests.reports.small_reports import EXAM, report, right_up_to, row_of, rows_of
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.system_runs import load_runs
-from harness.records import Grade, Question
-from harness.suite import Split
-from reports.intervals import accuracy, pass_at_ks
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Split
+from podium.reports.intervals import accuracy, pass_at_ks
 from tests.harness.runs import Crew, Exam, sit, steps
 from tests.reports.small_reports import report, right_up_to, row_of
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.system_runs import answer_key, load_runs
 from podium.cli import main
-from reports.blocks import DEFAULTS, ReportOptions
-from reports.derived import Comparison, compare
-from reports.intervals import difference, holm_adjusted
-from reports.row import TableRow
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import answer_key, load_runs
+from podium.reports.blocks import DEFAULTS, ReportOptions
+from podium.reports.derived import Comparison, compare
+from podium.reports.intervals import difference, holm_adjusted
+from podium.reports.row import TableRow
 from tests.harness.runs import BOOK, Crew, Exam, Heard, number, sit, steps, wrong
 from tests.reports.small_reports import EXAM, report, right_up_to, row_of
 

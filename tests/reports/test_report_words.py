@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.learning import RouteComparison, RoutedSystem
-from harness.ledger.system_runs import load_runs
 from podium.cli import main
-from reports.blocks import ReportOptions
-from reports.derived import compare
-from reports.published import averages, figures, published_text
-from reports.routes import route_rows, route_text
+from podium.harness.learning import RouteComparison, RoutedSystem
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.blocks import ReportOptions
+from podium.reports.derived import compare
+from podium.reports.published import averages, figures, published_text
+from podium.reports.routes import route_rows, route_text
 from tests.harness.runs import Crew, Exam, Heard, number, sit, steps, wrong
 from tests.providers.scripted import ReplyFunction
 from tests.reports.small_reports import EXAM, report, right_up_to
@@ -93,7 +93,7 @@ def test_every_term_of_a_statistic_is_explained_once_and_figures_stand_to_the_ri
 ) -> None:
     found = report(tmp_path, pair)
     text = found.files[0].read_text()
-    terms = files("reports").joinpath("terms.md").read_text().splitlines()
+    terms = files("podium.reports").joinpath("terms.md").read_text().splitlines()
     assert len(terms) == 19
     assert {text.count(term) for term in terms} == {1}
     lines = text.splitlines()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from reports.report import Report
-from reports.row import COLUMNS
+from podium.harness.errors import UserError
+from podium.reports.report import Report
+from podium.reports.row import COLUMNS
 from tests.harness.runs import BOOK, Crew, Exam, facts, sit, steps, wrong
 from tests.reports.small_reports import (
     EXAM,

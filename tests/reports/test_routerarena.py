@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.prices.cost import Price, Rates, Tier
 from podium.__main__ import main
-from reports.audit.routerarena import audit_predictions
-from reports.routerarena import Submission, write_routerarena
+from podium.harness.errors import UserError
+from podium.harness.prices.cost import Price, Rates, Tier
+from podium.reports.audit.routerarena import audit_predictions
+from podium.reports.routerarena import Submission, write_routerarena
 from tests.harness.runs import BOOK, Exam, sit, steps
 
 PREDICTIONS = "router_inference/predictions"

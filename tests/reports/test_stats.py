@@ -14,9 +14,9 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.proportion import proportion_confint
 
-from reports import stats
-from reports.intervals import difference
-from reports.stats import (
+from podium.reports import stats
+from podium.reports.intervals import difference
+from podium.reports.stats import (
     Variance,
     bca_interval,
     bca_ratio,

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.system_runs import load_runs
 from podium.cli import main
-from reports.targets import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.targets import (
     ScoredSystem,
     ScoredSystems,
     SystemCosts,

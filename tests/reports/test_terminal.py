@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from reports import render
-from reports.blocks import ReportOptions
-from reports.report import Report
-from reports.terminal import FIGURES, LEFT_OUT, table_text
+from podium.reports import render
+from podium.reports.blocks import ReportOptions
+from podium.reports.report import Report
+from podium.reports.terminal import FIGURES, LEFT_OUT, table_text
 from tests.harness.runs import Crew, sit, steps, wrong
 from tests.reports.small_reports import EXAM, report, right_up_to
 

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, open_box
+from podium.sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, open_box
 
 DOCKER, GVISOR, BWRAP, SUBPROCESS = "docker", "docker:runsc", "bwrap", "subprocess"
 ISOLATING = (

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sandbox import IMAGE
+from podium.sandbox import IMAGE
 
 COMMAND = ("dockerd", "--iptables=false", "--bridge=none", "--config-file=/dev/null")
 

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from sandbox import Box, Program, open_box
+from podium.sandbox import Box, Program, open_box
 from tests.sandbox.attacks.strike import Attack, attacks, strike
 from tests.sandbox.boxes import BWRAP, ISOLATING, needs
 from tests.sandbox.test_bwrap import OrdinaryBox, python_for_somebody

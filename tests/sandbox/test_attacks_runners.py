@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from sandbox import Box, Program, ProgramOutcome
-from sandbox.box import decode
+from podium.sandbox import Box, Program, ProgramOutcome
+from podium.sandbox.box import decode
 from tests.sandbox.boxes import TIGHT, run
 
 pytestmark = pytest.mark.slow

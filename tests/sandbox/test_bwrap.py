@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Limits, Program, ProgramOutcome
-from sandbox.bwrap_box import BwrapBox, bwrap_argv, host_python, why_unusable
+from podium.sandbox import Limits, Program, ProgramOutcome
+from podium.sandbox.bwrap_box import BwrapBox, bwrap_argv, host_python, why_unusable
 
 REASON = why_unusable()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=str(REASON))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Program, SandboxError
-from sandbox.bwrap_box import (
+from podium.sandbox import Program, SandboxError
+from podium.sandbox.bwrap_box import (
     BwrapBox,
     bwrap_argv,
     filter_file,
@@ -82,8 +82,8 @@ def test_without_the_filter_roots_box_is_open() -> None:
 
 OWNER = """
 import sys, threading
-from sandbox import Program
-from sandbox.bwrap_box import BwrapBox
+from podium.sandbox import Program
+from podium.sandbox.bwrap_box import BwrapBox
 box = BwrapBox()
 for outcome in box.run(Program("print(1)"), [b""]):
     print("ready", flush=True)

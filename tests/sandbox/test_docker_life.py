@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, images
-from sandbox.docker_box import DockerBox
-from sandbox.images import connect, our_containers
+from podium.sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, images
+from podium.sandbox.docker_box import DockerBox
+from podium.sandbox.images import connect, our_containers
 from tests.sandbox.boxes import DOCKER, TIGHT, needs, run
 from tests.sandbox.second_engine import Engine, possible, second_engine
 
@@ -31,7 +31,7 @@ PATIENT = Limits(cpu_s=10.0, wall_s=120.0)
 
 OWNER = """
 import sys, threading
-from sandbox import Program, open_box
+from podium.sandbox import Program, open_box
 box = open_box("docker", 2)
 def sleep():
     list(box.run(Program("import time; time.sleep(2)"), [b""]))

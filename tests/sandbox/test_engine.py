@@ -15,8 +15,8 @@ import docker
 import pytest
 
 from podium.cli import main
-from sandbox import IMAGE, SandboxError
-from sandbox.images import (
+from podium.sandbox import IMAGE, SandboxError
+from podium.sandbox.images import (
     OWNER,
     connect,
     explained,
@@ -33,7 +33,7 @@ SCRIPT = ROOT / "sandbox" / "debian-engine.sh"
 NOBODY = 65534
 AS_NOBODY = f"""
 import os
-from sandbox import images
+from podium.sandbox import images
 if os.getuid() == 0:
     os.setuid({NOBODY})
 try:
@@ -43,7 +43,7 @@ except images.SandboxError as error:
 """
 HOLD_A_CONTAINER = """
 import sys, time
-from sandbox import images
+from podium.sandbox import images
 made = images.connect().containers.create(
     sys.argv[1], ["-c", "import time; time.sleep(60)"], entrypoint="python3",
     network_mode="none", labels=images.labels(),
@@ -54,7 +54,7 @@ time.sleep(60)
 """
 SAY_LABELS = """
 import json, time
-from sandbox.images import labels
+from podium.sandbox.images import labels
 print(json.dumps(labels()), flush=True)
 time.sleep(60)
 """

@@ -11,9 +11,9 @@ import pytest
 from docker.errors import ImageNotFound
 from docker.models.images import Image
 
-from sandbox import IMAGE, SandboxError, images
-from sandbox.images import BASE_IMAGE, RECIPES, ImageRecipe, connect, labels, make_image
-from sandbox.packages import HERE, WheelTarget, fetch_wheels, pinned_packages, pins_digest
+from podium.sandbox import IMAGE, SandboxError, images
+from podium.sandbox.images import BASE_IMAGE, RECIPES, ImageRecipe, connect, labels, make_image
+from podium.sandbox.packages import HERE, WheelTarget, fetch_wheels, pinned_packages, pins_digest
 from tests.sandbox.boxes import needs
 
 TESTED = "podium-sandbox-tested"

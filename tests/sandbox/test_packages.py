@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 
-from sandbox import Box, Program, SandboxError, packages
-from sandbox.bwrap_box import BwrapBox
-from sandbox.inside import judge
-from sandbox.packages import promised_names
+from podium.sandbox import Box, Program, SandboxError, packages
+from podium.sandbox.bwrap_box import BwrapBox
+from podium.sandbox.inside import judge
+from podium.sandbox.packages import promised_names
 from tests.sandbox.boxes import BWRAP, TIGHT, needs, run
 
 LACKED = {

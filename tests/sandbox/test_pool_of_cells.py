@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from sandbox.box import Limits, Program, SandboxError
-from sandbox.cells import CellKind, CellPool, SandboxCell, SubprocessBox
+from podium.sandbox.box import Limits, Program, SandboxError
+from podium.sandbox.cells import CellKind, CellPool, SandboxCell, SubprocessBox
 
 KIND = CellKind("image", 1 << 28, 32)
 OTHER = CellKind("another", 1 << 28, 32)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sandbox.inside import runners
-from sandbox.inside.purity import is_pure
+from podium.sandbox.inside import runners
+from podium.sandbox.inside.purity import is_pure
 from tests.suites.recorded_programs import have, recorded
 
 runners.load_header()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import Box, Limits, Program, SandboxError, open_box
+from podium.sandbox import Box, Limits, Program, SandboxError, open_box
 from tests.sandbox.boxes import TIGHT, run
 
 SPIN = "while True: pass"

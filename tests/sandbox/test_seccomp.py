@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.seccomp import (
+from podium.sandbox.seccomp import (
     AARCH64,
     ALLOW,
     KILL,

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.records import Kind, Question
+from podium.harness.records import Kind, Question
 
 CORPUS = Path(__file__).parent / "corpus"
 

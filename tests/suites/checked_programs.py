@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness.records import Grade, Question
-from harness.suite import Suite
-from sandbox import Box
-from suites.data import data_folder, sources
+from podium.harness.records import Grade, Question
+from podium.harness.suite import Suite
+from podium.sandbox import Box
+from podium.suites.data import data_folder, sources
 
 
 def fenced(program: str) -> str:

@@ -2,10 +2,10 @@
 
 import json
 
-from harness.records import Question
-from harness.suite import Split
-from suites.code_grading import read_tests
-from suites.practice import PracticeSuite
+from podium.harness.records import Question
+from podium.harness.suite import Split
+from podium.suites.code_grading import read_tests
+from podium.suites.practice import PracticeSuite
 
 THOUSANDS: dict[Split, int] = {"train": 1200, "validation": 600, "eval": 600}
 HUNDREDS: dict[Split, int] = {"train": 440, "validation": 240, "eval": 240}

@@ -8,7 +8,7 @@ from inspect_ai import Task, eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
-from suites.inspect_box import COMPOSE
+from podium.suites.inspect_box import COMPOSE
 from tests.providers.scripted import Heard, script
 
 

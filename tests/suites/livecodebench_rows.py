@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from harness.records import Question
-from suites.data import DataSource, data_folder
-from suites.livecodebench import COUNTS, LiveCodeBench
+from podium.harness.records import Question
+from podium.suites.data import DataSource, data_folder
+from podium.suites.livecodebench import COUNTS, LiveCodeBench
 
 Row = dict[str, Any]
 

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from suites.code_grading import ProgramCase, ProgramTests
-from suites.data import data_folder
+from podium.suites.code_grading import ProgramCase, ProgramTests
+from podium.suites.data import data_folder
 
 PROBLEMS = "lcb_problems/lcb_v6_1055_problems_assembled.jsonl.gz"
 O1_MINI = "lcb_submissions/o1-mini_v5_880.json.gz"

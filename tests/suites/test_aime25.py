@@ -8,10 +8,10 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.model import get_model
 
-from harness.errors import UserError
-from harness.records import Question
-from suites.aime25 import SUFFIX, Aime25, aime25, aime25_questions
-from suites.data import data_folder, fetch_rows, hub_rows, local_rows, sources
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.suites.aime25 import SUFFIX, Aime25, aime25, aime25_questions
+from podium.suites.data import data_folder, fetch_rows, hub_rows, local_rows, sources
 from tests.providers.scripted import Heard, script
 
 HERE = (data_folder() / sources()["aime25"].file).is_file()

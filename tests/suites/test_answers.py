@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.extract import extract_choice, extract_integer, extract_program, normalised
+from podium.harness.extract import extract_choice, extract_integer, extract_program, normalised
 
 INTEGERS: dict[str, tuple[str, int | None]] = {
     "boxed": (r"So \boxed{70}.", 70),

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Question
 from podium.cli import main
-from sandbox import Box, SandboxError
-from suites.bigcodebench import INSTRUCTION, NEEDED, BigCodeBench, skipped_tasks
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.sandbox import Box, SandboxError
+from podium.suites.bigcodebench import INSTRUCTION, NEEDED, BigCodeBench, skipped_tasks
 from tests.suites.checked_programs import fenced, grades, needs_data, wrong
 
 SUITE = BigCodeBench()

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.run.catalogue import show_suites
-from harness.suite import Card
-from suites import SUITES
-from suites.base import card, cards
-from suites.bigcodebench import skipped_tasks
-from suites.data import data_folder, sources
-from suites.data_command import sources_of
+from podium.harness.errors import UserError
+from podium.harness.run.catalogue import show_suites
+from podium.harness.suite import Card
+from podium.suites import SUITES
+from podium.suites.base import card, cards
+from podium.suites.bigcodebench import skipped_tasks
+from podium.suites.data import data_folder, sources
+from podium.suites.data_command import sources_of
 from tests.suites.toy_card import CARD
 
 TABLE = """

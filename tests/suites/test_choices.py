@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.records import Question
-from suites.base import LETTERS, choice_metadata, choice_text, grade_choice, option_lines
-from suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
+from podium.harness.records import Question
+from podium.suites.base import LETTERS, choice_metadata, choice_text, grade_choice, option_lines
+from podium.suites.gpqa_diamond import arrange_options, first_places, order_seed, rotate_options
 
 OPTIONS = ["copper", "silver", "gold", "iron"]
 

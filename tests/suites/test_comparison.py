@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.box import decode
-from suites.code_grading import same_output, same_value
+from podium.sandbox.box import decode
+from podium.suites.code_grading import same_output, same_value
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import threading
 import time
 from contextlib import AbstractContextManager
 
-from sandbox.cells import Cores
+from podium.sandbox.cells import Cores
 
 
 class Watch:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suites import SUITES
+from podium.suites import SUITES
 from tests.suites.battery import KINDS, BatteryRow, files, held_back, rows
 
 HELD_BACK = True

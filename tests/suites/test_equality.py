@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from suites import math_verify_pool
-from suites.latex import normalise_answer
-from suites.math_equality import LONGEST, compare
-from suites.math_verify_pool import (
+from podium.suites import math_verify_pool
+from podium.suites.latex import normalise_answer
+from podium.suites.math_equality import LONGEST, compare
+from podium.suites.math_verify_pool import (
     EqualityError,
     MathVerifyPool,
     MathVerifyProcess,
     math_verify_all,
 )
-from suites.quantities import parse_rational
+from podium.suites.quantities import parse_rational
 
 TOWER = r"2003^{2002^{2001}}"
 

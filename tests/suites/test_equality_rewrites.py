@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import UserError
-from suites.latex import normalise_answer, split_outside_brackets
-from suites.math500 import MATH500_ALL
-from suites.math_equality import compare, parse_shape
-from suites.quantities import parse_rational
+from podium.harness.errors import UserError
+from podium.suites.latex import normalise_answer, split_outside_brackets
+from podium.suites.math500 import MATH500_ALL
+from podium.suites.math_equality import compare, parse_shape
+from podium.suites.quantities import parse_rational
 
 DRAWN = settings(
     max_examples=150,

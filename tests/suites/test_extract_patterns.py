@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness import extract, statements
+from podium.harness import extract, statements
 from tests.suites.battery import BatteryRow, files, rows
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from harness.errors import UserError
-from suites import SUITES
-from suites.data import (
+from podium.harness.errors import UserError
+from podium.suites import SUITES
+from podium.suites.data import (
     DataSource,
     by_hand,
     check_rows,
@@ -22,8 +22,8 @@ from suites.data import (
     parse_rows,
     sources,
 )
-from suites.data_command import describe_source, sources_of, suite_of_source
-from suites.practice import PracticeSuite
+from podium.suites.data_command import describe_source, sources_of, suite_of_source
+from podium.suites.practice import PracticeSuite
 
 PLAIN = (".jsonl", ".json", ".csv")
 SUFFIXES = (*PLAIN, *(f"{suffix}.gz" for suffix in PLAIN), ".parquet", ".zip")

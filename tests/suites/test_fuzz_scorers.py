@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.suite import ModelGraded, Suite, at_epoch, usual_epochs
-from suites import SUITES
-from suites.math_verify_pool import CPU_S
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.suite import ModelGraded, Suite, at_epoch, usual_epochs
+from podium.suites import SUITES
+from podium.suites.math_verify_pool import CPU_S
 
 EXAMPLES = int(os.environ.get("PODIUM_FUZZ", "100"))
 LONGEST_S = 2.0 - CPU_S

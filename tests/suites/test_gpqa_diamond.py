@@ -13,10 +13,10 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.model import get_model
 
-from harness.errors import UserError
-from harness.records import Question
-from suites.data import data_folder, local_bytes, sources
-from suites.gpqa_diamond import (
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.suites.data import data_folder, local_bytes, sources
+from podium.suites.gpqa_diamond import (
     ARCHIVE,
     CSV,
     GpqaDiamond,

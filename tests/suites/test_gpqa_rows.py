@@ -14,9 +14,9 @@ from threading import Thread
 
 import pytest
 
-from harness.errors import UserError
-from suites.data import sources
-from suites.gpqa_diamond import ARCHIVE, GpqaDiamond
+from podium.harness.errors import UserError
+from podium.suites.data import sources
+from podium.suites.gpqa_diamond import ARCHIVE, GpqaDiamond
 from tests import ROOT
 
 SECRET = "xylograph"
@@ -206,8 +206,8 @@ def hub() -> Generator[Hub]:
 
 
 LOAD = """
-from harness.errors import UserError
-from suites.gpqa_diamond import GpqaDiamond
+from podium.harness.errors import UserError
+from podium.suites.gpqa_diamond import GpqaDiamond
 try:
     print(len({question.id for question in GpqaDiamond().load()}))
 except UserError as error:

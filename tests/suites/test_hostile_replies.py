@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.records import Kind, Question
-from suites import SUITES
+from podium.harness.records import Kind, Question
+from podium.suites import SUITES
 
 pytestmark = pytest.mark.slow
 

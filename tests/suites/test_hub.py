@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from suites.data import hub_left_alone, hub_refusal, hub_rows, sources
+from podium.harness.errors import UserError
+from podium.suites.data import hub_left_alone, hub_refusal, hub_rows, sources
 from tests.providers.hub import (
     GATED,
     NO_DATASET,
@@ -152,7 +152,7 @@ def test_a_file_of_the_hub_is_held_to_its_size_and_digest(tmp_path: Path) -> Non
 @pytest.mark.usefixtures("fetched")
 def test_offline_another_revision_in_the_cache_is_not_taken_for_the_pinned_one(home: Path) -> None:
     code = (
-        "from suites.data import hub_rows\n"
+        "from podium.suites.data import hub_rows\n"
         "try: hub_rows('math-ai/aime25', None, 40 * 'a', 'test')\n"
         "except Exception as error: print(type(error).__name__, error)"
     )

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Question
-from sandbox import Box, SandboxError
-from suites.code_checks import complete_program
-from suites.data import local_path
-from suites.humaneval import INSTRUCTION, HumanEval
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.sandbox import Box, SandboxError
+from podium.suites.code_checks import complete_program
+from podium.suites.data import local_path
+from podium.suites.humaneval import INSTRUCTION, HumanEval
 from tests.suites.checked_programs import dishonest, fenced, grades, needs_data, passed, wrong
 
 SUITE = HumanEval()

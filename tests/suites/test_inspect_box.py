@@ -21,8 +21,8 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.util import sandbox
 
-from sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError
-from suites.inspect_box import InspectBox, compose, sandbox_checked
+from podium.sandbox import IMAGE, Limits, Program, ProgramOutcome, SandboxError
+from podium.suites.inspect_box import InspectBox, compose, sandbox_checked
 from tests.sandbox.boxes import DOCKER, needs
 from tests.suites.inspect_run import sat
 
@@ -40,7 +40,7 @@ while len(killed) < 2:
             above = open(f"/proc/{parent}/cmdline").read()
         except OSError:
             continue
-        if "sandbox.inside" in command and above.startswith("/usr/bin/timeout"):
+        if "podium.sandbox.inside" in command and above.startswith("/usr/bin/timeout"):
             time.sleep(0.5)
             os.kill(int(pid), 9)
             killed.append(pid)

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from inspect_ai.util import ComposeConfig, SandboxEnvironmentSpec, parse_compose_yaml
 
-from harness.errors import UserError
-from sandbox import IMAGE, Limits, SandboxError
-from sandbox.cells import CellKind
-from sandbox.docker_box import DockerBox
-from suites.inspect_box import COMPOSE, InspectBox, boxed_task, compose
-from suites.practice.programs import SUITE, practice_code
+from podium.harness.errors import UserError
+from podium.sandbox import IMAGE, Limits, SandboxError
+from podium.sandbox.cells import CellKind
+from podium.sandbox.docker_box import DockerBox
+from podium.suites.inspect_box import COMPOSE, InspectBox, boxed_task, compose
+from podium.suites.practice.programs import SUITE, practice_code
 from tests import ROOT
 from tests.sandbox.boxes import DOCKER, needs
 from tests.suites.gold import gold_reply

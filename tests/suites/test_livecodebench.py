@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from suites.data import data_folder
-from suites.livecodebench import ERRATA, SYSTEM, errata, extract_fenced, user_prompt
-from suites.livecodebench_data import digest_of_tests
+from podium.suites.data import data_folder
+from podium.suites.livecodebench import ERRATA, SYSTEM, errata, extract_fenced, user_prompt
+from podium.suites.livecodebench_data import digest_of_tests
 from tests.suites.livecodebench_rows import all_rows, exam, needs_data, only, row
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Question
-from sandbox import Box
-from suites.data import data_folder
-from suites.livecodebench import LIVECODEBENCH
-from suites.livecodebench_data import digest_of_tests
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.sandbox import Box
+from podium.suites.data import data_folder
+from podium.suites.livecodebench import LIVECODEBENCH
+from podium.suites.livecodebench_data import digest_of_tests
 from tests.suites.livecodebench_rows import (
     DOUBLE,
     OFFICIAL,

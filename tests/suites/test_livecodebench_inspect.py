@@ -11,11 +11,11 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import get_model
 from inspect_ai.scorer import Score, pass_at
 
-from harness.boxes import BoxRecord, OpenBox
-from harness.inspect_adapters import as_task
-from harness.judge import question_in, regrade
-from sandbox import Box
-from suites.livecodebench import LiveCodeBench, with_breakdown
+from podium.harness.boxes import BoxRecord, OpenBox
+from podium.harness.inspect_adapters import as_task
+from podium.harness.judge import question_in, regrade
+from podium.sandbox import Box
+from podium.suites.livecodebench import LiveCodeBench, with_breakdown
 from tests.providers.scripted import Heard, script
 from tests.suites.livecodebench_rows import DOUBLE, case, encoded, exam, only, row
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from suites import SUITES
-from suites.data import sources
-from suites.livecodebench import (
+from podium.harness.errors import UserError
+from podium.suites import SUITES
+from podium.suites.data import sources
+from podium.suites.livecodebench import (
     COUNTS,
     LIVECODEBENCH,
     LiveCodeBench,

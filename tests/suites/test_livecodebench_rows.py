@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from suites.code_grading import ProgramCase
-from suites.data import DataSource
-from suites.livecodebench import LIVECODEBENCH, LiveCodeBench
-from suites.livecodebench_data import (
+from podium.harness.errors import UserError
+from podium.suites.code_grading import ProgramCase
+from podium.suites.data import DataSource
+from podium.suites.livecodebench import LIVECODEBENCH, LiveCodeBench
+from podium.suites.livecodebench_data import (
     RowIndex,
     digest_of_tests,
     find_tests,

@@ -8,11 +8,11 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.model import get_model
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.suite import Split
-from suites.data import data_folder, local_file, local_rows, sources
-from suites.math500 import (
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.suite import Split
+from podium.suites.data import data_folder, local_file, local_rows, sources
+from podium.suites.math500 import (
     MATH500,
     MATH500_ALL,
     PROMPT,

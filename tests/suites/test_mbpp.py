@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Question
-from sandbox import Box
-from suites.data import local_path
-from suites.mbpp import Mbpp
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.sandbox import Box
+from podium.suites.data import local_path
+from podium.suites.mbpp import Mbpp
 from tests.suites.checked_programs import dishonest, fenced, grades, needs_data, passed, wrong
 
 SUITE = Mbpp()

@@ -12,12 +12,12 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.model import get_model
 
-from harness.errors import UserError
-from harness.extract import extract_choice, letter_of_option
-from harness.records import Question
-from suites.base import CHOICE_INSTRUCTION
-from suites.data import check_rows, data_folder, fetch_rows, hub_rows, sources
-from suites.mmlu import AUXILIARY, Mmlu, mmlu, mmlu_questions
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_choice, letter_of_option
+from podium.harness.records import Question
+from podium.suites.base import CHOICE_INSTRUCTION
+from podium.suites.data import check_rows, data_folder, fetch_rows, hub_rows, sources
+from podium.suites.mmlu import AUXILIARY, Mmlu, mmlu, mmlu_questions
 from tests.providers.scripted import Heard, script
 
 HERE = (data_folder() / sources()["mmlu"].file).is_file()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sandbox import Box, Limits
-from suites.code_grading import ProgramCase, ProgramTests, Rules, judge_program
+from podium.sandbox import Box, Limits
+from podium.suites.code_grading import ProgramCase, ProgramTests, Rules, judge_program
 
 SUM = ProgramTests(
     (ProgramCase("4\n5\n", "9\n"), ProgramCase("1\n2\n", "3"), ProgramCase("0\n0\n", "0\n"))

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.suite import Suite
-from sandbox import Box
-from sandbox.cells import SubprocessBox
-from suites import log_eval_access
-from suites.aime25 import AIME25
-from suites.code_grading import read_tests
-from suites.practice import SPLITS, PracticeSuite
-from suites.practice.choice import SUITE as CHOICE
-from suites.practice.choice import practice_choice
-from suites.practice.composed import SUITE as COMPOSED
-from suites.practice.composed import practice_composed
-from suites.practice.deep import SUITE as DEEP
-from suites.practice.deep import practice_deep
-from suites.practice.integer import SUITE as INTEGER
-from suites.practice.integer import practice_integer
-from suites.practice.programs import SUITE as CODE
-from suites.practice.programs import practice_code
+from podium.harness.errors import UserError
+from podium.harness.suite import Suite
+from podium.sandbox import Box
+from podium.sandbox.cells import SubprocessBox
+from podium.suites import log_eval_access
+from podium.suites.aime25 import AIME25
+from podium.suites.code_grading import read_tests
+from podium.suites.practice import SPLITS, PracticeSuite
+from podium.suites.practice.choice import SUITE as CHOICE
+from podium.suites.practice.choice import practice_choice
+from podium.suites.practice.composed import SUITE as COMPOSED
+from podium.suites.practice.composed import practice_composed
+from podium.suites.practice.deep import SUITE as DEEP
+from podium.suites.practice.deep import practice_deep
+from podium.suites.practice.integer import SUITE as INTEGER
+from podium.suites.practice.integer import practice_integer
+from podium.suites.practice.programs import SUITE as CODE
+from podium.suites.practice.programs import practice_code
 from tests.suites.gold import THOUSANDS, gold_reply, sizes_of
 
 PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED, DEEP)

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from harness.records import Question
-from sandbox import Limits
-from sandbox.cells import SubprocessBox
-from suites.code_grading import judge_program, read_tests
-from suites.practice import SPLITS
-from suites.practice.choice import SUITE as CHOICE
-from suites.practice.composed import BY_NUMBER, ELEMENTS
-from suites.practice.composed import SUITE as COMPOSED
-from suites.practice.integer import SUITE as INTEGER
-from suites.practice.programs import SUITE as CODE
-from suites.practice.unseen import paraphrases
+from podium.harness.records import Question
+from podium.sandbox import Limits
+from podium.sandbox.cells import SubprocessBox
+from podium.suites.code_grading import judge_program, read_tests
+from podium.suites.practice import SPLITS
+from podium.suites.practice.choice import SUITE as CHOICE
+from podium.suites.practice.composed import BY_NUMBER, ELEMENTS
+from podium.suites.practice.composed import SUITE as COMPOSED
+from podium.suites.practice.integer import SUITE as INTEGER
+from podium.suites.practice.programs import SUITE as CODE
+from podium.suites.practice.unseen import paraphrases
 from tests.suites.gold import THOUSANDS, gold_reply, sizes_of
 
 PRACTICE = (INTEGER, CHOICE, CODE, COMPOSED)

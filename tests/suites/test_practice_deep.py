@@ -9,17 +9,17 @@ from math import comb
 import pytest
 from inspect_ai.model import ChatMessage
 
-from harness.errors import UserError
-from harness.execute import messages
-from harness.pool_config import read_pool
-from harness.records import Question, Reply
-from harness.workflow import Step
-from suites import SUITES
-from suites.practice.deep import SHAPES, SUITE
-from suites.practice.workers.facts import elements as known_elements
-from suites.practice.workers.facts import lookup, name_of, planets
-from suites.practice.workers.provider import respond
-from suites.practice.workers.workers import final_answer, find_worker
+from podium.harness.errors import UserError
+from podium.harness.execute import messages
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Question, Reply
+from podium.harness.workflow import Step
+from podium.suites import SUITES
+from podium.suites.practice.deep import SHAPES, SUITE
+from podium.suites.practice.workers.facts import elements as known_elements
+from podium.suites.practice.workers.facts import lookup, name_of, planets
+from podium.suites.practice.workers.provider import respond
+from podium.suites.practice.workers.workers import final_answer, find_worker
 
 DOERS = {
     "E": "chemist", "L": "chemist", "P": "astronomer",

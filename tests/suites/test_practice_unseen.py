@@ -7,12 +7,12 @@ from functools import cache
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Question
-from sandbox.cells import SubprocessBox
-from suites import SUITES
-from suites.practice import SPLITS, PracticeSuite
-from suites.practice.unseen import REVISION, SIZE, TOPICS, WRITTEN, paraphrases
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.sandbox.cells import SubprocessBox
+from podium.suites import SUITES
+from podium.suites.practice import SPLITS, PracticeSuite
+from podium.suites.practice.unseen import REVISION, SIZE, TOPICS, WRITTEN, paraphrases
 from tests.suites.gold import gold_reply, sizes_of
 
 NAMES = [*paraphrases()]

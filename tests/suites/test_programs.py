@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from sandbox import Box, Limits
-from suites.code_grading import ProgramCase, ProgramTests, judge_program, read_tests
+from podium.sandbox import Box, Limits
+from podium.suites.code_grading import ProgramCase, ProgramTests, judge_program, read_tests
 
 QUICK = Limits(cpu_s=0.5, wall_s=5, memory_bytes=256 << 20, output_bytes=200_000, processes=12)
 DOUBLE = ProgramTests(

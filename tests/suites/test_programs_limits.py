@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sandbox import Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
-from suites.code_grading import ProgramCase, ProgramTests, judge_program
+from podium.sandbox import Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
+from podium.suites.code_grading import ProgramCase, ProgramTests, judge_program
 
 LIMITS = Limits(cpu_s=10, wall_s=30)
 THREE = ProgramTests((ProgramCase("1", "1"), ProgramCase("333", "333"), ProgramCase("22", "22")))

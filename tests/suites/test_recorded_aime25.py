@@ -11,16 +11,16 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.model import ChatMessageUser, get_model
 
-import suites._registry  # noqa: F401 - as in every process in which podium is installed
-from harness.cassette import open_cassette
-from harness.errors import CassetteMiss, UserError
-from harness.pool import Pool, pool_models
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.records import Usage
-from harness.usage import usage_from
-from suites.aime25 import RECORDED, SATURN_WORKERS, Aime25, aime25, saturn_cassette
-from suites.data import data_folder, local_file, local_rows, sources
+import podium.suites._registry  # noqa: F401 - as in every process in which podium is installed
+from podium.harness.cassette import open_cassette
+from podium.harness.errors import CassetteMiss, UserError
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import Usage
+from podium.harness.usage import usage_from
+from podium.suites.aime25 import RECORDED, SATURN_WORKERS, Aime25, aime25, saturn_cassette
+from podium.suites.data import data_folder, local_file, local_rows, sources
 
 DATA = data_folder()
 FILES = ("aime25", RECORDED)

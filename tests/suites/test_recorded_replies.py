@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
+from podium.harness.errors import UserError
 from tests.benchmarks.graded_records import SETS, Record, main, verdict
 
 AT_MOST = {

@@ -8,8 +8,8 @@ from itertools import islice
 
 import pytest
 
-from sandbox import Box, open_box
-from suites.code_grading import ProgramTests, judge_program
+from podium.sandbox import Box, open_box
+from podium.suites.code_grading import ProgramTests, judge_program
 from tests.sandbox.boxes import DOCKER, needs
 from tests.suites.recorded_programs import Recorded, have, recorded
 

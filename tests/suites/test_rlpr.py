@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.errors import PodiumError, UserError
-from harness.judge import JudgeError
-from harness.records import Question
-from suites import SUITES
-from suites.data import hub_rows, sources
-from suites.quantities import parse_quantity, same_quantity
-from suites.rlpr import (
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.judge import JudgeError
+from podium.harness.records import Question
+from podium.suites import SUITES
+from podium.suites.data import hub_rows, sources
+from podium.suites.quantities import parse_quantity, same_quantity
+from podium.suites.rlpr import (
     RLPR,
     RLPR_RULES,
     Rlpr,

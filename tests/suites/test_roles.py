@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.rewards.splits import (
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.rewards.splits import (
     SuiteSplit,
     load_split,
     load_training_split,
@@ -21,11 +21,11 @@ from harness.rewards.splits import (
     refuse_overlap,
     without_overlap,
 )
-from harness.suite import Split
-from suites import INSTRUCTIONS, SUITES, strip_instruction
-from suites.data import data_folder
-from suites.livecodebench import LIVECODEBENCH_TRAIN, SYSTEM, LiveCodeBench, user_prompt
-from suites.mmlu import Mmlu, mmlu_questions
+from podium.harness.suite import Split
+from podium.suites import INSTRUCTIONS, SUITES, strip_instruction
+from podium.suites.data import data_folder
+from podium.suites.livecodebench import LIVECODEBENCH_TRAIN, SYSTEM, LiveCodeBench, user_prompt
+from podium.suites.mmlu import Mmlu, mmlu_questions
 from tests.suites.livecodebench_rows import MEMBERS, PROBLEMS, all_rows, needs_data, pinned
 
 DECLARED: dict[str, Any] = tomllib.loads(

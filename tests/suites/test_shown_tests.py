@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness.records import Question
-from harness.suite import PubliclyTested
-from sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
-from suites import SUITES
-from suites.code_grading import read_tests, shown_tests, starter_method
-from suites.practice.programs import SUITE
+from podium.harness.records import Question
+from podium.harness.suite import PubliclyTested
+from podium.sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError, SandboxFacts
+from podium.suites import SUITES
+from podium.suites.code_grading import read_tests, shown_tests, starter_method
+from podium.suites.practice.programs import SUITE
 from tests.suites.gold import gold_reply
 from tests.suites.livecodebench_rows import DOUBLE, all_rows, exam, needs_data, only, row
 

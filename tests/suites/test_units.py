@@ -2,11 +2,11 @@
 
 import pytest
 
-from suites.latex import Measured, is_unit, normalise_unit, parse_measured, units_contradict
-from suites.latex import normalise_answer as plain
-from suites.math_equality import compare, parse_shape
-from suites.quantities import contradicts_itself
-from suites.rlpr import matches_reference
+from podium.suites.latex import Measured, is_unit, normalise_unit, parse_measured, units_contradict
+from podium.suites.latex import normalise_answer as plain
+from podium.suites.math_equality import compare, parse_shape
+from podium.suites.quantities import contradicts_itself
+from podium.suites.rlpr import matches_reference
 
 
 @pytest.mark.parametrize(

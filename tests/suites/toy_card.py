@@ -1,6 +1,6 @@
 """The card of every toy exam."""
 
-from harness.suite import NONE_PUBLISHED, Card
+from podium.harness.suite import NONE_PUBLISHED, Card
 
 CARD = Card(
     title="A toy",

@@ -8,11 +8,11 @@ from inspect_ai.log import EvalSample, list_eval_logs, read_eval_log
 from inspect_ai.model import ChatMessageUser, get_model
 from inspect_ai.solver import TaskState
 
-from harness.context import current
-from harness.ledger.recorder import record_call
-from harness.records import GRADER, Grade, Question
-from harness.request import Request
-from harness.suite import OFFICIAL, Prompt, Split
+from podium.harness.context import current
+from podium.harness.ledger.recorder import record_call
+from podium.harness.records import GRADER, Grade, Question
+from podium.harness.request import Request
+from podium.harness.suite import OFFICIAL, Prompt, Split
 from tests.harness.toy_run import Toy
 
 

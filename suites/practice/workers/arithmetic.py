@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from suites.practice.workers.workers import Number, OutOfReach, Scratch
+from podium.suites.practice.workers.workers import Number, OutOfReach, Scratch
 
 
 def _operator(name: str) -> "Callable[[Node, Node | int], Node]":

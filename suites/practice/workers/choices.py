@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import permutations
 
-from suites.practice.workers.arithmetic import evaluate
-from suites.practice.workers.facts import (
+from podium.suites.practice.workers.arithmetic import evaluate
+from podium.suites.practice.workers.facts import (
     COMMON,
     Knows,
     attributes_in,
@@ -23,9 +23,9 @@ from suites.practice.workers.facts import (
     table,
     usual_name,
 )
-from suites.practice.workers.phrases import atomised, op
-from suites.practice.workers.understanding import read_calculation
-from suites.practice.workers.workers import (
+from podium.suites.practice.workers.phrases import atomised, op
+from podium.suites.practice.workers.understanding import read_calculation
+from podium.suites.practice.workers.workers import (
     ORDINALS,
     Chat,
     Facts,

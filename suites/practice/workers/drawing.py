@@ -1,8 +1,8 @@
 """Pools of rehearsal workers: drawn from the prior, held to real models' replies, and frozen.
 
-    python -m suites.practice.workers.drawing 1 > harness/pools/drawn-1.toml
-    python -m suites.practice.workers.drawing --data DIR > suites/practice/workers/calibration.toml
-    python -m suites.practice.workers.drawing freeze
+    python -m podium.suites.practice.workers.drawing 1 > harness/pools/drawn-1.toml
+    python -m podium.suites.practice.workers.drawing --data DIR > calibration.toml
+    python -m podium.suites.practice.workers.drawing freeze
 
 The text of a drawn pool follows from its seed; a test holds the shipped files to it.
 """
@@ -23,10 +23,10 @@ from statistics import mean, median
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.errors import UserError
-from harness.pool_config import POOLS, PoolSpec, pool_of, read_pool
-from harness.prices import BOOKS
-from suites.practice.workers.workers import count_tokens, find_worker
+from podium.harness.errors import UserError
+from podium.harness.pool_config import POOLS, PoolSpec, pool_of, read_pool
+from podium.harness.prices import BOOKS
+from podium.suites.practice.workers.workers import count_tokens, find_worker
 
 HERE = Path(__file__).parent
 FROZEN = HERE / "frozen.toml"
@@ -63,7 +63,7 @@ def role_cards() -> dict[str, str]:
 def draw_pool(seed: int) -> str:
     """Return the TOML text of the pool that a seed draws from the prior."""
     lines = [
-        f"# Drawn from prior.toml: python -m suites.practice.workers.drawing {seed}",
+        f"# Drawn from prior.toml: python -m podium.suites.practice.workers.drawing {seed}",
         *_head(f"drawn-{seed}", f"Pool {seed} drawn from the declared prior of rehearsal pools."),
     ]
     cards = role_cards()
@@ -137,7 +137,7 @@ def _worker(name: str, program: str, card: str, settings: Sequence[str]) -> list
 # Calibration: the ranges that rehearsal workers must fall in, measured on recorded replies of real
 # models. Only aggregates leave the data. A question counts as failed when fewer than half of a
 # model's samples pass (LiveCodeBench's matrix has ten samples).
-COMMAND = "python -m suites.practice.workers.drawing --data DIR > calibration.toml"
+COMMAND = "python -m podium.suites.practice.workers.drawing --data DIR > calibration.toml"
 Figures = dict[str, float | int]
 
 

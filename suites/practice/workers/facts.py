@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from suites.practice.workers.workers import spell_out
+from podium.suites.practice.workers.workers import spell_out
 
 NOBLE = (2, 10, 18, 36, 54, 86, 118)
 COMMON = {

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import product
 
-from suites.practice.workers.arithmetic import Node, NotInfix, number, parse
+from podium.suites.practice.workers.arithmetic import Node, NotInfix, number, parse
 
 _NUMBER = re.compile(r"(?<![\w#.])\d+(?:\.\d+)?(?![\d])")
 _RUN = re.compile(r"[(\-]*\s*#\d+[#\d()+*/^!\s\-]*")

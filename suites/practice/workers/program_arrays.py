@@ -3,7 +3,7 @@
 
 import itertools
 
-from suites.practice.workers.program_numbers import (
+from podium.suites.practice.workers.program_numbers import (
     INTS,
     INTS_INT,
     MATRIX,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from suites.practice.workers.program_numbers import Value
+from podium.suites.practice.workers.program_numbers import Value
 
 _STARTER = re.compile(r"def\s+(\w+)\s*\(\s*self\s*,?\s*([^)]*)\)\s*(?:->\s*([^:\n]+))?:")
 _MARK = r"^[ \t#*>_]*(?:(?:sample|example|test) )?{}(?: ?#?\d+)?\W*?(?::|\n|$)[*` \t]*"

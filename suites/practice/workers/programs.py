@@ -12,8 +12,8 @@ from itertools import chain as linked
 from itertools import islice, pairwise, product
 from typing import Any
 
-from suites.practice.workers.program_arrays import ARRAYS, TABLES
-from suites.practice.workers.program_inputs import (
+from podium.suites.practice.workers.program_arrays import ARRAYS, TABLES
+from podium.suites.practice.workers.program_inputs import (
     Routine,
     Starter,
     read_samples,
@@ -21,9 +21,9 @@ from suites.practice.workers.program_inputs import (
     readers,
     showers,
 )
-from suites.practice.workers.program_numbers import LIGHT, LISTS, NUMBERS, Family, Value
-from suites.practice.workers.program_texts import JOINING, TEXTS, WORDS
-from suites.practice.workers.workers import Scratch, Worker
+from podium.suites.practice.workers.program_numbers import LIGHT, LISTS, NUMBERS, Family, Value
+from podium.suites.practice.workers.program_texts import JOINING, TEXTS, WORDS
+from podium.suites.practice.workers.workers import Scratch, Worker
 
 FAMILIES: tuple[Family[...], ...] = tuple(
     sorted((*LISTS, *TEXTS, *NUMBERS, *ARRAYS, *WORDS, *TABLES), key=lambda family: family.level)

@@ -24,22 +24,27 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from harness.errors import UserError, first_fault
-from harness.records import STATED
-from harness.request import request_digest, sample_index
-from suites.practice.workers import choices
-from suites.practice.workers.arithmetic import evaluate
-from suites.practice.workers.choices import (
+from podium.harness.errors import UserError, first_fault
+from podium.harness.records import STATED
+from podium.harness.request import request_digest, sample_index
+from podium.suites.practice.workers import choices
+from podium.suites.practice.workers.arithmetic import evaluate
+from podium.suites.practice.workers.choices import (
     WorkedAnswer,
     calculate,
     find_expression,
     known_names,
     most_common,
 )
-from suites.practice.workers.facts import attributes_in, name_pattern, place_statements, statements
-from suites.practice.workers.phrases import atomised
-from suites.practice.workers.programs import write_program
-from suites.practice.workers.workers import (
+from podium.suites.practice.workers.facts import (
+    attributes_in,
+    name_pattern,
+    place_statements,
+    statements,
+)
+from podium.suites.practice.workers.phrases import atomised
+from podium.suites.practice.workers.programs import write_program
+from podium.suites.practice.workers.workers import (
     AnswerKind,
     Chat,
     OutOfReach,

@@ -4,8 +4,8 @@
 import re
 from functools import reduce
 
-from suites.practice.workers.arithmetic import Node
-from suites.practice.workers.phrases import Rewriting, op
+from podium.suites.practice.workers.arithmetic import Node
+from podium.suites.practice.workers.phrases import Rewriting, op
 
 A = r"#(\d+)"
 _TIME = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial, reduce
 
-from suites.practice.workers import stories
-from suites.practice.workers.arithmetic import Node, number
-from suites.practice.workers.phrases import Rewriting, atomised, fold_infix, op, understand
-from suites.practice.workers.stories import A, read_story
-from suites.practice.workers.workers import plain_words, usual_words, without_format
+from podium.suites.practice.workers import stories
+from podium.suites.practice.workers.arithmetic import Node, number
+from podium.suites.practice.workers.phrases import Rewriting, atomised, fold_infix, op, understand
+from podium.suites.practice.workers.stories import A, read_story
+from podium.suites.practice.workers.workers import plain_words, usual_words, without_format
 
 _ENDS = re.compile(
     r"(?<=[^.\s])[.?!;](?=\s|$)\s*|\n+"

@@ -15,7 +15,7 @@ from typing import Literal
 
 from inspect_ai.model import ChatMessage
 
-from harness.errors import UserError
+from podium.harness.errors import UserError
 
 Facts = Literal["none", "common", "elements", "planets", "all"]
 Manner = Literal["solve", "part", "recite", "verify", "format", "plan"]

@@ -6,10 +6,10 @@ import sys
 from inspect_ai import eval
 from inspect_ai.solver import Solver, solver
 
-from harness.bridge import bridge_framework, client_settings
-from harness.inspect_adapters import as_solver
-from harness.pool import Pool
-from suites._registry import practice_integer
+from podium.harness.bridge import bridge_framework, client_settings
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.pool import Pool
+from podium.suites._registry import practice_integer
 
 
 async def answer(question: str, pool: Pool) -> str:

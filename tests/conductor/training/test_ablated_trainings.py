@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.ablations import read_ablations
+from podium.conductor.training.ablations import read_ablations
 from tests.conductor.training.tiny_training import QUIET, lines, tiny_config, trained
 
 pytestmark = pytest.mark.slow

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.ablations import (
+from podium.cli import main
+from podium.conductor.training.ablations import (
     plan_leaks,
     read_ablations,
     select_ablations,
     warm_start_key,
 )
-from conductor.training.config import read_config
-from conductor.training.model_card import leaks_text
-from conductor.training.run_folder import training_finished
-from harness.errors import UserError
-from harness.judge import regrade_dir
-from harness.ledger.system_runs import load_runs
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from podium.cli import main
-from reports.ablations import AblationRuns, ablation_rows, write_ablations
-from suites.practice import integer
+from podium.conductor.training.config import read_config
+from podium.conductor.training.model_card import leaks_text
+from podium.conductor.training.run_folder import training_finished
+from podium.harness.errors import UserError
+from podium.harness.judge import regrade_dir
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.reports.ablations import AblationRuns, ablation_rows, write_ablations
+from podium.suites.practice import integer
 
 SHIPPED = read_ablations()
 PLAN = "\nmodel_id = [0]\nsubtasks = [{}]\naccess_list = [[]]"

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from conductor.prompt import first_word
-from conductor.training.config import read_config
-from conductor.training.job import TrainingJob, drawn_groups, find_job, warm_start_rows
-from harness.errors import UserError
-from harness.pool_config import POOLS, read_pool
 from podium.cli.catalogue import controls, whole_catalogue
-from suites.practice.workers.drawing import HERE, draw_many, role_cards
+from podium.conductor.prompt import first_word
+from podium.conductor.training.config import read_config
+from podium.conductor.training.job import TrainingJob, drawn_groups, find_job, warm_start_rows
+from podium.harness.errors import UserError
+from podium.harness.pool_config import POOLS, read_pool
+from podium.suites.practice.workers.drawing import HERE, draw_many, role_cards
 
 EXAMS = [read_pool(str(path)) for path in sorted(POOLS.glob("drawn-*.toml"))]
 

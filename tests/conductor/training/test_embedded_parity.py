@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, get_model
 
-from conductor.base_model import base_folder, packed_file
-from conductor.checkpoint import PINNED, checkpoint_folder, read_info
-from conductor.decode import DecodeOptions, decode
-from conductor.decoder import TokenRun, read_decoder
-from conductor.embedded import open_checkpoint, read_template, read_tokenizer
-from harness.errors import UserError
+from podium.conductor.base_model import base_folder, packed_file
+from podium.conductor.checkpoint import PINNED, checkpoint_folder, read_info
+from podium.conductor.decode import DecodeOptions, decode
+from podium.conductor.decoder import TokenRun, read_decoder
+from podium.conductor.embedded import open_checkpoint, read_template, read_tokenizer
+from podium.harness.errors import UserError
 from tests.conductor.serving_parity import FOUR, by_pool, by_transformers, requests_of
 from tests.conductor.toy_checkpoint import Sizes, Toy, speaker
 

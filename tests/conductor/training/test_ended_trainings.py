@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.pool_config import POOLS
+from podium.harness.pool_config import POOLS
 from tests.conductor.training.tiny_training import TINY, lines, trained_here
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

@@ -21,17 +21,17 @@ from transformers import (  # noqa: E402  # pyright: ignore[reportMissingImports
     GenerationConfig,
 )
 
-from conductor.training.config import TrainingConfig, read_config  # noqa: E402
-from conductor.training.generation import (  # noqa: E402
+from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.conductor.training.config import TrainingConfig, read_config  # noqa: E402
+from podium.conductor.training.generation import (  # noqa: E402
     MergedAdapters,
     greedy_texts,
     record_graphs,
     sampled_ids,
 )
-from conductor.training.job import TrainingJob, find_job  # noqa: E402
-from conductor.training.model import build_model, warm_start  # noqa: E402
-from conductor.training.trainer import Validator  # noqa: E402
-from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.conductor.training.job import TrainingJob, find_job  # noqa: E402
+from podium.conductor.training.model import build_model, warm_start  # noqa: E402
+from podium.conductor.training.trainer import Validator  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what torch's libraries warn of is theirs
 

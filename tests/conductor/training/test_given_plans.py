@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from conductor.parse import read_plan
-from conductor.training.config import TrainingConfig, read_config
-from conductor.training.data import asking_sentences, plan_corpus
-from conductor.training.given_plans import PLANS, own_plans, read_given_plans, read_plans
-from conductor.training.job import TrainingJob, find_job
-from harness.errors import UserError
-from harness.workflow import Workflow
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.parse import read_plan
+from podium.conductor.training.config import TrainingConfig, read_config
+from podium.conductor.training.data import asking_sentences, plan_corpus
+from podium.conductor.training.given_plans import PLANS, own_plans, read_given_plans, read_plans
+from podium.conductor.training.job import TrainingJob, find_job
+from podium.harness.errors import UserError
+from podium.harness.workflow import Workflow
 
 
 @pytest.fixture(scope="module")

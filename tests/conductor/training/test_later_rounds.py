@@ -5,25 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from conductor.reward import reward_values
-from conductor.training.config import TrainingConfig, read_config
-from conductor.training.data import TrainingRow
-from conductor.training.job import (
+from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.reward import reward_values
+from podium.conductor.training.config import TrainingConfig, read_config
+from podium.conductor.training.data import TrainingRow
+from podium.conductor.training.job import (
     TrainingJob,
     TrainingRewards,
     find_job,
     make_rewards,
 )
-from conductor.training.rounds import (
+from podium.conductor.training.rounds import (
     Write,
     first_id,
     later_places,
     with_later_rounds,
 )
-from harness.errors import TooManyMasked, UserError
-from harness.rewards.outcome import RewardItem
-from harness.rewards.trainers import run_in_loop
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.harness.errors import TooManyMasked, UserError
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.trainers import run_in_loop
 from tests.providers.scripted import Heard, script
 
 SMALL = (

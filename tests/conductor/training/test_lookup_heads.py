@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from conductor.training.model import THETA, look_up
-from harness.errors import UserError
+from podium.conductor.training.model import THETA, look_up
+from podium.harness.errors import UserError
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=WHY)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.config import CONFIGS
-from conductor.training.estimate import PUBLISHED, shape_of
+from podium.conductor.training.config import CONFIGS
+from podium.conductor.training.estimate import PUBLISHED, shape_of
 from tests.conductor.training.tiny_training import lines, trained_here
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
@@ -35,6 +35,6 @@ def test_a_step_of_the_published_setting_with_random_weights_is_made_by_settings
 
 
 def test_random_weights_have_the_sizes_of_the_published_model() -> None:
-    from conductor.training.config import read_config
+    from podium.conductor.training.config import read_config
 
     assert shape_of(read_config("paper-7b-random")) == PUBLISHED["Qwen2.5-7B"]

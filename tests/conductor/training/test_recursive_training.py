@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.system_runs import spent
-from harness.prices import read_book
+from podium.harness.ledger.system_runs import spent
+from podium.harness.prices import read_book
 from tests.conductor.training.tiny_training import (
     finished,
     lines,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from conductor.checkpoint import RELEASED as FOLDER
-from harness.errors import UserError
-from reports.targets import scored_systems
+from podium.conductor.checkpoint import RELEASED as FOLDER
+from podium.harness.errors import UserError
+from podium.reports.targets import scored_systems
 from tests.benchmarks.reproduce import RELEASED
 from tests.benchmarks.show_training import TITLES, pools, show
 from tests.conductor.training.readme_block import (

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.job import RewardRecorder
-from harness.errors import TooManyMasked
-from harness.rewards.outcome import RewardItem, RewardOutcome, Status
-from harness.rewards.trainers import run_in_loop
+from podium.conductor.training.job import RewardRecorder
+from podium.harness.errors import TooManyMasked
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from podium.harness.rewards.trainers import run_in_loop
 from tests.conductor.training.tiny_training import lines, tiny_config, trained_here
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

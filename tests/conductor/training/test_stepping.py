@@ -16,14 +16,14 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-from conductor.training.config import read_config  # noqa: E402
-from conductor.training.job import (  # noqa: E402
+from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.conductor.training.config import read_config  # noqa: E402
+from podium.conductor.training.job import (  # noqa: E402
     RewardRecorder,
     TrainingRewards,
     find_job,
 )
-from conductor.training.trainer import StepCallback  # noqa: E402
-from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.conductor.training.trainer import StepCallback  # noqa: E402
 
 WHOLE = {"questions": 4, "masked": 0.0, "usd": 0.1, "status/scored": 1.0, "calls": 1.0, "parsed": 1}
 PART = {**WHOLE, "masked": 0.5, "usd": None, "status/scored": 0.5, "status/worker_error": 0.5}

@@ -14,7 +14,7 @@ ENDLESS = """
 from functools import partial
 from types import SimpleNamespace
 import anyio
-from conductor.training.train import stopping
+from podium.conductor.training.train import stopping
 
 say, state = partial(print, flush=True), SimpleNamespace(asked_to_stop=False)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from conductor.checkpoint import read_study, write_study
-from conductor.training.data import TrainingRow
-from conductor.verdict_reward import (
+from podium.conductor.checkpoint import read_study, write_study
+from podium.conductor.training.data import TrainingRow
+from podium.conductor.verdict_reward import (
     ONE_STEP,
     VerdictDataset,
     refuse_taught,
@@ -17,8 +17,8 @@ from conductor.verdict_reward import (
     verdict_questions,
     verdict_splits,
 )
-from harness.errors import UserError
-from harness.learning import (
+from podium.harness.errors import UserError
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from conductor.checkpoint import read_info, read_study
-from conductor.embedded import greedy_speaker
-from conductor.trained import suite_refusal
-from conductor.training.config import TrainingConfig, read_config
-from conductor.training.job import find_job
-from conductor.verdict_reward import planned_workers, split_verdicts
-from harness.learning import (
+from podium.cli.catalogue import whole_catalogue
+from podium.conductor.checkpoint import read_info, read_study
+from podium.conductor.embedded import greedy_speaker
+from podium.conductor.trained import suite_refusal
+from podium.conductor.training.config import TrainingConfig, read_config
+from podium.conductor.training.job import find_job
+from podium.conductor.verdict_reward import planned_workers, split_verdicts
+from podium.harness.learning import (
     Matrix,
     MatrixCell,
     MatrixQuestion,
     MatrixSource,
     assemble_matrix,
 )
-from podium.cli.catalogue import whole_catalogue
 
 REASON = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=REASON)
@@ -62,7 +62,7 @@ def matrix() -> Matrix:
 
 def trained(out: Path) -> TrainingConfig:
     """Train a study on the first thirty questions, in the folder `out`."""
-    from conductor.training.train import train
+    from podium.conductor.training.train import train
 
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     config = read_config("verdicts-gpqa", TINY)

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from conductor.prompt import ShownWorkers
-from conductor.training.config import known_configs, read_config
-from conductor.training.data import TrainingRow, draw_rows
-from conductor.training.estimate import PUBLISHED
-from conductor.training.grpo_options import batch_sizes
-from conductor.training.job import refuse_missing_folder
-from conductor.training.run_folder import read_lines, refuse_changed, rewind_lines
-from harness.errors import UserError
+from podium.conductor.prompt import ShownWorkers
+from podium.conductor.training.config import known_configs, read_config
+from podium.conductor.training.data import TrainingRow, draw_rows
+from podium.conductor.training.estimate import PUBLISHED
+from podium.conductor.training.grpo_options import batch_sizes
+from podium.conductor.training.job import refuse_missing_folder
+from podium.conductor.training.run_folder import read_lines, refuse_changed, rewind_lines
+from podium.harness.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from conductor.training.config import Lora, TrainingConfig, read_config
-from conductor.training.estimate import (
+from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.training.config import Lora, TrainingConfig, read_config
+from podium.conductor.training.estimate import (
     LAUNCH_S,
     DeviceBatch,
     DeviceMemory,
@@ -23,10 +24,9 @@ from conductor.training.estimate import (
     shape_of,
     warm_memory,
 )
-from conductor.training.grpo_options import refuse_unready_machine
-from conductor.training.job import TrainingJob, find_job
-from harness.errors import UserError
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.training.grpo_options import refuse_unready_machine
+from podium.conductor.training.job import TrainingJob, find_job
+from podium.harness.errors import UserError
 from tests.conductor.training.tiny_training import tiny_config
 
 SMALL = """

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from conductor.checkpoint import read_info
-from conductor.training.config import read_config
-from conductor.training.job import TrainingJob, find_job
-from conductor.training.model_card import describe_checkpoint
-from conductor.training.run_folder import prepare_folder
-from harness.errors import UserError
 from podium.cli import main
 from podium.cli.catalogue import controls, whole_catalogue
-from suites.mbpp import MBPP
-from suites.practice import choice, integer
+from podium.conductor.checkpoint import read_info
+from podium.conductor.training.config import read_config
+from podium.conductor.training.job import TrainingJob, find_job
+from podium.conductor.training.model_card import describe_checkpoint
+from podium.conductor.training.run_folder import prepare_folder
+from podium.harness.errors import UserError
+from podium.suites.mbpp import MBPP
+from podium.suites.practice import choice, integer
 from tests.conductor.toy_checkpoint import write_checkpoint
 
 NAMES = ("practice-integer", "practice-choice", "practice-code", "practice-composed")

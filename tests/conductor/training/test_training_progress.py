@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from conductor.training.config import read_config
-from conductor.training.job import RewardRecorder, StepResults
-from conductor.training.run_folder import (
+from podium.conductor.training.config import read_config
+from podium.conductor.training.job import RewardRecorder, StepResults
+from podium.conductor.training.run_folder import (
     cut_short,
     note_validation,
     owed_validation,
@@ -21,7 +21,7 @@ from conductor.training.run_folder import (
     validation_scalars,
     validation_text,
 )
-from harness.rewards.outcome import RewardItem, RewardOutcome, Status
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome, Status
 from tests import ROOT
 
 SOME: dict[str, Any] = {

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from conductor.training.config import read_config
-from conductor.training.job import find_job
-from conductor.training.run_folder import prepare_folder
-from harness.pool_config import POOLS
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.training.config import read_config
+from podium.conductor.training.job import find_job
+from podium.conductor.training.run_folder import prepare_folder
+from podium.harness.pool_config import POOLS
 from tests.conductor.training.tiny_training import refused_here, tiny_config
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from conductor.checkpoint import read_info
-from conductor.decoder import read_decoder
-from harness.errors import UserError
+from podium.conductor.checkpoint import read_info
+from podium.conductor.decoder import read_decoder
+from podium.harness.errors import UserError
 from tests.conductor.training.tiny_training import (
     TINY,
     begun,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from conductor.training.config import CONFIGS, read_config
-from conductor.training.grpo_options import grpo_config, lora_config
-from harness.errors import UserError
+from podium.conductor.training.config import CONFIGS, read_config
+from podium.conductor.training.grpo_options import grpo_config, lora_config
+from podium.harness.errors import UserError
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("trl", reason=WHY)
@@ -48,7 +48,7 @@ def test_the_paper_s_configuration_is_what_trl_trains_with() -> None:
 @pytest.mark.parametrize("processes", [1, 2, 4, 16])
 def test_the_whole_batch_is_one_step_on_any_number_of_processes(processes: int) -> None:
     config = read_config("paper-7b", ON_CPU)
-    from conductor.training.grpo_options import batch_sizes
+    from podium.conductor.training.grpo_options import batch_sizes
 
     found = batch_sizes(config, processes)
     assert found["whole"] == 256
@@ -100,7 +100,7 @@ def test_accelerate_reads_every_launch_file(name: str) -> None:
 
 def test_a_configuration_for_a_gpu_is_refused_where_there_is_none() -> None:
     torch: Any = pytest.importorskip("torch", reason=WHY)
-    from conductor.training.grpo_options import refuse_unready_machine
+    from podium.conductor.training.grpo_options import refuse_unready_machine
 
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from conductor.training.config import read_config
-from conductor.training.job import find_job
-from harness.errors import UserError
-from harness.records import Question
-from harness.rewards.splits import whole_text
 from podium.cli.catalogue import whole_catalogue
+from podium.conductor.training.config import read_config
+from podium.conductor.training.job import find_job
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.rewards.splits import whole_text
 from tests.conductor.training.tiny_training import tiny_config
 from tests.harness.rewards.small_suites import Graded
 
@@ -46,7 +46,7 @@ class Secret(Graded):
 def test_no_text_of_a_secret_suite_is_written_or_printed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    from conductor.training.train import train
+    from podium.conductor.training.train import train
 
     settings = ('suites.names=["secret"]', "grpo.max_steps=2", "warm_start.steps=20")
     config = read_config(str(tiny_config(tmp_path)), settings)

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from conductor.reward import PlanAnswerer, PlanSettings
-from conductor.training.config import read_config
-from conductor.training.grpo_options import (
+from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.conductor.training.config import read_config
+from podium.conductor.training.grpo_options import (
     plans_at_once,
     refuse_sharding,
     sharding,
     weight_dtype,
     world_size,
 )
-from conductor.training.job import find_job, plan_settings
-from harness.errors import UserError
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.rewards.outcome import RewardItem
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.training.job import find_job, plan_settings
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.rewards.outcome import RewardItem
 from tests.conductor.plans import rewarded
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy, calls, toy_pool

@@ -6,19 +6,19 @@ from random import Random
 
 import pytest
 
-from conductor.parse import KEEP, PlanFormat, read_later_plan, read_plan
-from conductor.training.config import PlanRecipe, read_config
-from conductor.training.data import (
+from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.parse import KEEP, PlanFormat, read_later_plan, read_plan
+from podium.conductor.training.config import PlanRecipe, read_config
+from podium.conductor.training.data import (
     PlanCorpus,
     ShownRow,
     made_up_reply,
     plan_corpus,
 )
-from conductor.training.job import TrainingJob, find_job
-from harness.errors import UserError
-from harness.rewards.splits import SuiteSplit
-from harness.workflow import Workflow
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.conductor.training.job import TrainingJob, find_job
+from podium.harness.errors import UserError
+from podium.harness.rewards.splits import SuiteSplit
+from podium.harness.workflow import Workflow
 
 SMALL = (
     'suites.names=["practice-integer", "practice-choice"]', "suites.weights={}", "suites.train=12",

@@ -13,12 +13,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from conductor.checkpoint import read_info
-from conductor.training.given_plans import PLANS
-from conductor.training.run_folder import MANIFEST, METRICS, read_lines
-from harness.errors import UserError
-from harness.ledger.journal import read_lines as journal_lines
-from reports.render import UNKNOWN, count, percent, usd
+from podium.conductor.checkpoint import read_info
+from podium.conductor.training.given_plans import PLANS
+from podium.conductor.training.run_folder import MANIFEST, METRICS, read_lines
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import read_lines as journal_lines
+from podium.reports.render import UNKNOWN, count, percent, usd
 
 LATE = 20
 """Steps at the end of a training whose plans are looked at."""

@@ -5,10 +5,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.answers import AnswerRecord, LogHeader
-from harness.ledger.call import Call
-from harness.ledger.join import rows_of
-from harness.ledger.runs import RunFiles
+from podium.harness.ledger.answers import AnswerRecord, LogHeader
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import RunFiles
 
 ROW = Call(
     task="numbers pair",

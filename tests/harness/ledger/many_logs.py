@@ -23,11 +23,11 @@ from typing import Any
 import orjson
 import zstandard
 
-from harness.files import ZSTD
-from harness.ledger.call import canonical
-from harness.ledger.journal import BEGINNING, folder_of, read_lines
-from harness.ledger.logs import Json, open_log
 from podium.cli import main
+from podium.harness.files import ZSTD
+from podium.harness.ledger.call import canonical
+from podium.harness.ledger.journal import BEGINNING, folder_of, read_lines
+from podium.harness.ledger.logs import Json, open_log
 from tests.harness.ledger.log_templates import KNOWN, TAIL, Copy, Template, later
 
 HASH = b'"hash":"' + b"0" * 64 + b'",'

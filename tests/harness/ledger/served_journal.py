@@ -16,19 +16,19 @@ import anyio
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
 
-from harness.budget import Spend
-from harness.ledger.answers import without_texts
-from harness.ledger.hooks import facts_digest, own_transcript, text_digest
-from harness.ledger.journal import Head, SampleRef
-from harness.ledger.kept_texts import texts_path
-from harness.ledger.manifest import manifested
-from harness.ledger.recorder import TaskJournal, recording
-from harness.pool import Pool, pool_models
-from harness.pool_config import read_pool
-from harness.prices import Book, read_book
-from harness.records import Answer, Question
-from harness.system import planned
-from harness.workflow import Step, Workflow
+from podium.harness.budget import Spend
+from podium.harness.ledger.answers import without_texts
+from podium.harness.ledger.hooks import facts_digest, own_transcript, text_digest
+from podium.harness.ledger.journal import Head, SampleRef
+from podium.harness.ledger.kept_texts import texts_path
+from podium.harness.ledger.manifest import manifested
+from podium.harness.ledger.recorder import TaskJournal, recording
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import Book, read_book
+from podium.harness.records import Answer, Question
+from podium.harness.system import planned
+from podium.harness.workflow import Step, Workflow
 
 SYSTEM = planned(lambda _, pool: Workflow((Step("sage"), Step("abacus", "Check it.", "all"))))
 DAY = f"{datetime.now(UTC):%Y%m%d}"

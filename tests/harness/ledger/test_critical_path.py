@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.critical_path import longest_chain, steps_awaited
-from harness.ledger.export import ask
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import SystemTotals, system_totals
-from harness.pool_config import POOLS
-from harness.run.catalogue import RunRequest
-from harness.run.run import run
 from podium.cli.catalogue import controls, whole_catalogue
+from podium.harness.ledger.critical_path import longest_chain, steps_awaited
+from podium.harness.ledger.export import ask
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemTotals, system_totals
+from podium.harness.pool_config import POOLS
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.run import run
 
 SYSTEMS = ("single:sage", "debate", "conductor-prompted", "conductor-untrained")
 

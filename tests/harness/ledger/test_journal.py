@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from conductor.reward import PlanAnswerer, PlanSettings
-from harness.errors import UserError
-from harness.ledger.call import TEMPLATE
-from harness.ledger.join import journal_calls
-from harness.ledger.journal import (
+from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import TEMPLATE
+from podium.harness.ledger.join import journal_calls
+from podium.harness.ledger.journal import (
     FOLDER,
     OLDER,
     CallOutcome,
@@ -21,12 +21,12 @@ from harness.ledger.journal import (
     open_journal,
     read_lines,
 )
-from harness.ledger.runs import CallRecord, calls_of
-from harness.ledger.system_runs import spent
-from harness.prices import Book, read_book
-from harness.prices.cost import Price
-from harness.records import GRADER, Usage
-from harness.request import request_digest
+from podium.harness.ledger.runs import CallRecord, calls_of
+from podium.harness.ledger.system_runs import spent
+from podium.harness.prices import Book, read_book
+from podium.harness.prices.cost import Price
+from podium.harness.records import GRADER, Usage
+from podium.harness.request import request_digest
 from tests.conductor.plans import BOOK as PLAN_BOOK
 from tests.conductor.plans import one_of, spec_of
 from tests.harness import judged_run as judging

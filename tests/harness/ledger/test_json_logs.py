@@ -11,17 +11,17 @@ from inspect_ai import eval
 from inspect_ai.log import convert_eval_logs
 from inspect_ai.model import get_model
 
-from baselines.verdict_data import SourceRequest
-from baselines.verdict_sources import read_matrix
-from harness.cassette import record
-from harness.errors import UserError
-from harness.inspect_adapters import as_task
-from harness.ledger.logs import find_logs, open_log
-from harness.ledger.runs import has_system_runs, system_runs_below
-from harness.ledger.system_runs import load_runs
+from podium.baselines.verdict_data import SourceRequest
+from podium.baselines.verdict_sources import read_matrix
 from podium.cli import main
-from reports.audit import as_text, audit
-from reports.report import report_of
+from podium.harness.cassette import record
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_task
+from podium.harness.ledger.logs import find_logs, open_log
+from podium.harness.ledger.runs import has_system_runs, system_runs_below
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.audit import as_text, audit
+from podium.reports.report import report_of
 from tests.harness.toy_run import Toy, toy_pool, toy_run
 from tests.providers.scripted import script
 

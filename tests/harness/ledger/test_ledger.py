@@ -12,15 +12,15 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import CachePolicy, ChatMessageUser, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.errors import UserError
-from harness.ledger.call import Call
-from harness.ledger.logs import find_logs, newest_logs
-from harness.ledger.system_runs import load_runs, spent
-from harness.ledger.totals import SystemRun, system_totals
-from harness.pool import Pool
-from harness.prices.cost import cost
-from harness.records import CONDUCTOR, Answer, Question
-from reports.audit import audit
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.logs import find_logs, newest_logs
+from podium.harness.ledger.system_runs import load_runs, spent
+from podium.harness.ledger.totals import SystemRun, system_totals
+from podium.harness.pool import Pool
+from podium.harness.prices.cost import cost
+from podium.harness.records import CONDUCTOR, Answer, Question
+from podium.reports.audit import audit
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.runs import BOOK, Crew, Heard, failing_on, number, sit, steps, wrong
 from tests.providers.scripted import script

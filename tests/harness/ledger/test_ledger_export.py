@@ -12,9 +12,10 @@ import pandas as pd
 import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs] - it has no types
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.call import Call
-from harness.ledger.export import (
+from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.export import (
     DIGITS,
     FORMATS,
     PLACES,
@@ -30,11 +31,10 @@ from harness.ledger.export import (
     table_of,
     writer_for,
 )
-from harness.ledger.join import rows_of
-from harness.ledger.otel import SAME, attributes
-from harness.ledger.queries import QueryRow, query_rows
-from harness.ledger.runs import system_runs_below
-from podium.cli import main
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.otel import SAME, attributes
+from podium.harness.ledger.queries import QueryRow, query_rows
+from podium.harness.ledger.runs import system_runs_below
 from tests.harness.ledger.ledger_rows import answer, killed, row
 from tests.harness.runs import Crew, failing_on, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run
@@ -321,7 +321,7 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 def _all_samples(folder: Path) -> str:
-    from harness.ledger.logs import open_log
+    from podium.harness.ledger.logs import open_log
 
     found: list[str] = []
     for path in folder.glob("*.eval"):

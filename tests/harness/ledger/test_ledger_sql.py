@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.export import as_csv, as_json, as_text, ask, export, exported_tables
-from harness.ledger.join import rows_of
-from harness.ledger.runs import system_runs_below
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.ledger.export import as_csv, as_json, as_text, ask, export, exported_tables
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import system_runs_below
 from tests.harness.runs import BOOK, sit, steps
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from harness import parallel
-from harness.errors import UserError
-from harness.ledger.journal import read_chain
-from harness.ledger.system_runs import load_runs, read_figures
-from reports.audit import audit
+from podium.harness import parallel
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import read_chain
+from podium.harness.ledger.system_runs import load_runs, read_figures
+from podium.reports.audit import audit
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.ledger.many_logs import Size, copies, rehearse
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.errors import UserError
-from harness.learning import matrix_of_logs
+from podium.harness.errors import UserError
+from podium.harness.learning import matrix_of_logs
 from tests.harness.runs import Crew, Exam, failing_on, sit, steps
 from tests.reports.small_reports import right_up_to
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.call import TEMPLATE, canonical
-from harness.ledger.join import rows_of
-from harness.ledger.runs import system_runs_below
+from podium.harness.ledger.call import TEMPLATE, canonical
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import system_runs_below
 from tests.harness.ledger.test_ledger import cached
 from tests.harness.runs import Crew, facts, failing_on, number, sit, steps
 from tests.providers.scripted import Heard

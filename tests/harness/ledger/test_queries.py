@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.errors import UserError
-from harness.ledger.answers import AnswerRecord
-from harness.ledger.call import Call
-from harness.ledger.details import QuestionFilter, details, queries_json
-from harness.ledger.join import merged
-from harness.ledger.queries import QueryRow, answers_of, query_rows
-from harness.ledger.runs import gather, system_runs_below
-from harness.ledger.show import brief_text, query_text
-from harness.pool import Pool
-from harness.records import CONDUCTOR, Answer, Grade, Question
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.ledger.answers import AnswerRecord
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.details import QuestionFilter, details, queries_json
+from podium.harness.ledger.join import merged
+from podium.harness.ledger.queries import QueryRow, answers_of, query_rows
+from podium.harness.ledger.runs import gather, system_runs_below
+from podium.harness.ledger.show import brief_text, query_text
+from podium.harness.pool import Pool
+from podium.harness.records import CONDUCTOR, Answer, Grade, Question
 from tests.harness.ledger.ledger_rows import answer, killed, refused, row
 from tests.harness.runs import Crew, Exam, failing_on, number, sit, steps
 from tests.harness.toy_run import Toy, toy_pool, toy_run

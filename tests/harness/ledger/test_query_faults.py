@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.details import QuestionFilter, details
-from harness.ledger.export import ask, export
-from harness.ledger.journal import read_lines
-from harness.ledger.logs import seconds_between
-from harness.ledger.show import query_text
-from harness.ledger.system_runs import load_runs
+from podium.harness.ledger.details import QuestionFilter, details
+from podium.harness.ledger.export import ask, export
+from podium.harness.ledger.journal import read_lines
+from podium.harness.ledger.logs import seconds_between
+from podium.harness.ledger.show import query_text
+from podium.harness.ledger.system_runs import load_runs
 from tests.harness.faulty_run import Left
 from tests.providers import CLIENTS_WARN
 

@@ -26,9 +26,9 @@ from inspect_ai.event import (
 from inspect_ai.log import read_eval_log, resolve_sample_attachments
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.errors import UserError
-from harness.files import ZSTD, inflate
-from harness.ledger.logs import (
+from podium.harness.errors import UserError
+from podium.harness.files import ZSTD, inflate
+from podium.harness.ledger.logs import (
     CallEvent,
     RawLog,
     events_of,
@@ -38,9 +38,9 @@ from harness.ledger.logs import (
     solver_seconds,
     verdict,
 )
-from harness.ledger.system_runs import entries
-from harness.records import PODIUM, SECONDS
-from harness.usage import usage_from
+from podium.harness.ledger.system_runs import entries
+from podium.harness.records import PODIUM, SECONDS
+from podium.harness.usage import usage_from
 from tests import ROOT
 from tests.harness.runs import Crew, failing_on, number, sit, steps
 from tests.harness.toy_run import calls, toy_pool

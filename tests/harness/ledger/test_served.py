@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.call import canonical
-from harness.ledger.details import QuestionFilter, details, trace_json
-from harness.ledger.export import tables_of
-from harness.ledger.join import rows_of
-from harness.ledger.journal import read_lines
-from harness.ledger.kept_texts import kept_texts, texts_path
-from harness.ledger.runs import system_runs_below
-from harness.ledger.served import read_trace, rows_from, served_requests
 from podium.cli import main
+from podium.harness.ledger.call import canonical
+from podium.harness.ledger.details import QuestionFilter, details, trace_json
+from podium.harness.ledger.export import tables_of
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.journal import read_lines
+from podium.harness.ledger.kept_texts import kept_texts, texts_path
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.ledger.served import read_trace, rows_from, served_requests
 from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 from tests.harness.runs import sit
 from tests.reports.audit.audited_run import edit_journal, of_kind

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ModelCost, ModelUsage, compute_model_cost
 
-from harness.errors import UserError
-from harness.prices import Book, read_book
-from harness.prices.cost import Price, Tier, list_cost
-from harness.prices.inspect_costs import InspectCosts, inspect_costs, write_inspect_costs
-from harness.records import Usage
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.prices import Book, read_book
+from podium.harness.prices.cost import Price, Tier, list_cost
+from podium.harness.prices.inspect_costs import InspectCosts, inspect_costs, write_inspect_costs
+from podium.harness.records import Usage
 
 SONNET, GEMINI = "anthropic/claude-sonnet-4-20250514", "google/gemini-2.5-pro"
 RATES = (Decimal(1), Decimal(2))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.prices import Book, parse_book, read_book
-from harness.prices.book import book_text
-from harness.prices.cost import Price
-from harness.prices.snapshot import (
+from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.prices import Book, parse_book, read_book
+from podium.harness.prices.book import book_text
+from podium.harness.prices.cost import Price
+from podium.harness.prices.snapshot import (
     HEAD,
     PACKAGE,
     SnapshotRequest,
@@ -22,7 +23,6 @@ from harness.prices.snapshot import (
     snapshot,
     write_new,
 )
-from podium.cli import main
 
 pytest.importorskip("genai_prices")
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UserError
-from harness.pool_config import POOLS, read_pool
-from harness.prices import BOOKS, Book, book_from_json, parse_book, read_book
-from harness.prices.book import book_text, launch_day, price_on_record
-from harness.prices.cost import Gpu, Price, Rates, Service, Tier
-from harness.prices.snapshot import changes, show_book, show_books
-from harness.run.preflight import problems
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.pool_config import POOLS, read_pool
+from podium.harness.prices import BOOKS, Book, book_from_json, parse_book, read_book
+from podium.harness.prices.book import book_text, launch_day, price_on_record
+from podium.harness.prices.cost import Gpu, Price, Rates, Service, Tier
+from podium.harness.prices.snapshot import changes, show_book, show_books
+from podium.harness.run.preflight import problems
 
 HEAD = 'date = "2026-01-02"\nsource = "made up for tests"\n'
 GOOD = '[usd_per_mtok."acme/sage"]\ninput = "1"\noutput = "2"\n'

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from harness.prices import read_book
-from harness.prices.cost import (
+from podium.harness.prices import read_book
+from podium.harness.prices.cost import (
     Gpu,
     Price,
     Service,
@@ -19,7 +19,7 @@ from harness.prices.cost import (
     gpu_seconds,
     list_cost,
 )
-from harness.records import Usage
+from podium.harness.records import Usage
 
 FLAT = Price(Decimal("1.25"), Decimal("10"))
 CACHING = Price(

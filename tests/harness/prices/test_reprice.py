@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.runs import system_runs_below
-from harness.prices import Book
-from harness.prices.cost import Price
-from harness.prices.reprice import Repriced, repriced, show_repriced, write_repriced
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+from podium.harness.prices.reprice import Repriced, repriced, show_repriced, write_repriced
 from tests.harness.runs import BOOK, Crew, failing_on, sit, steps
 
 SAGE, CLERK = BOOK.prices["scripted/sage"], BOOK.prices["scripted/clerk"]

@@ -12,8 +12,8 @@ from random import Random
 
 from scipy.stats import binomtest
 
-from harness.records import Grade, Question
-from suites import SUITES
+from podium.harness.records import Grade, Question
+from podium.suites import SUITES
 from tests.harness.rewards.guessing_rounds import FAMILIES, Family, GuessingRound
 from tests.harness.rewards.guessing_templates import FIRST, Template, changed, rendered
 

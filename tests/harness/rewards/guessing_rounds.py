@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from harness.records import Question
+from podium.harness.records import Question
 from tests.suites.battery import KINDS
 
 

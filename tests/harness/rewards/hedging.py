@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from suites import SUITES
+from podium.suites import SUITES
 from tests.harness.rewards.guessing_rounds import FAMILIES, GuessingRound
 
 TOGETHER = (

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from harness.rewards.outcome import Sampler, as_reply
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.server import RewardService, reward_app
-from harness.rewards.splits import SuiteSplit
-from harness.suite import Suite
+from podium.harness.rewards.outcome import Sampler, as_reply
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.server import RewardService, reward_app
+from podium.harness.rewards.splits import SuiteSplit
+from podium.harness.suite import Suite
 from podium.serving import Access, bound_socket, listen, with_access
 from tests import ROOT
 from tests.harness.in_thread import served

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 import uvicorn
 
-from harness.errors import UserError
-from harness.records import Grade, Question
-from harness.rewards.outcome import RewardItem, RewardOutcome, RewardScorer
-from harness.rewards.reward import Reward
-from harness.rewards.server import RewardService, reward_app
-from harness.rewards.splits import SuiteSplit
-from harness.suite import ModelGraded, Split, Suite
+from podium.harness.errors import UserError
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome, RewardScorer
+from podium.harness.rewards.reward import Reward
+from podium.harness.rewards.server import RewardService, reward_app
+from podium.harness.rewards.splits import SuiteSplit
+from podium.harness.suite import ModelGraded, Split, Suite
+from podium.sandbox import Box, Limits, Program, SandboxError
 from podium.serving import bound_socket, listen, uvicorn_config
-from sandbox import Box, Limits, Program, SandboxError
-from suites import SUITES
-from suites.rlpr import RLPR_RULES, rlpr_questions
+from podium.suites import SUITES
+from podium.suites.rlpr import RLPR_RULES, rlpr_questions
 from tests.suites.test_rlpr import row as rlpr_row
 from tests.suites.toy_card import CARD
 

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from harness.errors import UserError
-from harness.rewards.launch import read_token
-from harness.rewards.outcome import RewardClient, RewardItem, ServiceRefusal
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.rewards.launch import read_token
+from podium.harness.rewards.outcome import RewardClient, RewardItem, ServiceRefusal
 from podium.serving import is_loopback
-from suites import SUITES
+from podium.suites import SUITES
 from tests.harness.rewards.service import listening, service_of, train
 
 SUITE = SUITES["practice-integer"]

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.records import Grade, Question
-from harness.rewards.outcome import BadBody, NoValue, RewardItem, RewardOutcome, Status
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.trainers import (
+from podium.harness.errors import UserError
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import BadBody, NoValue, RewardItem, RewardOutcome, Status
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.trainers import (
     TrlReward,
     completion_text,
     compute_score,

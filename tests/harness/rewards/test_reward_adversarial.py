@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.extract import extract_program
-from harness.records import Grade, Question
-from harness.rewards.outcome import PAPER
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import attacks, refuse_gullible
-from harness.suite import Split, Suite
-from sandbox import Box, Program
-from suites import SUITES
+from podium.harness.errors import UserError
+from podium.harness.extract import extract_program
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import PAPER
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import attacks, refuse_gullible
+from podium.harness.suite import Split, Suite
+from podium.sandbox import Box, Program
+from podium.suites import SUITES
 from tests.harness.rewards.small_suites import (
     Graded,
     Ran,

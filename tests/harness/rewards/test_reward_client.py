@@ -15,9 +15,9 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.errors import TooManyMasked, UserError
-from harness.records import Usage
-from harness.rewards.outcome import (
+from podium.harness.errors import TooManyMasked, UserError
+from podium.harness.records import Usage
+from podium.harness.rewards.outcome import (
     RewardClient,
     RewardItem,
     RewardOutcome,
@@ -25,9 +25,9 @@ from harness.rewards.outcome import (
     items_json,
     outcomes_from,
 )
-from harness.rewards.replica import encode
-from harness.rewards.server import ScoreBody, read_items
-from suites import SUITES
+from podium.harness.rewards.replica import encode
+from podium.harness.rewards.server import ScoreBody, read_items
+from podium.suites import SUITES
 from tests import ROOT
 from tests.harness.rewards.service import listening, service_of, train
 from tests.suites.gold import gold_reply
@@ -211,8 +211,8 @@ def test_a_client_pickles(url: str) -> None:
 BARE = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
-from harness.rewards.outcome import RewardClient
-from harness.rewards.outcome import RewardItem
+from podium.harness.rewards.outcome import RewardClient
+from podium.harness.rewards.outcome import RewardItem
 items = [RewardItem(*sys.argv[3:6])]
 print(asyncio.run(RewardClient(sys.argv[2]).score(items))[0].value)
 roots = {name.split(".")[0] for name in sys.modules}

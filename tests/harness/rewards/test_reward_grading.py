@@ -12,10 +12,16 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.records import Grade, Question
-from harness.rewards.outcome import RewardItem, RewardOutcome, Rollout, Status
-from harness.rewards.reward import Deadline, DeadlineBox, DeadlinePassed, Reward, RewardSettings
-from sandbox import IMAGE, Box, Program
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome, Rollout, Status
+from podium.harness.rewards.reward import (
+    Deadline,
+    DeadlineBox,
+    DeadlinePassed,
+    Reward,
+    RewardSettings,
+)
+from podium.sandbox import IMAGE, Box, Program
 from tests.harness.rewards.small_suites import (
     QUICK,
     Graded,

@@ -20,16 +20,21 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ModelOutput
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
-from harness.records import PODIUM, Grade, Question
-from harness.rewards.outcome import NoValue, RewardClient, RewardItem, RewardScorer
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import attacks
-from harness.rewards.trainers import TrlReward, openrlhf_reward, verifiers_reward, verl_reward
-from harness.suite import Suite, Varied, at_epoch
-from sandbox import IMAGE, Box
-from suites import SUITES
-from suites.data import fetch_rows
+from podium.harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
+from podium.harness.records import PODIUM, Grade, Question
+from podium.harness.rewards.outcome import NoValue, RewardClient, RewardItem, RewardScorer
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import attacks
+from podium.harness.rewards.trainers import (
+    TrlReward,
+    openrlhf_reward,
+    verifiers_reward,
+    verl_reward,
+)
+from podium.harness.suite import Suite, Varied, at_epoch
+from podium.sandbox import IMAGE, Box
+from podium.suites import SUITES
+from podium.suites.data import fetch_rows
 from tests.harness.rewards.service import post
 from tests.harness.rewards.small_suites import (
     Graded,

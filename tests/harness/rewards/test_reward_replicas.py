@@ -16,16 +16,16 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.budget import CallPrice, Spend
-from harness.ledger.system_runs import spent_so_far
-from harness.prices import read_book
-from harness.rewards.launch import ServeRequest, shared_out
-from harness.rewards.outcome import RewardItem
-from harness.rewards.replica import ReplicaLease
-from harness.rewards.replica_set import SharedBudget
-from harness.rewards.reward import Reward, RewardSettings
-from sandbox import Box
-from suites import SUITES
+from podium.harness.budget import CallPrice, Spend
+from podium.harness.ledger.system_runs import spent_so_far
+from podium.harness.prices import read_book
+from podium.harness.rewards.launch import ServeRequest, shared_out
+from podium.harness.rewards.outcome import RewardItem
+from podium.harness.rewards.replica import ReplicaLease
+from podium.harness.rewards.replica_set import SharedBudget
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.sandbox import Box
+from podium.suites import SUITES
 from tests.harness.rewards.service import Process, get, post, started, train
 from tests.suites.gold import gold_reply
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harness.records import Grade, Question
+from podium.harness.records import Grade, Question
 from tests.harness.rewards.guessing import hunt, shortest
 from tests.harness.rewards.guessing_rounds import ALGEBRA, FAMILIES, HEDGED
 from tests.harness.rewards.hedging import hedging

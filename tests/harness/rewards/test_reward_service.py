@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.records import Grade, Question
-from harness.rewards.outcome import PAPER, BadBody, Status, completion_of, item_of
-from harness.rewards.reward import RewardSettings
-from harness.rewards.server import MOST_BYTES
-from suites import SUITES
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import PAPER, BadBody, Status, completion_of, item_of
+from podium.harness.rewards.reward import RewardSettings
+from podium.harness.rewards.server import MOST_BYTES
+from podium.suites import SUITES
 from tests.harness.rewards.service import get, listening, post, service_of, train
 from tests.harness.toy_run import Toy
 from tests.suites.gold import gold_reply

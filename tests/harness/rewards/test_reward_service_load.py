@@ -10,12 +10,12 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.records import Grade, Question
-from harness.rewards.outcome import RewardClient, RewardItem
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import SuiteSplit
-from sandbox import Box
-from suites import SUITES
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import RewardClient, RewardItem
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import SuiteSplit
+from podium.sandbox import Box
+from podium.suites import SUITES
 from tests.harness.rewards.service import listening, post, service_of, train
 from tests.harness.toy_run import Toy
 from tests.suites.gold import gold_reply

@@ -9,12 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from harness.errors import SpendLimit, TooManyMasked, UserError, WorkerError
-from harness.records import Grade, Question, Usage
-from harness.rewards.outcome import PAPER, RewardItem, Rollout, Status
-from harness.rewards.reward import Reward, RewardSettings
-from sandbox import SandboxError
-from suites.livecodebench import LIVECODEBENCH
+from podium.harness.errors import SpendLimit, TooManyMasked, UserError, WorkerError
+from podium.harness.records import Grade, Question, Usage
+from podium.harness.rewards.outcome import PAPER, RewardItem, Rollout, Status
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.sandbox import SandboxError
+from podium.suites.livecodebench import LIVECODEBENCH
 from tests.harness.rewards.small_suites import Graded, Ran, exam_of, exams, items, score, values
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from harness.records import Grade, Question
-from harness.rewards.outcome import Status
-from harness.rewards.reward import Reward, RewardSettings
-from harness.rewards.splits import load_training_split
-from harness.rewards.taskset import write_taskset
-from suites import SUITES
+from podium.harness.records import Grade, Question
+from podium.harness.rewards.outcome import Status
+from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.splits import load_training_split
+from podium.harness.rewards.taskset import write_taskset
+from podium.suites import SUITES
 from tests import ROOT
 from tests.harness.rewards.small_suites import Graded, exams, items, same, score, served
 from tests.providers.script import ok

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.run.drill import drill, drill_total, fit_for_drill
 from podium.cli import main
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.run.drill import drill, drill_total, fit_for_drill
 from tests.providers import (
     CLIENTS_WARN,
     Act,

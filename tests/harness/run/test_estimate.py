@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from baselines.mixture import moa_system
-from baselines.voting import self_consistency_system
-from conductor.policy import conductor_system
-from harness.errors import UserError
-from harness.inspect_adapters import system_of
-from harness.ledger.call import TEMPLATE
-from harness.pool_config import read_pool
-from harness.prices import read_book
-from harness.records import Question
-from harness.run.catalogue import RunRequest
-from harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
-from harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_all
+from podium.baselines.mixture import moa_system
+from podium.baselines.voting import self_consistency_system
 from podium.cli import main
 from podium.cli.commands import build_parser
+from podium.conductor.policy import conductor_system
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import system_of
+from podium.harness.ledger.call import TEMPLATE
+from podium.harness.pool_config import read_pool
+from podium.harness.prices import read_book
+from podium.harness.records import Question
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
+from podium.harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_all
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 from tests.suites.toy_suites import JudgedToy, VariedToy
 

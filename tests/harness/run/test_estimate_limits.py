@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.run.estimate import Estimate, estimate_text, limit_warning, refuse_too_little
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.run.estimate import Estimate, estimate_text, limit_warning, refuse_too_little
 from tests.harness.run.test_estimate import asked, dry, limited_pool
 from tests.harness.toy_run import toy_run
 

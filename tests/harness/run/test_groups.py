@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.learning import read_artifact
-from harness.run.catalogue import RunRequest
-from harness.run.estimate import estimate
-from harness.run.evaluate import Job
-from harness.run.request import read_request
-from harness.suite import TaskRefusal
-from harness.system import SystemCard
+from podium.harness.errors import UserError
+from podium.harness.learning import read_artifact
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.estimate import estimate
+from podium.harness.run.evaluate import Job
+from podium.harness.run.request import read_request
+from podium.harness.suite import TaskRefusal
+from podium.harness.system import SystemCard
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 

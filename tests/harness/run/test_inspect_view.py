@@ -15,13 +15,13 @@ from inspect_ai.analysis import evals_df
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, write_eval_log
 
-from harness.inspect_adapters import system_model
-from harness.ledger.plain import NO_MODEL
-from harness.ledger.system_runs import load_runs
-from harness.pool_config import POOLS
-from harness.run.evaluate import mean_score
 from podium.cli import main
-from reports.report import load_runs as load_frames
+from podium.harness.inspect_adapters import system_model
+from podium.harness.ledger.plain import NO_MODEL
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.pool_config import POOLS
+from podium.harness.run.evaluate import mean_score
+from podium.reports.report import load_runs as load_frames
 from tests.harness.toy_run import calls, toy_pool, toy_run
 from tests.suites.toy_card import CARD
 

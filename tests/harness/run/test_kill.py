@@ -18,13 +18,13 @@ import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSample, read_eval_log
 
-from harness.ledger.join import journal_calls, rows_of
-from harness.ledger.journal import FOLDER, read_chain
-from harness.ledger.logs import newest_logs
-from harness.ledger.runs import CallRecord, calls_of, system_runs_below
-from harness.ledger.system_runs import spent
-from harness.prices import read_book
-from reports.audit import audit
+from podium.harness.ledger.join import journal_calls, rows_of
+from podium.harness.ledger.journal import FOLDER, read_chain
+from podium.harness.ledger.logs import newest_logs
+from podium.harness.ledger.runs import CallRecord, calls_of, system_runs_below
+from podium.harness.ledger.system_runs import spent
+from podium.harness.prices import read_book
+from podium.reports.audit import audit
 from tests import ROOT
 from tests.harness.toy_run import PRICES, calls, toy_pool
 

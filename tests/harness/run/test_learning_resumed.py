@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from harness.errors import PodiumError, UserError
-from harness.records import Question
-from harness.run.catalogue import RunRequest
-from harness.run.estimate import estimate
-from harness.run.experiment import read_experiment
-from harness.suite import Split
-from harness.workflow import MAX_STEPS
-from reports.audit.run import audit
-from reports.report import write_report
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.records import Question
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.estimate import estimate
+from podium.harness.run.experiment import read_experiment
+from podium.harness.suite import Split
+from podium.harness.workflow import MAX_STEPS
+from podium.reports.audit.run import audit
+from podium.reports.report import write_report
 from tests import ROOT
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 

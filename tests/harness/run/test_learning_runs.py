@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from harness.context import run_context
-from harness.errors import UserError
-from harness.learning import read_artifact
-from harness.ledger.logs import newest_logs, read_log
-from harness.records import PODIUM, Question
-from harness.run.catalogue import RunRequest
-from harness.run.estimate import estimate
-from harness.run.experiment import read_experiment
-from harness.run.lessons import read_tries
-from harness.suite import Split
 from podium.cli import main
-from reports.report import write_report
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.learning import read_artifact
+from podium.harness.ledger.logs import newest_logs, read_log
+from podium.harness.records import PODIUM, Question
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.estimate import estimate
+from podium.harness.run.experiment import read_experiment
+from podium.harness.run.lessons import read_tries
+from podium.harness.suite import Split
+from podium.reports.report import write_report
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 
 ROUTER = ("template-router",)

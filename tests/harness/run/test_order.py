@@ -10,15 +10,15 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import read_eval_log
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from harness.ledger.logs import find_logs
-from harness.run.experiment import (
+from podium.cli import main
+from podium.harness.ledger.logs import find_logs
+from podium.harness.run.experiment import (
     Entry,
     Experiment,
     open_experiment,
     order_entries,
     read_experiment,
 )
-from podium.cli import main
 
 SYSTEMS = ("moa-lite", "random-worker", "single:scholar", "single:verifier", "random-workflow")
 

@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 from inspect_ai.log import list_eval_logs, read_eval_log
 
-import suites._registry
-from baselines.oracle import make_plans
-from harness.errors import UserError
-from harness.judge import regrade_dir
-from harness.records import Question
-from harness.run.experiment import FILE, read_experiment
-from harness.run.request import unknown_prompt_note
-from harness.suite import Prompted
+from podium.baselines.oracle import make_plans
 from podium.cli import main
-from suites import ACCESS_LOG, SUITES, log_eval_access
-from suites.aime25 import PREFIX, Aime25, aime25
-from suites.data import data_folder
+from podium.harness.errors import UserError
+from podium.harness.judge import regrade_dir
+from podium.harness.records import Question
+from podium.harness.run.experiment import FILE, read_experiment
+from podium.harness.run.request import unknown_prompt_note
+from podium.harness.suite import Prompted
+from podium.suites import ACCESS_LOG, SUITES, _registry, log_eval_access
+from podium.suites.aime25 import PREFIX, Aime25, aime25
+from podium.suites.data import data_folder
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_pool, toy_run
 from tests.suites.toy_suites import PromptedToy, asked, samples
 
@@ -81,7 +80,7 @@ def test_every_suite_with_several_prompts_is_an_inspect_task_that_takes_one() ->
     several = [name for name, suite in SUITES.items() if isinstance(suite, Prompted)]
     assert "aime25" in several
     for name in several:
-        made = getattr(suites._registry, name.replace("-", "_"))
+        made = getattr(_registry, name.replace("-", "_"))
         assert "prompt" in signature(made).parameters, name
 
 

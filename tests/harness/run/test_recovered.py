@@ -13,11 +13,11 @@ import pytest
 from inspect_ai.log import EvalLog, recoverable_eval_logs
 from inspect_ai.model import ModelOutput
 
-from harness.judge import regrade
-from harness.ledger.hooks import SampleDigests, text_digest
-from harness.ledger.logs import answer_in
-from harness.pool import Pool
-from harness.records import Answer, Question
+from podium.harness.judge import regrade
+from podium.harness.ledger.hooks import SampleDigests, text_digest
+from podium.harness.ledger.logs import answer_in
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, sit, steps
 from tests.providers.scripted import Heard

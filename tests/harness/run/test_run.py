@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from inspect_ai.model import model_roles
 
-from harness.errors import UserError
-from harness.judge import regrade_dir
-from harness.ledger.logs import IN_FLIGHT
-from harness.ledger.system_runs import load_runs, spent
-from harness.ledger.totals import system_totals
-from harness.prices import book_from_json
-from harness.run.evaluate import mean_score
-from harness.run.experiment import read_experiment
+from podium.harness.errors import UserError
+from podium.harness.judge import regrade_dir
+from podium.harness.ledger.logs import IN_FLIGHT
+from podium.harness.ledger.system_runs import load_runs, spent
+from podium.harness.ledger.totals import system_totals
+from podium.harness.prices import book_from_json
+from podium.harness.run.evaluate import mean_score
+from podium.harness.run.experiment import read_experiment
 from tests import ROOT
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run

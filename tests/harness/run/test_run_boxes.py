@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness.boxes import Boxes, OpenBox, inspect_box, open_run_box
-from harness.errors import UserError
-from harness.judge import box_for_logs, regrade_dir
-from harness.ledger.system_runs import load_runs
-from harness.records import Grade, Question
-from harness.run.experiment import read_experiment
 from podium.cli import main
+from podium.harness.boxes import Boxes, OpenBox, inspect_box, open_run_box
+from podium.harness.errors import UserError
+from podium.harness.judge import box_for_logs, regrade_dir
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.records import Grade, Question
+from podium.harness.run.experiment import read_experiment
 from tests.harness.toy_run import Toy, calls, toy_catalogue, toy_pool, toy_run
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
-from harness.judge import refuse_judged_plans
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import system_totals
-from harness.run.experiment import FILE, read_experiment
-from reports.derived import compare
+from podium.harness.errors import UserError
+from podium.harness.judge import refuse_judged_plans
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import system_totals
+from podium.harness.run.experiment import FILE, read_experiment
+from podium.reports.derived import compare
 from tests.harness.toy_run import CONTROLS, calls, toy_pool, toy_run
 from tests.suites.toy_suites import JudgedToy, VariedToy, asked, samples
 

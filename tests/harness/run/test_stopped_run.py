@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.runs import calls_of
+from podium.harness.ledger.runs import calls_of
 from tests.harness.billed_run import BilledRun, billed, default_signals
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import total
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import total
 from tests.installed import foreign
 
 pytestmark = pytest.mark.slow

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from harness.ledger.logs import find_logs
 from podium.cli import main
+from podium.harness.ledger.logs import find_logs
 
 
 def asked(folder: Path, *more: str) -> int:

@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.journal import FOLDER
-from harness.ledger.runs import calls_of
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.runs import calls_of
 from tests import ROOT
 
 NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
@@ -118,7 +118,7 @@ def running(log_dir: Path, module: bytes) -> list[int]:
 
 def servers(log_dir: Path) -> list[int]:
     """Return the processes that hand out leases of a run."""
-    return running(log_dir, b"harness.shards.lease_server")
+    return running(log_dir, b"podium.harness.shards.lease_server")
 
 
 def lease_node(cluster: Any, log_dir: Path) -> Any:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.shards.plan import MOST_QUERIES, PlannedRow, cut
+from podium.harness.shards.plan import MOST_QUERIES, PlannedRow, cut
 
 ROWS = st.lists(
     st.builds(

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.context import run_context
-from harness.errors import UserError
-from harness.ledger.journal import CallOutcome, Head, open_journal, read_lines
-from harness.prices import read_book
-from harness.run.experiment import lock_experiment
-from harness.shards.lease import (
+from podium.__main__ import main
+from podium.harness.context import run_context
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import CallOutcome, Head, open_journal, read_lines
+from podium.harness.prices import read_book
+from podium.harness.run.experiment import lock_experiment
+from podium.harness.shards.lease import (
     ADDRESS,
     FILE,
     TTL_S,
@@ -32,13 +33,12 @@ from harness.shards.lease import (
     assigned,
     open_book,
 )
-from harness.shards.lease_client import HeldLease, settle, this_machine
-from harness.shards.lease_server import LeaseServer, lease_server
-from harness.shards.plan import ShardPlan, shard_dir, write_plan
-from podium.__main__ import main
-from reports.audit import audit
-from reports.audit.evidence import InvariantCheck
-from reports.audit.sharded import leases_kept
+from podium.harness.shards.lease_client import HeldLease, settle, this_machine
+from podium.harness.shards.lease_server import LeaseServer, lease_server
+from podium.harness.shards.plan import ShardPlan, shard_dir, write_plan
+from podium.reports.audit import audit
+from podium.reports.audit.evidence import InvariantCheck
+from podium.reports.audit.sharded import leases_kept
 from tests.harness.shards.test_sharded_run import answered, asked, begun, wait_for
 from tests.reports.audit.audited_run import said
 
@@ -291,8 +291,8 @@ FENCED = """
 import signal, sys, time
 from decimal import Decimal
 from pathlib import Path
-from harness.prices import read_book
-from harness.shards.lease_client import HeldLease, open_lease
+from podium.harness.prices import read_book
+from podium.harness.shards.lease_client import HeldLease, open_lease
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever shell began the tests
 folder = Path(sys.argv[1])
 with open_lease(folder, read_book("rehearsal")) as lease:
@@ -373,7 +373,7 @@ def servers(log_dir: Path) -> list[int]:
     found: list[int] = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         words = path.read_bytes().split(b"\0") if path.exists() else []
-        if b"harness.shards.lease_server" in words and bytes(log_dir) in words:
+        if b"podium.harness.shards.lease_server" in words and bytes(log_dir) in words:
             found.append(int(path.parent.name))
     return found
 

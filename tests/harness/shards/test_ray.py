@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reports.audit import audit
+from podium.reports.audit import audit
 from tests.harness.shards.test_sharded_run import ALONE, answered, asked, paid, ran, table
 
 WORDS = ["--suite", "practice-integer", *ALONE, "--limit", "3"]

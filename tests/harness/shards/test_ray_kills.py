@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.call import Attempted, upper_bound
-from harness.ledger.journal import FOLDER
-from harness.ledger.runs import calls_of
-from harness.ledger.system_runs import load_runs, spent_so_far
-from harness.prices import read_book
-from harness.shards.lease import ADDRESS
-from harness.shards.plan import read_outcome, shard_dirs
-from reports.audit import audit
+from podium.harness.ledger.call import Attempted, upper_bound
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.runs import calls_of
+from podium.harness.ledger.system_runs import load_runs, spent_so_far
+from podium.harness.prices import read_book
+from podium.harness.shards.lease import ADDRESS
+from podium.harness.shards.plan import read_outcome, shard_dirs
+from podium.reports.audit import audit
 from tests.harness.shards.ray_nodes import (
     NODE,
     begun,

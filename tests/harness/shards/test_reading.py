@@ -7,21 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.manifest import uncovered, write_manifest
-from harness.ledger.system_runs import load_runs, spent
-from harness.ledger.totals import SystemRun
-from harness.prices import book_from_json
-from harness.run.experiment import open_experiment, read_experiment
-from harness.shards.figures import read_figures_of
-from harness.shards.plan import ENDED, FIGURES, Shard, ShardPart, ShardPlan, shard_dir, write_plan
-from harness.shards.shard import run_shard
-from reports.audit import audit
-from reports.audit.verify import verify
-from reports.blocks import ReportOptions
-from reports.render import usd
-from reports.report import report_of
-from reports.site.build import write_site
+from podium.harness.errors import UserError
+from podium.harness.ledger.manifest import uncovered, write_manifest
+from podium.harness.ledger.system_runs import load_runs, spent
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.prices import book_from_json
+from podium.harness.run.experiment import open_experiment, read_experiment
+from podium.harness.shards.figures import read_figures_of
+from podium.harness.shards.plan import (
+    ENDED,
+    FIGURES,
+    Shard,
+    ShardPart,
+    ShardPlan,
+    shard_dir,
+    write_plan,
+)
+from podium.harness.shards.shard import run_shard
+from podium.reports.audit import audit
+from podium.reports.audit.verify import verify
+from podium.reports.blocks import ReportOptions
+from podium.reports.render import usd
+from podium.reports.report import report_of
+from podium.reports.site.build import write_site
 from tests.harness.toy_run import CONTROLS, toy_catalogue, toy_pool, toy_run
 from tests.reports.audit.audited_run import said
 from tests.reports.site.page_tables import tables_in

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.runs import calls_of
-from harness.run.evaluate import answered_pairs
-from harness.run.lessons import file_name
-from harness.shards.plan import read_plan, shard_dir
 from podium.cli import main
-from reports.audit import audit
+from podium.harness.ledger.runs import calls_of
+from podium.harness.run.evaluate import answered_pairs
+from podium.harness.run.lessons import file_name
+from podium.harness.shards.plan import read_plan, shard_dir
+from podium.reports.audit import audit
 from tests import ROOT
 from tests.harness.shards.ray_nodes import running
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.shards.slurm_launcher import SlurmLauncher, slurm_answers
-from reports.audit import audit
+from podium.harness.shards.slurm_launcher import SlurmLauncher, slurm_answers
+from podium.reports.audit import audit
 from tests.harness.shards.test_sharded_run import ALONE, answered, asked, ran
 
 WORDS = ["--suite", "practice-integer", *ALONE, "--limit", "3"]

@@ -27,9 +27,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.join import rows_of
-from harness.ledger.runs import system_runs_below
 from podium.cli import main
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.runs import system_runs_below
 from tests.reports.audit import invoice_exports
 
 MEMORY = 6 << 30

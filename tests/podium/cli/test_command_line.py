@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.run.catalogue import ANY_SINGLE
-from harness.run.systems import GROUPS
 from podium.cli import main
 from podium.cli.catalogue import every_action, known_names, whole_catalogue
 from podium.cli.commands import COMMANDS, build_parser
+from podium.harness.run.catalogue import ANY_SINGLE
+from podium.harness.run.systems import GROUPS
 
 ROOT = Path(__file__).parents[3]
 

@@ -15,12 +15,12 @@ import pytest
 from pyarrow import Table
 from pyarrow.parquet import write_table
 
-from harness.errors import UserError
-from harness.records import Question
-from harness.suite import Card, Split
 from podium.cli import main
-from suites.data import DataSource, Original, data_folder, local_rows, sources
-from suites.data_command import (
+from podium.harness.errors import UserError
+from podium.harness.records import Question
+from podium.harness.suite import Card, Split
+from podium.suites.data import DataSource, Original, data_folder, local_rows, sources
+from podium.suites.data_command import (
     MIRROR,
     address,
     count_questions,
@@ -328,7 +328,7 @@ INTERRUPTED = """
 import signal, sys
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would ignore it
-from suites.data_command import download
+from podium.suites.data_command import download
 download(sys.argv[1], Path(sys.argv[2]), sys.argv[3], 400_000)
 """
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from harness.text import escape_controls, escape_markdown, markdown_cell, say
 from podium.cli import main
+from podium.harness.text import escape_controls, escape_markdown, markdown_cell, say
 from tests.podium.cli.hostile_files import BOOK, prepared
 
 EVIL = "\x1b[31m\x07\x9b2J\u202e\u200b\u2060\U000e0041<img src=x onerror=alert(1)>|$\\frac"

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from harness.cassette import record
-from harness.errors import UserError
-from harness.files import (
+from podium.cli import main
+from podium.harness.cassette import record
+from podium.harness.errors import UserError
+from podium.harness.files import (
     RATIO,
     SMALL,
     TooLarge,
@@ -29,10 +30,9 @@ from harness.files import (
     refuse_bomb,
     unpack_gzip,
 )
-from harness.judge import regrade_dir
-from harness.ledger.logs import find_logs, newest_logs, open_log, read_log
-from harness.redact import redact
-from podium.cli import main
+from podium.harness.judge import regrade_dir
+from podium.harness.ledger.logs import find_logs, newest_logs, open_log, read_log
+from podium.harness.redact import redact
 from tests.podium.cli.hostile_files import TARGETS, cases, fuzz
 
 SLOW = ("config", "checkpoint", "verdicts", "cassette", "recorded pool", "table", "lm-eval")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.files import refuse_unwritable, refuse_unwritable_file, replace_file
 from podium.cli import main
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable, refuse_unwritable_file, replace_file
 
 COMMANDS = {
     "grade": "grade --suite mmlu --replies {d}/none --out",

@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 
-from harness.ledger.journal import read_lines
-from harness.ledger.manifest import manifested
 from podium.cli.catalogue import whole_catalogue
+from podium.harness.ledger.journal import read_lines
+from podium.harness.ledger.manifest import manifested
 from podium.serving import bound_socket, listen
 from podium.serving.launch import EndpointRequest, model_server
 from tests.harness.in_thread import served

@@ -8,9 +8,9 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from harness.budget import Spend
-from harness.prices.cost import Price
-from harness.records import Usage
+from podium.harness.budget import Spend
+from podium.harness.prices.cost import Price
+from podium.harness.records import Usage
 from podium.serving.access_keys import Caller
 from podium.serving.admission import Admission, ServingLimits, SpentBefore
 from podium.serving.exchange import Refusal

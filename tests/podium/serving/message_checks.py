@@ -21,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from harness.records import Usage
-from harness.usage import dialect_of, usage_from_raw
+from podium.harness.records import Usage
+from podium.harness.usage import dialect_of, usage_from_raw
 from podium.serving import bound_socket, listen
 from podium.serving.anthropic_messages import AnthropicMessages
 from podium.serving.exchange import (

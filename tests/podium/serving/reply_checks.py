@@ -14,11 +14,11 @@ import httpx
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
-from harness.ledger.hooks import text_digest
-from harness.ledger.served import TRACE, ServedQuery, read_trace
+from podium.harness.ledger.hooks import text_digest
+from podium.harness.ledger.served import TRACE, ServedQuery, read_trace
+from podium.reports.audit import audit
 from podium.serving.bill import bill_of
 from podium.serving.exchange import DialectName, RequestBill, ServedReply
-from reports.audit import audit
 from tests.podium.serving import message_checks
 from tests.podium.serving.stream_checks import (
     check_chat_stream,

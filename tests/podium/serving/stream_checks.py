@@ -13,8 +13,8 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from harness.records import Usage
-from harness.usage import dialect_of, usage_from_raw
+from podium.harness.records import Usage
+from podium.harness.usage import dialect_of, usage_from_raw
 from podium.serving.exchange import RequestBill, StreamEvent
 
 EVENT: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)

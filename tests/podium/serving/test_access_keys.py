@@ -14,7 +14,7 @@ from types import FrameType
 
 import pytest
 
-from harness.errors import UserError
+from podium.harness.errors import UserError
 from podium.serving.access_keys import Caller, Keys, new_key, read_keys
 from podium.serving.exchange import Refusal
 

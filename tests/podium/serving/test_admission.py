@@ -13,12 +13,12 @@ import anyio
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.budget import Spend
-from harness.errors import DayLimit, QuestionLimit, SpendLimit
-from harness.ledger.recorder import recording_calls
-from harness.pool import Pool
-from harness.prices.cost import Price
-from harness.records import Usage
+from podium.harness.budget import Spend
+from podium.harness.errors import DayLimit, QuestionLimit, SpendLimit
+from podium.harness.ledger.recorder import recording_calls
+from podium.harness.pool import Pool
+from podium.harness.prices.cost import Price
+from podium.harness.records import Usage
 from podium.serving.access_keys import Caller
 from podium.serving.admission import Admission, ServingLimits
 from tests.harness.runs import BOOK, allowed

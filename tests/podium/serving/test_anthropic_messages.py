@@ -22,8 +22,8 @@ from inspect_ai.model import (
     modelapi,
 )
 
-from harness.records import Usage
-from harness.usage import raw_usage, usage_from, usage_of_event, usage_of_reply
+from podium.harness.records import Usage
+from podium.harness.usage import raw_usage, usage_from, usage_of_event, usage_of_reply
 from podium.serving.anthropic_messages import AnthropicMessages, count_tokens, message_usage
 from podium.serving.exchange import (
     Refusal,

@@ -19,7 +19,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolFunction
 
-from harness.usage import usage_from, usage_of_event
+from podium.harness.usage import usage_from, usage_of_event
 from podium.serving.chat import ChatCompletions
 from podium.serving.exchange import Refusal, RefusalKind, RequestBill, StreamEvent
 from tests.podium.serving.canned import (

@@ -11,10 +11,10 @@ import anthropic
 import openai
 import pytest
 
-from harness.ledger.call import Call
-from harness.ledger.served import read_trace, served_requests
-from harness.usage import usage_from_raw
 from podium.cli import main
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.served import read_trace, served_requests
+from podium.harness.usage import usage_from_raw
 from podium.serving.bill import bill_of
 from tests.podium.serving.endpoint import Endpoint, endpoint
 from tests.podium.serving.reply_checks import check_books

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from harness.connections import ConnectionLimits
+from podium.harness.connections import ConnectionLimits
 from podium.serving import bound_socket, listen
 from tests.harness.in_thread import served
 

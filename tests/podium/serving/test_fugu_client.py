@@ -8,7 +8,7 @@ import pytest
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.tool import ToolCall, ToolInfo
 
-from harness.usage import usage_of_reply
+from podium.harness.usage import usage_of_reply
 from podium.serving.chat import ChatCompletions
 from podium.serving.exchange import Dialect
 from podium.serving.responses import OpenAIResponses

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.budget import Spend
-from harness.errors import SpendLimit, UserError
-from harness.ledger.call import Call
-from harness.records import Usage
+from podium.harness.budget import Spend
+from podium.harness.errors import SpendLimit, UserError
+from podium.harness.ledger.call import Call
+from podium.harness.records import Usage
 from podium.serving.access_keys import Caller
 from podium.serving.admission import Admission, ServingLimits, SpentBefore
 from podium.serving.exchange import Refusal

@@ -19,7 +19,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolFunction
 from openai.types.responses import Response
 
-from harness.usage import usage_from, usage_of_event
+from podium.harness.usage import usage_from, usage_of_event
 from podium.serving.exchange import Refusal, RefusalKind, RequestBill, StreamEvent
 from podium.serving.responses import OpenAIResponses
 from tests.podium.serving.canned import (

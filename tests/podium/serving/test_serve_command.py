@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from harness.ledger.logs import IN_FLIGHT
-from harness.ledger.served import served_requests
 from podium.cli import main
+from podium.harness.ledger.logs import IN_FLIGHT
+from podium.harness.ledger.served import served_requests
+from podium.reports.audit import audit
 from podium.serving import bound_socket
-from reports.audit import audit
 from tests import ROOT
 from tests.podium.serving.endpoint import chat, events
 

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from harness.errors import UserError
-from harness.ledger.served import read_trace, served_requests
+from podium.harness.errors import UserError
+from podium.harness.ledger.served import read_trace, served_requests
+from podium.reports.audit import audit
 from podium.serving import bound_socket
-from reports.audit import audit
 from tests.podium.serving.endpoint import HEAD, before_provider, chat, endpoint, events
 from tests.providers import CLIENTS_WARN
 from tests.providers.script import Act, failing, ok, taking

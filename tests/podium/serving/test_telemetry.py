@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.errors import UserError
-from harness.records import Usage
+from podium.harness.errors import UserError
+from podium.harness.records import Usage
 from podium.serving.exchange import RequestBill
 from podium.serving.telemetry import OTHER, Served, Telemetry, log_line, spans_to
 from tests.harness.ledger.ledger_rows import killed, refused, row

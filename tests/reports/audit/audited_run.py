@@ -14,15 +14,15 @@ from typing import Any
 
 from inspect_ai.log import EvalLog
 
-from harness.budget import Spend
-from harness.context import run_context
-from harness.ledger.call import Call, canonical
-from harness.ledger.join import rows_of
-from harness.ledger.journal import BEGINNING, Head
-from harness.ledger.recorder import TaskJournal
-from harness.ledger.runs import system_runs_below
-from harness.system import System
-from reports.audit import Audit, audit
+from podium.harness.budget import Spend
+from podium.harness.context import run_context
+from podium.harness.ledger.call import Call, canonical
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.journal import BEGINNING, Head
+from podium.harness.ledger.recorder import TaskJournal
+from podium.harness.ledger.runs import system_runs_below
+from podium.harness.system import System
+from podium.reports.audit import Audit, audit
 from tests.harness.runs import BOOK, Crew, Exam, sit, steps
 
 Json = dict[str, Any]

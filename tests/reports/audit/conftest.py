@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.manifest import write_manifest
+from podium.harness.ledger.manifest import write_manifest
 from tests.reports.audit.tampered_run import journal
 
 

@@ -14,9 +14,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.manifest import FILE, write_manifest
 from podium.cli import main
-from reports.audit import audit
+from podium.harness.ledger.manifest import FILE, write_manifest
+from podium.reports.audit import audit
 from tests.reports.audit.audited_run import Json, edit_journal, edit_log, model_events, of_kind
 
 SINGLE, MOA = "single-sage", "moa-lite"
@@ -58,9 +58,9 @@ def caught(folder: Path, *, anew: bool = False) -> str:
 def _audited(folder: Path, *, anew: bool) -> Any:
     if not anew:
         return audit(folder).verdicts
-    from harness.judge import remade_dir
     from podium.cli.catalogue import whole_catalogue
-    from reports.audit import given_anew
+    from podium.harness.judge import remade_dir
+    from podium.reports.audit import given_anew
 
     suites = whole_catalogue().suites
     return audit(folder, anew=given_anew(remade_dir(folder, suites, None))).verdicts
@@ -389,7 +389,7 @@ def planned(sample: Json) -> None:
 
 def grade_line(line: Json) -> Json:
     """Write down another verdict, with the digest that goes with it."""
-    from harness.ledger.hooks import facts_digest
+    from podium.harness.ledger.hooks import facts_digest
 
     return (
         {**line, "value": 0.0, "graded_sha256": facts_digest(*WRONG)} if "value" in line else line
@@ -417,7 +417,7 @@ def consistent_reply(folder: Path) -> None:
     """Change a reply in both records, with every digest of it, and so the answer."""
     first(reply)(folder)
     try:
-        from harness.ledger.hooks import SampleDigests
+        from podium.harness.ledger.hooks import SampleDigests
     except ImportError:  # an older podium compares no digest
         return
     sample = next(json.loads(data) for name, data in members(log_of(folder)) if "0001" in name)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.call import Call
+from podium.harness.ledger.call import Call
 from tests.reports.audit.invoice_rows import grouped
 
 HOUR = timedelta(hours=1)

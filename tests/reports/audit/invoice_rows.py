@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from harness.ledger.call import Call
+from podium.harness.ledger.call import Call
 from tests.providers import Bill
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -21,13 +21,13 @@ from pathlib import Path
 from string import ascii_letters
 from typing import Any
 
-from harness.records import Question, Usage
-from harness.run.catalogue import RunRequest
-from harness.run.run import run
 from podium.cli import main
 from podium.cli.catalogue import controls, whole_catalogue
-from reports.audit import audit
-from harness.ledger.witness import figures
+from podium.harness.ledger.witness import figures
+from podium.harness.records import Question, Usage
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.run import run
+from podium.reports.audit import audit
 from tests.providers import Act, Server, failing, serve, unreported
 from tests.providers.dialect import Asked
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.ledger.journal import CallOutcome, Head, open_journal
-from harness.ledger.logs import open_log
-from harness.ledger.manifest import Manifest, write_manifest
-from harness.records import Usage
-from reports.audit.verify import Finding, verify
+from podium.harness.ledger.journal import CallOutcome, Head, open_journal
+from podium.harness.ledger.logs import open_log
+from podium.harness.ledger.manifest import Manifest, write_manifest
+from podium.harness.records import Usage
+from podium.reports.audit.verify import Finding, verify
 from tests.harness.runs import Exam, sit
 
 EXAM = Exam()

@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.manifest import FILE, QUERY, STAMP, read_manifest, uncovered, write_manifest
 from podium.cli import main
-from reports.audit.anchor import ask, request, stamp_of, store
+from podium.harness.errors import UserError
+from podium.harness.ledger.manifest import (
+    FILE,
+    QUERY,
+    STAMP,
+    read_manifest,
+    uncovered,
+    write_manifest,
+)
+from podium.reports.audit.anchor import ask, request, stamp_of, store
 from tests.reports.audit.authority import Authority, make_authority
 from tests.reports.audit.tampered_run import journal
 

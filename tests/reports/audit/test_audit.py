@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.manifest import write_manifest
-from reports.audit import INVARIANTS, as_json, audit
+from podium.harness.ledger.manifest import write_manifest
+from podium.reports.audit import INVARIANTS, as_json, audit
 from tests.harness.runs import steps
 from tests.reports.audit.audited_run import (
     Json,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reports.audit import audit
+from podium.reports.audit import audit
 from tests.harness.runs import sit
 from tests.reports.audit.audited_run import (
     Json,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli import main
-from reports.audit import audit
+from podium.reports.audit import audit
 from tests.harness.runs import Crew, failing_on
 from tests.reports.audit.audited_run import Json, edit_log, failing, said, sat
 

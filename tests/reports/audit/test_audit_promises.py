@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.execute import Budget, Session, execute
-from harness.pool import Pool
-from harness.records import Answer, Question
-from harness.system import System, planned
-from harness.workflow import Step, Workflow
-from reports.audit import audit
+from podium.harness.execute import Budget, Session, execute
+from podium.harness.pool import Pool
+from podium.harness.records import Answer, Question
+from podium.harness.system import System, planned
+from podium.harness.workflow import Step, Workflow
+from podium.reports.audit import audit
 from tests.harness.runs import Crew, number, sit, steps
 from tests.providers.scripted import Heard
 from tests.reports.audit.audited_run import failing, said, sat

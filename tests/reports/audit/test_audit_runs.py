@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.logs import UNWRITTEN
-from harness.ledger.runs import system_runs_below
 from podium.cli import main
-from reports.audit import as_json, as_text, audit
-from reports.audit.run import audit_parts
+from podium.harness.ledger.logs import UNWRITTEN
+from podium.harness.ledger.runs import system_runs_below
+from podium.reports.audit import as_json, as_text, audit
+from podium.reports.audit.run import audit_parts
 from tests.harness.ledger.test_ledger import cached, foreign_log
 from tests.harness.runs import BOOK, Crew, failing_on, number, sit, steps
 from tests.providers import flaky as moody

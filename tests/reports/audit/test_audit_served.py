@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.kept_texts import texts_path
 from podium.cli import main
-from reports.audit import audit
+from podium.harness.ledger.kept_texts import texts_path
+from podium.reports.audit import audit
 from tests.harness.ledger.served_journal import Server, Told, served, trace_of
 from tests.reports.audit.audited_run import edit_journal, failing, of_kind, said
 

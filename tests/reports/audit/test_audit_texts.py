@@ -19,12 +19,12 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolCall
 
-from harness.judge import regrade_dir, remade_dir
-from harness.ledger.hooks import SampleDigests, reply_digest, sent_digest, text_digest
-from harness.ledger.logs import open_log
-from harness.request import request_digest
 from podium.cli import main
-from reports.audit import audit, given_anew
+from podium.harness.judge import regrade_dir, remade_dir
+from podium.harness.ledger.hooks import SampleDigests, reply_digest, sent_digest, text_digest
+from podium.harness.ledger.logs import open_log
+from podium.harness.request import request_digest
+from podium.reports.audit import audit, given_anew
 from tests.harness.faulty_run import run
 from tests.harness.test_regrade import Unlucky
 from tests.harness.toy_run import Toy, toy_pool, toy_run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.audit import audit
+from podium.reports.audit import audit
 from tests.reports.audit.forged_archives import ARCHIVES
 from tests.reports.audit.forgeries import (
     FORGERIES,

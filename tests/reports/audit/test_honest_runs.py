@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inspect_ai.log import read_eval_log
 
-from harness.ledger.logs import open_log
 from podium.cli import main
-from reports.audit import audit
+from podium.harness.ledger.logs import open_log
+from podium.reports.audit import audit
 from tests.providers import CLIENTS_WARN
 from tests.reports.audit.mixed_run import (
     FATES,

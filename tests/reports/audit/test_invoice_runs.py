@@ -7,8 +7,8 @@ import pytest
 
 import tests.reports.audit.invoice_exports as exports
 from podium.cli import main
-from reports.audit.invoices import read_invoice
-from reports.audit.reconcile import Reconciliation, reconcile
+from podium.reports.audit.invoices import read_invoice
+from podium.reports.audit.reconcile import Reconciliation, reconcile
 from tests.harness.faulty_run import Left
 from tests.providers import CLIENTS_WARN
 from tests.reports.audit.invoice_rows import billed_rows, of_provider, one_more

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import tests.reports.audit.invoice_exports as exports
-from harness.errors import UserError
-from harness.ledger.call import Call
-from reports.audit.invoices import read_invoice
-from reports.audit.reconcile import (
+from podium.harness.errors import UserError
+from podium.harness.ledger.call import Call
+from podium.reports.audit.invoices import read_invoice
+from podium.reports.audit.reconcile import (
     InvoiceOptions,
     Reconciliation,
     reconcile,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.journal import Journal, read_chain, read_lines
-from harness.ledger.manifest import FILE, covered, read_manifest, write_manifest
 from podium.cli import main
-from reports.audit.verify import verify
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import Journal, read_chain, read_lines
+from podium.harness.ledger.manifest import FILE, covered, read_manifest, write_manifest
+from podium.reports.audit.verify import verify
 from tests.reports.audit.tampered_run import (
     add_call,
     copied,

@@ -5,7 +5,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.ledger.manifest import EMPTY_ROOT, leaf, node, root
+from podium.harness.ledger.manifest import EMPTY_ROOT, leaf, node, root
 
 leaves = st.lists(st.binary(max_size=8), min_size=1, max_size=40).map(
     lambda parts: [leaf(part) for part in parts]

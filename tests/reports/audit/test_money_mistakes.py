@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.text import spreadsheet_safe
 from podium.cli import main
+from podium.harness.text import spreadsheet_safe
 from tests.harness.runs import sit
 
 

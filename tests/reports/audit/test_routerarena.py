@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.errors import UserError
 from podium.__main__ import main
-from reports.audit.routerarena import RULES, audit_predictions, predictions_text
+from podium.harness.errors import UserError
+from podium.reports.audit.routerarena import RULES, audit_predictions, predictions_text
 
 Row = dict[str, Any]
 SMALL, LARGE = "small", "acme/large"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.manifest import FILE, SCHEMA, read_manifest, write_manifest
 from podium.cli import main
-from reports.audit.verify import verify
+from podium.harness.ledger.manifest import FILE, SCHEMA, read_manifest, write_manifest
+from podium.reports.audit.verify import verify
 from tests.reports.audit.tampered_run import copied
 
 RUN = (

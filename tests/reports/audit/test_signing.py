@@ -9,10 +9,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from harness.errors import UserError
-from harness.ledger.manifest import FILE, SIGNATURE, write_manifest
 from podium.cli import main
-from reports.audit.verify import check, make_key, sign
+from podium.harness.errors import UserError
+from podium.harness.ledger.manifest import FILE, SIGNATURE, write_manifest
+from podium.reports.audit.verify import check, make_key, sign
 from tests.reports.audit.tampered_run import journal
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.ledger.call import canonical
-from harness.ledger.journal import Journal, read_chain
-from harness.ledger.manifest import FILE, read_manifest, write_manifest
-from reports.audit.verify import verify
+from podium.harness.ledger.call import canonical
+from podium.harness.ledger.journal import Journal, read_chain
+from podium.harness.ledger.manifest import FILE, read_manifest, write_manifest
+from podium.reports.audit.verify import verify
 from tests.reports.audit.tampered_run import (
     add_call,
     copied,

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from harness.budget import Spend
-from harness.context import run_context
-from harness.ledger.journal import Head
-from harness.ledger.recorder import TaskJournal
-from harness.prices import Book
-from harness.prices.cost import Price, Rates, Tier
 from podium.cli import main
-from harness.ledger.witness import figures
+from podium.harness.budget import Spend
+from podium.harness.context import run_context
+from podium.harness.ledger.journal import Head
+from podium.harness.ledger.recorder import TaskJournal
+from podium.harness.ledger.witness import figures
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price, Rates, Tier
 from tests import ROOT
 from tests.harness.faulty_run import Left
 from tests.harness.runs import sit

@@ -3,9 +3,9 @@
 import random
 from pathlib import Path
 
-from harness.records import Question
-from harness.system import planned
-from harness.workflow import Step, Workflow
+from podium.harness.records import Question
+from podium.harness.system import planned
+from podium.harness.workflow import Step, Workflow
 from tests.harness.runs import Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
 

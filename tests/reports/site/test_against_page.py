@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from reports.against import difference_of_runs
-from reports.render import usd
-from reports.report import report_of
-from reports.site.against_page import against_context
-from reports.site.index import site_blocks
-from reports.site.pages import SiteFrame, render_page
+from podium.reports.against import difference_of_runs
+from podium.reports.render import usd
+from podium.reports.report import report_of
+from podium.reports.site.against_page import against_context
+from podium.reports.site.index import site_blocks
+from podium.reports.site.pages import SiteFrame, render_page
 from tests.harness.runs import Crew, sit
 from tests.providers.scripted import Heard
 from tests.reports.site.page_tables import tables_in

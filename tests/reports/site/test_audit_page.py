@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from harness.ledger.manifest import write_manifest
 from podium.cli import main
-from reports.audit import as_json, audit
-from reports.audit.run import COUNTS
-from reports.report import report_of
-from reports.site.audit_page import MOST, audit_context
-from reports.site.index import SiteBlock, site_blocks
-from reports.site.pages import SiteFrame, render_page
+from podium.harness.ledger.manifest import write_manifest
+from podium.reports.audit import as_json, audit
+from podium.reports.audit.run import COUNTS
+from podium.reports.report import report_of
+from podium.reports.site.audit_page import MOST, audit_context
+from podium.reports.site.index import SiteBlock, site_blocks
+from podium.reports.site.pages import SiteFrame, render_page
 from tests.harness.ledger.test_ledger import cached
 from tests.harness.runs import Exam, sit, steps
 from tests.providers import flaky as moody

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.site.pages import ASSETS
+from podium.reports.site.pages import ASSETS
 from tests.reports.audit.audited_run import sat
 from tests.reports.site.conftest import Look, Open, serious_faults
 from tests.reports.site.test_against_page import page_of as runs_page_of

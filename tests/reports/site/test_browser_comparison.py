@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from reports.report import Report
-from reports.site import write_site
+from podium.reports.report import Report
+from podium.reports.site import write_site
 from tests.reports.site.conftest import Look, Open, serious_faults
 
 LOOKS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reports.report import report_of
-from reports.site import Site, write_site
+from podium.reports.report import report_of
+from podium.reports.site import Site, write_site
 from tests.reports.site.conftest import Look, Open, Watch
 from tests.reports.site.hostile import CLASSICS, hostile_run
 

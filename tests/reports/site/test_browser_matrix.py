@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from reports.report import write_report
-from reports.site import write_site
+from podium.reports.report import write_report
+from podium.reports.site import write_site
 from tests.harness.runs import Crew, Exam, Heard, number, sit, steps, wrong
 from tests.reports.site.conftest import Look, Open, Watch, serious_faults
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.site.pages import CSP
+from podium.reports.site.pages import CSP
 from tests.reports.site.conftest import Look, Open, Watch
 
 PAGE = """<!doctype html><html data-ready="1"><head>

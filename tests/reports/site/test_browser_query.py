@@ -9,14 +9,14 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from harness.ledger.call import shortest
-from harness.ledger.details import QueryDetail, QuestionFilter, details
-from harness.records import Question
-from harness.suite import Split
-from harness.system import planned
-from harness.workflow import Step, Workflow
-from reports.report import report_of
-from reports.site import SiteOptions, write_site
+from podium.harness.ledger.call import shortest
+from podium.harness.ledger.details import QueryDetail, QuestionFilter, details
+from podium.harness.records import Question
+from podium.harness.suite import Split
+from podium.harness.system import planned
+from podium.harness.workflow import Step, Workflow
+from podium.reports.report import report_of
+from podium.reports.site import SiteOptions, write_site
 from tests.harness.runs import Crew, Exam, failing_on, sit, steps, wrong
 from tests.providers.scripted import Heard
 from tests.reports.site.conftest import Look, Open, serious_faults

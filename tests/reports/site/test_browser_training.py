@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.site.build import write_training_site
+from podium.reports.site.build import write_training_site
 from tests.reports.site.conftest import Look, Open, serious_faults
 from tests.reports.site.trained import trained
 

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from harness.ledger.manifest import read_manifest
-from harness.prices import Book
 from podium.__main__ import main
-from reports.blocks import ReportOptions
-from reports.render import percent, points, usd
-from reports.report import Report, report_of
-from reports.site import SiteOptions, refuse_foreign_site, write_site
-from reports.site.comparison import COLUMNS
-from reports.site.pages import VENDOR
+from podium.harness.ledger.manifest import read_manifest
+from podium.harness.prices import Book
+from podium.reports.blocks import ReportOptions
+from podium.reports.render import percent, points, usd
+from podium.reports.report import Report, report_of
+from podium.reports.site import SiteOptions, refuse_foreign_site, write_site
+from podium.reports.site.comparison import COLUMNS
+from podium.reports.site.pages import VENDOR
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, sit, steps
 from tests.reports.small_reports import interrupted_run

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.ledger.system_runs import load_runs
-from harness.ledger.totals import QuestionResult
-from reports.derived import Comparison, compare
-from reports.row import TableRow
-from reports.site import index
-from reports.site.index import TYPES, Index, SiteBlock, index_files, site_blocks
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import QuestionResult
+from podium.reports.derived import Comparison, compare
+from podium.reports.row import TableRow
+from podium.reports.site import index
+from podium.reports.site.index import TYPES, Index, SiteBlock, index_files, site_blocks
 from tests.harness.runs import BOOK, Crew, Exam, Heard, failing_on, number, sit, steps, wrong
 
 CANARY = "canary-6b1f"

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.ledger.details import QuestionFilter, as_json, details
-from harness.ledger.logs import Json
-from harness.pool import Pool
-from harness.records import CONDUCTOR, Answer, Grade, Question
-from harness.system import planned
-from harness.workflow import MALFORMED, Step, Workflow
 from podium.cli import main
-from reports.audit import Audit, AuditFault, audit
-from reports.report import report_of
-from reports.site import texts, write_site
-from reports.site.index import SHARD
-from reports.site.texts import LONGEST, RowTexts, row_texts, text_files, text_shard
+from podium.harness.ledger.details import QuestionFilter, as_json, details
+from podium.harness.ledger.logs import Json
+from podium.harness.pool import Pool
+from podium.harness.records import CONDUCTOR, Answer, Grade, Question
+from podium.harness.system import planned
+from podium.harness.workflow import MALFORMED, Step, Workflow
+from podium.reports.audit import Audit, AuditFault, audit
+from podium.reports.report import report_of
+from podium.reports.site import texts, write_site
+from podium.reports.site.index import SHARD
+from podium.reports.site.texts import LONGEST, RowTexts, row_texts, text_files, text_shard
 from tests.harness.runs import BoxDown, Crew, Exam, sit, steps
 from tests.providers.scripted import Heard
 from tests.reports.audit.audited_run import edit_samples, model_events

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
-from harness.ledger.journal import Head, open_journal
 from podium.cli import main
-from reports.render import count, interval, percent, usd_about
-from reports.site.build import write_training_site
-from reports.site.pages import SiteFrame, render_page
-from reports.site.training_page import training_context
-from reports.stats import t_interval, wilson
-from reports.training_runs import OVER, asked_shares, panels_of, training_runs
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import Head, open_journal
+from podium.reports.render import count, interval, percent, usd_about
+from podium.reports.site.build import write_training_site
+from podium.reports.site.pages import SiteFrame, render_page
+from podium.reports.site.training_page import training_context
+from podium.reports.stats import t_interval, wilson
+from podium.reports.training_runs import OVER, asked_shares, panels_of, training_runs
 from tests.harness.runs import sit
 from tests.reports.audit.tampered_run import add_call
 from tests.reports.site.page_tables import Table, tables_in

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from sandbox import open_box
+from podium.sandbox import open_box
 from tests.sandbox.attacks.strike import Struck, attacks, strike
 from tests.sandbox.boxes import missing
 from tests.sandbox.test_bwrap import OrdinaryBox

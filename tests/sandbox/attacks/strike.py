@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sandbox import Box, Limits, Program, ProgramOutcome
+from podium.sandbox import Box, Limits, Program, ProgramOutcome
 
 HERE = Path(__file__).parent
 MODULES = ("resources", "survivors", "knowledge", "supervisor", "kernel")

@@ -9,8 +9,8 @@ from typing import Any
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser
 
-from suites.practice.workers.provider import respond
-from suites.practice.workers.workers import AnswerKind, final_answer, find_worker
+from podium.suites.practice.workers.provider import respond
+from podium.suites.practice.workers.workers import AnswerKind, final_answer, find_worker
 
 Item = dict[str, Any]
 QUESTIONS: dict[str, list[Item]] = tomllib.loads(

@@ -11,19 +11,19 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from baselines.mixture import moa_system
-from baselines.oracle import GATHER, USE
-from baselines.single import single_system
-from baselines.voting import self_consistency_system
-from harness.pool import Pool, pool_models
-from harness.pool_config import read_pool
-from harness.records import Question
-from harness.system import System, planned
-from harness.workflow import Step, Workflow
-from sandbox import open_box
-from suites import SUITES
-from suites.practice.unseen import paraphrases
-from suites.practice.workers.drawing import frozen_digest, workers_digest
+from podium.baselines.mixture import moa_system
+from podium.baselines.oracle import GATHER, USE
+from podium.baselines.single import single_system
+from podium.baselines.voting import self_consistency_system
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Question
+from podium.harness.system import System, planned
+from podium.harness.workflow import Step, Workflow
+from podium.sandbox import open_box
+from podium.suites import SUITES
+from podium.suites.practice.unseen import paraphrases
+from podium.suites.practice.workers.drawing import frozen_digest, workers_digest
 
 KINDS = ("practice-integer", "practice-choice", "practice-code", "practice-composed")
 LOOK_UP_THEN_COMPUTE = Workflow((Step("scholar", GATHER), Step("abacus", USE, reads=(0,))))

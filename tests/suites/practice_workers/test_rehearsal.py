@@ -11,13 +11,13 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
 
-from harness.errors import UserError
-from harness.execute import execute
-from harness.pool import Pool, pool_models, slot_model
-from harness.pool_config import read_pool
-from harness.records import Question
-from harness.workflow import Step, Workflow
-from suites.practice.workers.workers import count_tokens, cut_tokens
+from podium.harness.errors import UserError
+from podium.harness.execute import execute
+from podium.harness.pool import Pool, pool_models, slot_model
+from podium.harness.pool_config import read_pool
+from podium.harness.records import Question
+from podium.harness.workflow import Step, Workflow
+from podium.suites.practice.workers.workers import count_tokens, cut_tokens
 
 POWER = "Find the remainder when 17^25 is divided by 41. Put your final answer in \\boxed{}."
 

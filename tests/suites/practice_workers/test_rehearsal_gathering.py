@@ -5,8 +5,8 @@ import random
 import pytest
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 
-from suites.practice.workers.provider import agreed_program, respond
-from suites.practice.workers.workers import AnswerKind, final_answer, find_worker
+from podium.suites.practice.workers.provider import agreed_program, respond
+from podium.suites.practice.workers.workers import AnswerKind, final_answer, find_worker
 
 RIDDLE = "How old is the captain? Put your final answer in \\boxed{}."
 CHOICE = 'Which one?\n\nA) red\nB) blue\nC) green\nD) black\n\nThe last line should be "Answer: X".'

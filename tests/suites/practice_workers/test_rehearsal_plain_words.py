@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from suites.practice.workers.programs import learnt_words
-from suites.practice.workers.workers import final_answer
+from podium.suites.practice.workers.programs import learnt_words
+from podium.suites.practice.workers.workers import final_answer
 from tests.suites.practice_workers.asking import ask, is_right, prompt
 from tests.suites.practice_workers.test_rehearsal_programs import passes, text_of
 

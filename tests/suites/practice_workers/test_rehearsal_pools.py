@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from inspect_ai.model import ChatMessageUser
 
-from harness.pool import Pool, pool_models
-from harness.pool_config import POOLS, read_pool
-from harness.prices import read_book
-from suites.practice.workers.drawing import calibration_toml, draw_pool, phi, role_cards
-from suites.practice.workers.workers import WORKERS, count_tokens, final_answer
+from podium.harness.pool import Pool, pool_models
+from podium.harness.pool_config import POOLS, read_pool
+from podium.harness.prices import read_book
+from podium.suites.practice.workers.drawing import calibration_toml, draw_pool, phi, role_cards
+from podium.suites.practice.workers.workers import WORKERS, count_tokens, final_answer
 from tests import ROOT
 from tests.suites.practice_workers.asking import QUESTIONS, accuracy, ask, prompt
 

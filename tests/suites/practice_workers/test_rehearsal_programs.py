@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from sandbox import Program
-from sandbox.cells import SubprocessBox
-from suites.practice.workers.program_inputs import read_samples, read_starter
-from suites.practice.workers.programs import FAMILIES, source
-from suites.practice.workers.workers import final_answer
+from podium.sandbox import Program
+from podium.sandbox.cells import SubprocessBox
+from podium.suites.practice.workers.program_inputs import read_samples, read_starter
+from podium.suites.practice.workers.programs import FAMILIES, source
+from podium.suites.practice.workers.workers import final_answer
 from tests.suites.practice_workers.asking import ask
 
 Item = dict[str, Any]

@@ -6,8 +6,8 @@ import time
 import pytest
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from suites.practice.workers.provider import respond
-from suites.practice.workers.workers import WORKERS
+from podium.suites.practice.workers.provider import respond
+from podium.suites.practice.workers.workers import WORKERS
 from tests.suites.practice_workers.asking import QUESTIONS, ask
 
 SCRAPS = (

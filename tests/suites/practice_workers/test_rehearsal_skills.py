@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from harness.pool_config import read_pool
-from suites import SUITES
-from suites.practice.workers.workers import final_answer
+from podium.harness.pool_config import read_pool
+from podium.suites import SUITES
+from podium.suites.practice.workers.workers import final_answer
 from tests.suites.practice_workers.asking import QUESTIONS, accuracy, ask, is_right, prompt
 
 COMPOSED = [prompt("composed", item) for item in QUESTIONS["composed"]]

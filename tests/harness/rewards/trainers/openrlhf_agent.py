@@ -15,8 +15,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 MINE = """
-from harness.rewards.outcome import RewardClient
-from harness.rewards.trainers import openrlhf_reward
+from podium.harness.rewards.outcome import RewardClient
+from podium.harness.rewards.trainers import openrlhf_reward
 reward_func = openrlhf_reward(lambda: RewardClient({url!r}), on_unscored={on_unscored!r})
 """
 

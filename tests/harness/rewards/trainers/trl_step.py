@@ -16,8 +16,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from trl import GRPOConfig, GRPOTrainer
 
-from harness.rewards.outcome import RewardClient
-from harness.rewards.trainers import TrlReward
+from podium.harness.rewards.outcome import RewardClient
+from podium.harness.rewards.trainers import TrlReward
 
 ROWS = [{"prompt": f"Say {n}.", "suite": "graded", "question": f"q{n}"} for n in range(4)]
 

@@ -15,8 +15,8 @@ from verifiers.v1.graph import MessageNode
 from verifiers.v1.trace import AgentInfo, Trace, TraceTask
 from verifiers.v1.types import AssistantMessage
 
-from harness.rewards.outcome import RewardClient
-from harness.rewards.trainers import verifiers_reward
+from podium.harness.rewards.outcome import RewardClient
+from podium.harness.rewards.trainers import verifiers_reward
 
 podium = verifiers_reward(RewardClient(sys.argv[1]))
 

@@ -42,7 +42,7 @@ def row(n: int, reply: str) -> DataProto:
 
 async def main(url: str, on_unscored: str) -> list[Any]:
     """Reward four generations at once; an exception is told by its name."""
-    spec = find_spec("harness.rewards.trainers")
+    spec = find_spec("podium.harness.rewards.trainers")
     assert spec is not None
     asked = {"path": spec.origin, "name": "compute_score"}
     kwargs = {"url": url, "on_unscored": on_unscored}
