@@ -62,7 +62,10 @@ else:
         home = next((home for home, names in HOMES.items() if name in names.split()), None)
         if home is None:
             raise AttributeError(f"module 'podium' has no attribute {name!r}")
-        globals()[name] = value = getattr(import_module(home), name)
+        # A room that is a mapping as well (podium/suites): importing it sets the same name.
+        room = name == "suites"
+        value = import_module("podium.suites") if room else getattr(import_module(home), name)
+        globals()[name] = value
         return value
 
 

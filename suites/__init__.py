@@ -6,10 +6,12 @@ in two suites, and who opened a split, when.
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from podium.harness.errors import UserError
@@ -138,3 +140,27 @@ def log_eval_access(
     log_dir.mkdir(parents=True, exist_ok=True)
     with (log_dir / ACCESS_LOG).open("a", encoding="utf-8") as access_log:
         access_log.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+class SuitesRoom(ModuleType):
+    """This room is a mapping, too: `podium.suites["math500"]` is older than its import name."""
+
+    def __getitem__(self, name: str) -> Suite[Any]:
+        """Return a suite; KeyError if there is none of the name."""
+        return SUITES[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of all suites."""
+        return iter(SUITES)
+
+    def __len__(self) -> int:
+        """Return the number of suites."""
+        return len(SUITES)
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether a suite has this name."""
+        return name in SUITES
+
+
+get, items, keys, values = SUITES.get, SUITES.items, SUITES.keys, SUITES.values
+sys.modules[__name__].__class__ = SuitesRoom

@@ -27,15 +27,7 @@ from podium.suites.code_grading import (
     read_tests,
 )
 from podium.suites.livecodebench import user_prompt
-from podium.suites.practice import Draft, PracticeSuite, any_of
-from podium.suites.practice.integer import (
-    collatz,
-    digit_sum,
-    divisors,
-    fibonacci,
-    in_base,
-    is_prime,
-)
+from podium.suites.practice import Draft, PracticeSuite, any_of, integer
 
 Shape = Literal["numbers", "number", "text", "grid", "pairs", "truth"]
 
@@ -453,24 +445,24 @@ def _one_number(rng: Random) -> Draft | None:
     m, base = rng.randint(7, 2000), rng.randint(3, 9)
     entries: tuple[OneNumber, ...] = (
         ("countPrimes", "Count the primes that are strictly less than n.", "number", 900,
-         lambda n: sum(map(is_prime, range(n)))),
+         lambda n: sum(map(integer.is_prime, range(n)))),
         ("fibonacciModulo", f"Find the n-th Fibonacci number modulo {m}, where F(0) = 0, F(1) = 1 "
-         "and F(k) = F(k - 1) + F(k - 2).", "number", 3000, lambda n: fibonacci(n, m)),
+         "and F(k) = F(k - 1) + F(k - 2).", "number", 3000, lambda n: integer.fibonacci(n, m)),
         ("toBinary", "Write n in binary, without leading zeros.", "text", 5000, lambda n: f"{n:b}"),
         ("toBase", f"Write n in base {base}, without leading zeros.", "text", 5000,
-         lambda n: in_base(n, base)),
-        ("digitSum", "Find the sum of the decimal digits of n.", "number", 10**9, digit_sum),
+         lambda n: integer.in_base(n, base)),
+        ("digitSum", "Find the sum of the decimal digits of n.", "number", 10**9, integer.digit_sum),
         ("countDivisors", "Count the positive divisors of n.", "number", 2000,
-         lambda n: len(divisors(n))),
+         lambda n: len(integer.divisors(n))),
         ("collatzSteps", "While n is not 1, replace it by n / 2 if it is even and by 3n + 1 if it "
-         "is odd. How many replacements are made?", "number", 400, collatz),
+         "is odd. How many replacements are made?", "number", 400, integer.collatz),
         ("powerModulo", f"Find the remainder of {base} to the power n on division by {m}.",
          "number", 10**9, lambda n: pow(base, n, m)),
         ("countOnes", "How many ones are there in the binary representation of n?", "number",
          10**6, lambda n: n.bit_count()),
         ("primeDigitSums", "Count the primes below n whose decimal digits add up to a multiple of "
          f"{base}.", "number", 900,
-         lambda n: sum(is_prime(p) and digit_sum(p) % base == 0 for p in range(n))),
+         lambda n: sum(integer.is_prime(p) and integer.digit_sum(p) % base == 0 for p in range(n))),
     )  # fmt: skip
     method, wanted, returns, most, solve = rng.choice(entries)
     statement = f"You are given a positive integer n (at most {most}). {wanted}"

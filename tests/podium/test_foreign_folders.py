@@ -1,4 +1,4 @@
-"""Beside a user's own `suites/`, `reports/` and `harness/`: both are found, each by its own name."""
+"""Beside a user's own `suites/` and `reports/`: both are found, each by its own name."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ ensure_entry_points()
 from podium.suites.aime25 import aime25
 import sys
 rooms = {name for name in sys.modules if name in ("baselines", "conductor", "sandbox", "reports")}
-print(registry_lookup("task", "podium/aime25") is registry_lookup("task", "suites/aime25"), rooms)
+print(registry_lookup("task", "suites/aime25") is aime25, rooms)
 """
 
 
@@ -84,7 +84,7 @@ def test_a_notebook_and_our_own_processes_find_ours(beside: Path) -> None:
     assert done.stdout == "sage abacus\n", done.stderr
 
 
-def test_inspect_finds_our_tasks_by_both_names(beside: Path) -> None:
+def test_inspect_finds_our_tasks_by_their_old_names(beside: Path) -> None:
     done = python(beside, "-c", TASKS)
     assert done.stdout == "True set()\n", done.stderr
     assert "Unexpected exception" not in done.stderr
