@@ -59,6 +59,12 @@ def reader(path: Path) -> Generator[None]:
             os.close(handle)
 
 
+def unchanged(path: Path) -> tuple[int, ...]:
+    """Return what a file keeps unless it is written; to follow a link changes its access time."""
+    status = path.lstat()
+    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
+
+
 def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Return the one sentence with which a command refuses."""
     try:
@@ -88,12 +94,12 @@ def test_what_is_no_file_is_refused_before_anything_is_read(
     put, said = place
     out = tmp_path / "x.json"
     put(out)
-    before = out.lstat()
+    before = unchanged(out)
     with reader(out):
         refused = refusal([*command.format(d=tmp_path).split(), str(out)], capsys)
     assert said in refused
     assert "x.json" in refused
-    assert out.lstat() == before
+    assert unchanged(out) == before
     assert [one.name for one in tmp_path.iterdir()] == ["x.json"]
 
 
