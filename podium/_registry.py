@@ -12,11 +12,11 @@ from inspect_ai._util.registry import (
     registry_info,
 )
 
-import podium.baselines._registry
-import podium.conductor._registry
-import podium.harness._registry
-import podium.suites._registry
+from podium.baselines import _registry as baselines
 from podium.baselines.common import SOLVERS
+from podium.conductor import _registry as conductor
+from podium.harness import _registry as harness
+from podium.suites import _registry as suites
 
 
 def keep_old_name(registered: object, room: str) -> None:
@@ -31,9 +31,12 @@ def keep_old_name(registered: object, room: str) -> None:
     registry_add(registered, info)  # which says what its name is
 
 
-for task in vars(podium.suites._registry).values():
-    keep_old_name(task, "suites")
-for solver in vars(podium.conductor._registry).values():
-    keep_old_name(solver, "conductor")
-for solver in (*vars(podium.baselines._registry).values(), *SOLVERS.values()):
-    keep_old_name(solver, "baselines")
+NAMED_BY_ROOM = (
+    ("suites", vars(suites).values()),
+    ("conductor", vars(conductor).values()),
+    ("baselines", (*vars(baselines).values(), *SOLVERS.values())),
+    ("harness", vars(harness).values()),
+)
+for room, objects in NAMED_BY_ROOM:
+    for registered in objects:
+        keep_old_name(registered, room)
