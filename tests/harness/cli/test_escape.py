@@ -27,7 +27,8 @@ SHAPE = frozenset((
     "output", "source", "usd", "list_usd", "paid", "usd_list", "service", "finished", "sha256",
     "pool_sha256", "book_sha256", "prompt_sha256", "output_sha256", "dates", "book", "event_id",
     "span", "model_event", "suite_version", "evidence", "date", "retrieved", "action", "root",
-    "written", "path", "last", "rest", "samples", "value", "working_start", "type_", "name", "overflows",
+    "written", "path", "last", "rest", "samples", "value", "working_start", "type_", "name",
+    "overflows",
 ))  # fmt: skip
 """What a reader must know to go on: who changes it is refused, in a sentence."""
 
