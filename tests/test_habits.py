@@ -162,7 +162,6 @@ OPTIONAL = {
     ("baselines/trinity.py", "cmaes"),
     ("conductor/base_model.py", "gguf"),
     ("conductor/training/model.py", "peft"),
-    ("harness/prices/snapshot.py", "genai_prices"),
     ("reports/audit/verify.py", "cryptography"),
     ("podium/serving/spans.py", "opentelemetry"),  # a file that is imported for `--otlp` alone
     ("harness/files.py", "compression"),  # of Python's own library, from 3.14 on

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -76,16 +76,16 @@ class PriceSource:
 def installed(today: date) -> PriceSource:
     """Return the package's data; UserError names the extra where it is missing."""
     try:
-        from genai_prices.data import providers
+        data: Any = import_module("genai_prices.data")  # its types would take pyright 100 s
     except ImportError:
         raise UserError(
             "Making or comparing a price book needs genai-prices: "
             "`pip install '.[prices]'` in the checkout."
         ) from None
-    models: list[Any] = [model for one in providers for model in one.models]
+    models: list[Any] = [model for provider in data.providers for model in provider.models]
     parts = (part for one in models for part in (*_conditional(one), *(one.price_variants or ())))
     known_on = max((day for day in _days(parts) if day <= today), default=today)
-    return PriceSource(providers, metadata.version(PACKAGE), known_on)
+    return PriceSource(data.providers, metadata.version(PACKAGE), known_on)
 
 
 def snapshot(wanted: SnapshotRequest, out: Path, today: date) -> tuple[str, tuple[str, ...]]:

@@ -451,7 +451,8 @@ def _one_number(rng: Random) -> Draft | None:
         ("toBinary", "Write n in binary, without leading zeros.", "text", 5000, lambda n: f"{n:b}"),
         ("toBase", f"Write n in base {base}, without leading zeros.", "text", 5000,
          lambda n: integer.in_base(n, base)),
-        ("digitSum", "Find the sum of the decimal digits of n.", "number", 10**9, integer.digit_sum),
+        ("digitSum", "Find the sum of the decimal digits of n.", "number", 10**9,
+         integer.digit_sum),
         ("countDivisors", "Count the positive divisors of n.", "number", 2000,
          lambda n: len(integer.divisors(n))),
         ("collatzSteps", "While n is not 1, replace it by n / 2 if it is even and by 3n + 1 if it "
