@@ -1,4 +1,4 @@
-"""The solvers Inspect finds: `inspect eval suites/aime25 --solver baselines/moa_3 -S pool=NAME`.
+"""The solvers Inspect finds: `inspect eval podium/aime25 --solver podium/moa_3 -S pool=NAME`.
 
 Each is registered where it is written, as `baselines` imports every module.
 """

@@ -36,7 +36,7 @@ FIRST = 0.5  # score of a readable answer that stands alone: nobody has agreed o
 
 AB_MCTS = SystemCard(
     name="ab-mcts",
-    solver="baselines/ab_mcts",
+    solver="podium/ab_mcts",
     summary="A tree search goes wider or deeper, with whom it has learnt to; the best reply wins.",
     source="Inoue et al. 2025, arXiv 2503.04412 (AB-MCTS-A; library treequest)",
     calls="10 unless said",

@@ -31,7 +31,7 @@ _PUBLIC = (
 
 BEST_OF_N_TESTS = SystemCard(
     name="best-of-n-tests",
-    solver="baselines/best_of_n_tests",
+    solver="podium/best_of_n_tests",
     summary="One worker answers n times; the program that passes the most public tests wins.",
     source="podium (common practice: sample, then run the tests that the question shows)",
     calls="n, with n = 5 unless said",
@@ -46,7 +46,7 @@ BEST_OF_N_TESTS = SystemCard(
 )
 RETRY = SystemCard(
     name="retry",
-    solver="baselines/retry",
+    solver="podium/retry",
     summary="One worker is asked again, at temperature 0, until its program passes public tests.",
     source=SOURCE,
     calls="1 to 5",
@@ -63,7 +63,7 @@ RETRY = SystemCard(
 WARMING = replace(
     RETRY,
     name="warming",
-    solver="baselines/warming",
+    solver="podium/warming",
     summary="As retry, while the temperature rises from 0 to 0.5.",
     deviations=(
         _PUBLIC,
@@ -74,7 +74,7 @@ WARMING = replace(
 )
 ESCALATION = SystemCard(
     name="escalation",
-    solver="baselines/escalation",
+    solver="podium/escalation",
     summary="Workers are asked from the cheapest to the dearest until one passes public tests.",
     source=SOURCE,
     calls="1 to n",

@@ -187,7 +187,7 @@ class CascadeExplorer:
             return None
         most = min(len(given.questions), given.calls // (calls * workers))
         args = asdict(self.scoring)
-        return Round("baselines/try_cascade", args, most, workers, most_calls=calls)
+        return Round("podium/try_cascade", args, most, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
@@ -264,7 +264,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
 
     return SystemCard(
         name=name,
-        solver=f"baselines/{name.replace('-', '_')}",
+        solver=f"podium/{name.replace('-', '_')}",
         summary=f"Up to three workers in turn; the first answer that {trusted} stands.",
         group="routers",
         source=source,

@@ -31,7 +31,7 @@ SUBTASKS = (
 
 RANDOM_WORKER = SystemCard(
     name="random-worker",
-    solver="baselines/random_worker",
+    solver="podium/random_worker",
     summary="A worker drawn uniformly for each question answers alone.",
     source="podium (control)",
     calls="1",
@@ -41,7 +41,7 @@ RANDOM_WORKER = SystemCard(
 )
 RANDOM_WORKFLOW = SystemCard(
     name="random-workflow",
-    solver="baselines/random_workflow",
+    solver="podium/random_workflow",
     summary="A workflow of 1 to 5 steps drawn at random for each question.",
     source="podium (control)",
     calls="1-5, 3 on average",
@@ -94,7 +94,7 @@ MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
 def _matched(unit: str, what: str) -> SystemCard:
     return SystemCard(
         name=f"compute-matched-{unit}",
-        solver="baselines/compute_matched",
+        solver="podium/compute_matched",
         summary=f"The best single worker, sampled until a query takes as many {what}.",
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
         calls="k, so that the means are equal",

@@ -129,7 +129,7 @@ def _absent(k: str, spec: PoolSpec) -> str | None:
 
 FUSION = SystemCard(
     name="fusion",
-    solver="baselines/fusion",
+    solver="podium/fusion",
     summary="A panel answers, a judge compares in a fixed structure, and writes the final answer.",
     source=f"OpenRouter's Fusion, 2026-06; prompts: {SOURCE.format('fusion')}",
     calls="panel + 2: n + 2 with at most eight workers, 5 with a preset",
@@ -247,7 +247,7 @@ def _breadths(breadth: object) -> list[int]:
 
 REMOM = SystemCard(
     name="remom",
-    solver="baselines/remom",
+    solver="podium/remom",
     summary="Rounds of answers side by side, each round reading the last; one call ends it.",
     source=f"{SOURCE.format('remom')}, after PaCoRe, arXiv 2601.05593",
     calls="breadth + 1, with breadth = 4 unless said; several rounds: their sum and 1",
@@ -333,7 +333,7 @@ UNRATED = "no worker's rating of its own answer could be read, so the last answe
 
 CONFIDENCE = SystemCard(
     name="confidence",
-    solver="baselines/confidence",
+    solver="podium/confidence",
     summary="Workers from the cheapest on; the first that is sure of its own answer stands.",
     source=SOURCE.format("confidence"),
     calls="2-2n",
@@ -416,7 +416,7 @@ async def _rated(session: Session, worker: str, said: str) -> float | None:
 
 RATINGS = SystemCard(
     name="ratings",
-    solver="baselines/ratings",
+    solver="podium/ratings",
     summary="Every worker answers, for a person to rate; a client that reads one gets the first.",
     source=SOURCE.format("ratings"),
     calls="n",

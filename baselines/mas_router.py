@@ -174,7 +174,7 @@ class MasExplorer:
             spent += len(design_workflow(design, given.workers).steps)
             if spent > given.calls:  # its plans can be counted, so a round needs no most_calls
                 extent = (tries, 1) if epoch == 1 else (known, epoch - 1)
-                return Round("baselines/mas_sample", {"seed": given.seed}, *extent)
+                return Round("podium/mas_sample", {"seed": given.seed}, *extent)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the regression's weights; UserError when nothing was graded."""
@@ -201,7 +201,7 @@ def ridge(rows: Floats, grades: Floats) -> Floats:
 
 MAS_SAMPLE = SystemCard(
     name="mas-sample",
-    solver="baselines/mas_sample",
+    solver="podium/mas_sample",
     summary="A mode of collaboration, its members and their roles, drawn for each question.",
     group="controls",
     source=f"podium (control); the space of {SOURCE}",
@@ -213,7 +213,7 @@ MAS_SAMPLE = SystemCard(
 ROUTER_MAS = replace(
     MAS_SAMPLE,
     name=NAME,
-    solver="baselines/router_mas",
+    solver="podium/router_mas",
     summary="A learned choice of collaboration mode, members and roles for each question.",
     group="routers",
     source=SOURCE,

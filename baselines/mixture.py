@@ -56,7 +56,7 @@ def as_names(named: str | Sequence[str] | None) -> tuple[str, ...]:
 
 MOA_LITE = SystemCard(
     name="moa-lite",
-    solver="baselines/moa_lite",
+    solver="podium/moa_lite",
     summary="Every worker answers; an aggregator synthesises their replies.",
     source="Wang et al. 2024, arXiv 2406.04692; github.com/togethercomputer/MoA",
     calls="n + 1",
@@ -67,7 +67,7 @@ MOA_LITE = SystemCard(
 MOA_3 = replace(
     MOA_LITE,
     name="moa-3",
-    solver="baselines/moa_3",
+    solver="podium/moa_3",
     summary="Two layers of all workers, then an aggregator.",
     calls="(layers - 1) * n + 1, with 3 layers unless said",
     expected=exactly(_calls),
@@ -75,7 +75,7 @@ MOA_3 = replace(
 MOA_PAPER = replace(
     MOA_LITE,
     name="moa-paper",
-    solver="baselines/moa_paper",
+    solver="podium/moa_paper",
     summary="Every worker answers; an aggregator drawn at random synthesises their replies.",
     source="the Mixture-of-Agents row of the Conductor paper, arXiv 2512.04388; prompt: Wang et "
     "al. 2024, arXiv 2406.04692",
@@ -149,7 +149,7 @@ SAMPLES = 6  # as many as Mixture-of-Agents had proposers in the authors' compar
 
 SELF_MOA = SystemCard(
     name="self-moa",
-    solver="baselines/self_moa",
+    solver="podium/self_moa",
     summary="One worker answers k times, then synthesises its own replies.",
     source="Li et al. 2025, arXiv 2502.00674 (written from the paper: its repository has no code)",
     calls="k + 1, with k = 6 unless said",

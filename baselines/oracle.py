@@ -66,7 +66,7 @@ def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
 
 ORACLE = SystemCard(
     name="oracle",
-    solver="baselines/oracle",
+    solver="podium/oracle",
     summary="For each question the plan with the highest expected accuracy, found with its target.",
     source="podium (control)",
     calls="1-5",

@@ -29,7 +29,7 @@ _LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
 
 RULES_PLANNER = SystemCard(
     name="rules-planner",
-    solver="baselines/rules_planner",
+    solver="podium/rules_planner",
     summary="Rules written for practice-deep name a worker for each part of a question.",
     source="podium (control)",
     calls="1-5",

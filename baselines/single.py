@@ -27,7 +27,7 @@ def calls_by(name: str, usual: int, more: int = 0) -> Expected:
 
 SINGLE = SystemCard(
     name="single:<worker>",
-    solver="baselines/single",
+    solver="podium/single",
     summary="One worker answers the question alone.",
     source="podium",
     calls="1",
@@ -36,7 +36,7 @@ SINGLE = SystemCard(
 )
 BEST_SINGLE = SystemCard(
     name="best-single",
-    solver="baselines/best_single",
+    solver="podium/best_single",
     summary="The one worker with the highest accuracy on the train split answers alone.",
     source="podium",
     calls="1",
@@ -112,7 +112,7 @@ PAPER = "the 5x rows of the Conductor paper, arXiv 2512.04388"
 
 SELF_REFLECTION = SystemCard(
     name="self-reflection",
-    solver="baselines/self_reflection",
+    solver="podium/self_reflection",
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
     source=PAPER,
     calls="k, with k = 5 unless said",
@@ -128,7 +128,7 @@ SELF_REFLECTION = SystemCard(
 )
 LONG_CONTEXT = SystemCard(
     name="long-context",
-    solver="baselines/long_context",
+    solver="podium/long_context",
     summary="One worker answers once and may write five times as many tokens.",
     source=PAPER,
     calls="1",

@@ -191,7 +191,7 @@ class TemplateExplorer:
             tries[question.id] = drawn
         if not tries:
             return None
-        return Round("baselines/try_templates", {"tries": tries}, len(tries), epochs, first)
+        return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, first)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
@@ -249,7 +249,7 @@ def _tries_of(
 
 TEMPLATE_ROUTER = SystemCard(
     name=NAME,
-    solver="baselines/template_router",
+    solver="podium/template_router",
     summary="A classifier sends each question to one of enumerated workflows.",
     source="podium (control)",
     calls="1-5",

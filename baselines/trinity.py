@@ -125,7 +125,7 @@ def _expected(workers: int, args: Mapping[str, Any]) -> tuple[int, int]:
 
 RANDOM_TRINITY = SystemCard(
     name="random-trinity",
-    solver="baselines/random_trinity",
+    solver="podium/random_trinity",
     summary="Up to five turns, each by a random worker in a random role.",
     group="controls",
     source=f"podium (control); the loop of {SOURCE}",
@@ -238,7 +238,7 @@ class TrinityExplorer:
         fitness = [mean_grades(tried, candidates) for tried in done]
         args = {"seed": given.seed, "fitness": fitness}
         first = first_question(len(done), questions, known)
-        return Round("baselines/try_trinity", args, questions, candidates, first, TURNS)
+        return Round("podium/try_trinity", args, questions, candidates, first, TURNS)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
@@ -252,7 +252,7 @@ class TrinityExplorer:
 TRINITY = replace(
     RANDOM_TRINITY,
     name=NAME,
-    solver="baselines/trinity",
+    solver="podium/trinity",
     summary="Up to five turns; an evolved linear head chooses worker and role of each.",
     group="routers",
     source=SOURCE,

@@ -30,7 +30,7 @@ SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
 
 SELF_CONSISTENCY = SystemCard(
     name="self-consistency",
-    solver="baselines/self_consistency",
+    solver="podium/self_consistency",
     summary="One worker answers k times; the most frequent answer wins.",
     source="Wang et al. 2022, arXiv 2203.11171",
     calls="k, with k = 5 unless said",
@@ -93,7 +93,7 @@ UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
 
 BEST_OF_N = SystemCard(
     name="best-of-n",
-    solver="baselines/best_of_n",
+    solver="podium/best_of_n",
     summary="One worker answers n times; a judge picks one of the answers.",
     source="podium (common practice: sample, then let a model pick)",
     calls="n + 1, with n = 5 unless said",
@@ -182,7 +182,7 @@ AGENTS, ROUNDS = 3, 2  # the authors' setting in most of their tables
 
 DEBATE = SystemCard(
     name="debate",
-    solver="baselines/debate",
+    solver="podium/debate",
     summary="Three copies of one worker answer twice, the second time after reading each other.",
     source="Du et al. 2023, arXiv 2305.14325",
     calls="agents * rounds, 3 * 2 unless said",
@@ -314,7 +314,7 @@ class SmoothieExplorer:
         each = len(given.workers)
         refuse_too_few(GLOBAL, given, max(TRIPLET, each))
         most = min(len(given.questions), given.calls // each)
-        return None if done else Round("baselines/smoothie_local", {}, most, 1, most_calls=each)
+        return None if done else Round("podium/smoothie_local", {}, most, 1, most_calls=each)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the sum of distances over all tries; grades are not looked at."""
@@ -329,7 +329,7 @@ class SmoothieExplorer:
 
 SMOOTHIE_LOCAL = SystemCard(
     name="smoothie-local",
-    solver="baselines/smoothie_local",
+    solver="podium/smoothie_local",
     summary="Every worker answers; the answer nearest to all others stands.",
     group="routers",
     source="Guha et al. 2024, arXiv 2412.04692",
@@ -345,7 +345,7 @@ SMOOTHIE_LOCAL = SystemCard(
 SMOOTHIE_GLOBAL = replace(
     SMOOTHIE_LOCAL,
     name=GLOBAL,
-    solver="baselines/smoothie_global",
+    solver="podium/smoothie_global",
     summary="Every worker answers; the one that agreed most on train questions is trusted.",
     explorer=SmoothieExplorer,
     deviations=(

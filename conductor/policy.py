@@ -213,7 +213,7 @@ def first_request(
 
 CONDUCTOR_PROMPTED = SystemCard(
     name="conductor-prompted",
-    solver="conductor/conductor_prompted",
+    solver="podium/conductor_prompted",
     summary="A prompted model writes a workflow for each question; the workers carry it out.",
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
     calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
@@ -230,7 +230,7 @@ CONDUCTOR_PROMPTED = SystemCard(
 
 CONDUCTOR_BEST_SINGLE = SystemCard(
     name="conductor-best-single",
-    solver="conductor/conductor_best_single",
+    solver="podium/conductor_best_single",
     summary="The conductor's plan, with every step sent to the best single worker.",
     source="Conductor, arXiv 2512.04388, Table 10 (control)",
     calls=CONDUCTOR_PROMPTED.calls,
@@ -247,7 +247,7 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
 
 CONDUCTOR_RECURSIVE = SystemCard(
     name="conductor-recursive",
-    solver="conductor/conductor_recursive",
+    solver="podium/conductor_recursive",
     summary="The conductor sees what its plan came to, and keeps the answer or plans once more.",
     source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
     calls="1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",

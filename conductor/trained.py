@@ -261,7 +261,7 @@ def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | 
 
 SERVED = SystemCard(
     name=f"{CONDUCTOR}-served",
-    solver="conductor/conductor_served",
+    solver="podium/conductor_served",
     summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
     source="Conductor, arXiv 2512.04388 (trained)",
     calls=CALLS,
@@ -286,7 +286,7 @@ def _not_released(k: str) -> NoReturn:
 
 SMOLLM = SystemCard(
     name=f"{CONDUCTOR}-{EXTRA}",
-    solver="conductor/conductor",
+    solver="podium/conductor",
     summary=f"Adapters on {ORIGIN} plan: not released yet, see docs/training.md.",
     source=SOURCE,
     calls=CALLS,
@@ -316,7 +316,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
     again = f"; asked again {pluralise(about.rounds, 'time')} at most" if about.rounds else ""
     return SystemCard(
         name=name,
-        solver="conductor/conductor",
+        solver="podium/conductor",
         summary=f"A trained model writes a workflow for each question: {about.summary}.",
         source=SOURCE,
         calls=f"{CALLS}{again}",

@@ -12,6 +12,7 @@ from typing import Any, cast
 import anyio
 import anyio.to_thread
 from inspect_ai import Task
+from inspect_ai._util.registry import is_registry_object, registry_info, set_registry_info
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageAssistant, Model, ModelOutput, get_model
 from inspect_ai.model._providers.none import (  # pyright: ignore[reportMissingTypeStubs]
@@ -173,6 +174,26 @@ def _answer_shape(answer: Answer) -> dict[str, object]:
         **({"noted": dict(answer.noted)} if answer.noted else {}),
         **({WAVES: list(answer.waves)} if len(answer.waves) > 1 else {}),
     }
+
+
+ROOMS = ("baselines", "conductor")
+"""Where solvers are: up to podium 0.1 Inspect registered them by these names."""
+
+
+def named_by_room(task: Task, solver: str) -> Task:
+    """Return a task whose steps have the names of podium 0.1 if its entry names its solver so.
+
+    Inspect takes a log for a task's own only if the names of all steps are the same; otherwise a
+    directory that is begun would buy every reply again.
+    """
+    room = solver.partition("/")[0]
+    steps = ((task.setup, "harness"), (task.solver, room)) if room in ROOMS else ()
+    for step, home in steps:
+        if is_registry_object(step):
+            info = registry_info(step)
+            name = info.name.replace(f"{PODIUM}/", f"{home}/")
+            set_registry_info(step, info.model_copy(update={"name": name}))
+    return task
 
 
 def as_task(

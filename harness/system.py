@@ -45,7 +45,7 @@ class SystemCard:
     name: str
     """As in tables: `moa-lite`."""
     solver: str
-    """Registry name for Inspect users: `baselines/moa_lite`; of your own any name, with `make`."""
+    """Registry name for Inspect users: `podium/moa_lite`; of your own any name, with `make`."""
     summary: str
     source: str
     """Paper, repository, or `podium` for our own."""

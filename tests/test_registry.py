@@ -1,4 +1,4 @@
-"""Inspect alone runs our suites and systems: by installed name, and by file in a checkout."""
+"""Inspect alone runs our suites and systems: by installed name, of before 0.2 too, and by file."""
 
 import json
 import os
@@ -19,10 +19,7 @@ pytestmark = pytest.mark.slow
 
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
 
-PROVIDERS = (
-    *("conductor/embedded", "harness/fugu", "harness/podium", "harness/recorded"),
-    "suites/practice/workers",
-)
+PROVIDERS = [f"podium/{name}" for name in ("embedded", "fugu", "podium", "recorded", "rehearsal")]
 
 FOUND = """
 import json, sys
@@ -48,16 +45,18 @@ def evaluated(wheel: Installed, folder: Path, asked: str) -> EvalLog:
     return only_log(folder / "logs")
 
 
+@pytest.mark.parametrize("rooms", [("podium", "podium"), ("suites", "baselines")])
 def test_a_suite_and_a_system_run_by_their_installed_names(
-    podium_wheel: Installed, tmp_path: Path
+    rooms: tuple[str, str], podium_wheel: Installed, tmp_path: Path
 ) -> None:
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "__init__.py").touch()  # a user's own, which is in nobody's way
-    asked = "suites/practice_integer --solver baselines/moa_lite -S pool=rehearsal --model none"
+    suite, system = f"{rooms[0]}/practice_integer", f"{rooms[1]}/moa_lite"
+    asked = f"{suite} --solver {system} -S pool=rehearsal --model none"
     log = evaluated(podium_wheel, tmp_path, asked)
     assert log.status == "success"
-    assert log.eval.task_registry_name == "suites/practice_integer"
-    assert log.eval.solver == "baselines/moa_lite"
+    assert log.eval.task_registry_name in (suite, "podium/practice_integer")
+    assert log.eval.solver == "podium/moa_lite"
     assert log.eval.solver_args == {"pool": "rehearsal"}
     assert log.results is not None
     assert log.results.completed_samples == 1
@@ -66,7 +65,7 @@ def test_a_suite_and_a_system_run_by_their_installed_names(
 def test_a_released_checkpoint_is_a_model_of_inspects_by_its_name(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    asked = "suites/practice_integer --model embedded/trained --temperature 0 --max-tokens 48"
+    asked = "podium/practice_integer --model embedded/trained --temperature 0 --max-tokens 48"
     log = evaluated(podium_wheel, tmp_path, asked)
     assert (log.status, log.eval.model) == ("success", "embedded/trained")
     usage = log.stats.model_usage["embedded/trained"]
@@ -77,7 +76,7 @@ def test_a_released_checkpoint_is_a_model_of_inspects_by_its_name(
 def test_a_checkpoint_that_is_not_there_is_said_by_inspect_in_one_sentence(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    asked = "inspect eval suites/practice_integer --model embedded/nobody --display plain"
+    asked = "inspect eval podium/practice_integer --model embedded/nobody --display plain"
     done = podium_wheel.run(*asked.split(), cwd=tmp_path)
     assert done.returncode != 0
     said = " ".join((done.stdout + done.stderr).split())
@@ -88,8 +87,16 @@ def test_a_checkpoint_that_is_not_there_is_said_by_inspect_in_one_sentence(
 def test_inspect_finds_every_suite_system_and_provider(
     podium_wheel: Installed, tmp_path: Path
 ) -> None:
-    tasks = [f"task suites/{name.replace('-', '_')}" for name in SUITES]
-    solvers = [f"solver {manifest.solver}" for manifest in {**BASELINES, **CONDUCTORS}.values()]
+    tasks = [
+        f"task {room}/{name.replace('-', '_')}" for name in SUITES for room in ("podium", "suites")
+    ]
+    solvers = [f"solver {card.solver}" for card in {**BASELINES, **CONDUCTORS}.values()]
+    old = {"baselines": BASELINES, "conductor": CONDUCTORS}
+    solvers += [
+        f"solver {room}/{card.solver.rpartition('/')[2]}"
+        for room, cards in old.items()
+        for card in cards.values()
+    ]
     providers = [f"modelapi {name}" for name in PROVIDERS]
     names = [*tasks, *solvers, *providers]
     done = podium_wheel.run(podium_wheel.python, "-c", FOUND, *names, cwd=tmp_path)

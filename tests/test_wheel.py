@@ -1,6 +1,7 @@
 """The built wheel in a fresh environment, used from outside the checkout as any user would."""
 
 import json
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -94,3 +95,23 @@ def test_the_demo_runs_in_an_empty_folder_without_data(
     assert "AIME25 on recorded replies did not run" in said
     assert "podium data fetch" in said
     assert (tmp_path / "demo" / "report" / "table.md").is_file()
+
+
+def test_a_run_of_an_installed_podium_of_before_buys_nothing_twice(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    with tarfile.open(ROOT / "tests" / "written_before" / "installed.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    suites = "--suite practice-integer --suite practice-choice"
+    systems = "--system single:sage --system moa-lite --system conductor --system router-knn"
+    rest = "--limit 1 --epochs 2 --train-calls 8 --time-scale 0 --log-dir installed"
+    before = journals(tmp_path)
+    done = podium_wheel.run(*f"podium run {suites} {systems} {rest}".split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert journals(tmp_path) == before
+
+
+def journals(folder: Path) -> int:
+    """Return the number of calls in the journals below a folder."""
+    files = folder.rglob("ledger/**/*.jsonl")
+    return sum(line.count('"intent"') for path in files for line in path.read_text().splitlines())

@@ -36,7 +36,7 @@ ROLES = ("planner", "executor", "verifier")
 
 PLANNER_EXECUTOR_VERIFIER = SystemCard(
     name="planner-executor-verifier",
-    solver="baselines/planner_executor_verifier",
+    solver="podium/planner_executor_verifier",
     summary="A planner writes a plan, an executor follows it, a verifier corrects the result.",
     source="podium (a common hand-written workflow)",
     calls="3",
@@ -98,7 +98,7 @@ def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
     return replace(
         PLANNER_EXECUTOR_VERIFIER,
         name=name,
-        solver=f"baselines/{name.replace('-', '_')}",
+        solver=f"podium/{name.replace('-', '_')}",
         summary=f"Planner, executor and verifier as {how}.",
         source=f"github.com/{source}",
         group="frameworks",

@@ -143,7 +143,7 @@ _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
     return SystemCard(
         name=name,
-        solver=f"baselines/{name.replace('-', '_')}",
+        solver=f"podium/{name.replace('-', '_')}",
         summary=summary,
         source=source,
         calls="1",
@@ -255,7 +255,7 @@ _NAMED = re.compile(r"^\W*model_id\s*=\s*\[\s*(\d{1,6})\s*\]", re.MULTILINE)
 
 ROUTER_LLM = SystemCard(
     name="router-llm",
-    solver="baselines/router_llm",
+    solver="podium/router_llm",
     summary="The pool's conductor names one worker for each question, and it answers alone.",
     group="routers",
     source="podium (a common control); no training",

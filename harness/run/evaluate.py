@@ -33,7 +33,14 @@ from podium.harness.budget import ShardLimits, Spend
 from podium.harness.cassette import prompts_recorded
 from podium.harness.context import run_context
 from podium.harness.errors import UserError
-from podium.harness.inspect_adapters import as_task, pick, public_tests_of, system_model, system_of
+from podium.harness.inspect_adapters import (
+    as_task,
+    named_by_room,
+    pick,
+    public_tests_of,
+    system_model,
+    system_of,
+)
 from podium.harness.ledger.journal import Head
 from podium.harness.ledger.logs import newest_logs
 from podium.harness.ledger.plain import NO_MODEL
@@ -351,7 +358,7 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
         tests = public_tests_of(suite, box.box, programs)
         known |= {"public_tests": tests, "programs": programs}
     with run_context(**known):
-        return as_task(
+        task = as_task(
             suite,
             split=job.experiment.split,
             epochs=job.experiment.epochs[row.suite],
@@ -363,6 +370,7 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
             only=row.questions or how.only.get(row.suite),
             metadata={**_header(job, row, spec), "purpose": how.purpose},
         )
+    return named_by_room(task, row.solver)
 
 
 def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpec) -> System:

@@ -33,7 +33,7 @@ class Entry:
 
     suite: str
     system: str
-    solver: str  # registry name: `baselines/moa_lite`
+    solver: str  # registry name: `podium/moa_lite`; `baselines/moa_lite` before 0.2
     args: Mapping[str, Any]  # plain solver arguments, kept so that a resumed run is the same run
     notes: tuple[str, ...] = ()
     reference_allowed: bool = True  # False for a best single that was chosen in hindsight

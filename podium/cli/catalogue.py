@@ -24,13 +24,15 @@ def whole_catalogue() -> Any:
     import_module("podium.suites._registry")  # it also says where imported recordings come from
 
     from podium.baselines import SYSTEMS as BASELINES
+    from podium.baselines import _registry as written_by_hand
     from podium.conductor import SYSTEMS as CONDUCTORS
+    from podium.conductor import _registry as conductors
     from podium.harness.run.catalogue import Catalogue
     from podium.suites import SUITES
 
     def factory(registry_name: str) -> Callable[..., Any]:
-        package, _, name = registry_name.partition("/")
-        return getattr(import_module(f"podium.{package}._registry"), name)
+        name = registry_name.rpartition("/")[2]
+        return getattr(conductors if hasattr(conductors, name) else written_by_hand, name)
 
     return Catalogue(
         suites=SUITES,

@@ -172,7 +172,7 @@ def test_what_there_is_can_be_listed(capsys: pytest.CaptureFixture[str], words: 
     ("words", "part"),
     [
         pytest.param("suites aime25", "Mathematical", id="suite"),
-        pytest.param("systems single:abacus", "baselines/single", id="single"),
+        pytest.param("systems single:abacus", "podium/single", id="single"),
         pytest.param("systems moa-lite", "deviation", id="moa-lite"),
     ],
 )
