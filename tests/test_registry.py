@@ -56,7 +56,7 @@ def test_a_suite_and_a_system_run_by_their_installed_names(
     log = evaluated(podium_wheel, tmp_path, asked)
     assert log.status == "success"
     assert log.eval.task_registry_name in (suite, "podium/practice_integer")
-    assert log.eval.solver == "podium/moa_lite"
+    assert log.eval.solver == system
     assert log.eval.solver_args == {"pool": "rehearsal"}
     assert log.results is not None
     assert log.results.completed_samples == 1
