@@ -42,8 +42,9 @@ from podium.conductor.decode import (
 )
 from podium.conductor.decoder import CONFIG, Decoder, read_decoder, read_shape
 from podium.conductor.guided_decoding import Guide, guide_maker
+from podium.harness.context import sample_index
 from podium.harness.errors import UserError
-from podium.harness.request import request_digest, sample_index
+from podium.harness.request import request_digest
 from podium.harness.suite import TaskRefusal
 
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"

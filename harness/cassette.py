@@ -28,6 +28,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from podium.harness.context import sample_index
 from podium.harness.errors import CassetteMiss, UserError, no_such
 from podium.harness.files import DOCUMENT, parse_json, read_limited, replace_file
 from podium.harness.ledger.logs import refuse_oversized
@@ -35,7 +36,7 @@ from podium.harness.pool_config import REHEARSING, REPLAYING, PoolSpec, WorkerSp
 from podium.harness.prices import BOOKS, book_from_json, read_book
 from podium.harness.prices.book import book_text, toml
 from podium.harness.records import CONDUCTOR, GRADER, PODIUM, Question
-from podium.harness.request import SampleIndex, request_digest, sample_index
+from podium.harness.request import SampleIndex, request_digest
 from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
 from podium.harness.usage import usage_of_reply
 

@@ -4,6 +4,7 @@ Solvers, scorers and providers are called by Inspect, which hands on none of thi
 request that reaches a real provider may depend on it.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from podium.harness.records import WRONG, Grade, Overflows, Question
+from podium.harness.request import SampleIndex
 
-if TYPE_CHECKING:  # who sets a field imports this module
+if TYPE_CHECKING:
     from podium.harness.budget import Spend, Turns
-    from podium.harness.ledger.recorder import CallInFlight, Recorder, TaskJournal
     from podium.harness.parallel import ProgressLine
     from podium.harness.pool_config import PoolSpec
-    from podium.harness.request import SampleIndex
-    from podium.harness.shutdown import Shutdown
 
 PublicTests = Callable[[Question, str], Awaitable[Grade]]
 """(sealed question, reply) -> the share of the tests shown in the question that it passes."""
@@ -29,22 +28,30 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run, the task that is being made or answered, and the call in flight know."""
+    """What a run, the task that is being made or answered, and the call in flight know.
+
+    The ledger and the shutdown import this module, so their fields are objects here and have
+    functions there that return them with their types.
+    """
 
     log_dir: Path = Path()  # Relative file arguments are found below it
     spec: "PoolSpec | None" = None  # The pool of the run; its name means this content
-    journal: "TaskJournal | None" = None  # where calls of the task in the making are written
+    journal: object = None  # `current_journal`: where calls of the task in the making are written
     public_tests: PublicTests | None = None  # where the suite has some and a box
     programs: anyio.CapacityLimiter | None = None  # places that all programs of the run share
     spend: "Spend | None" = None  # The meter of the run; None where nobody counts dollars
     turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
     generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
-    recorder: "Recorder | None" = None  # of the running sample, where calls are written down
-    sample: "SampleIndex | None" = None  # which sample of a reply a pool asks for
-    in_flight: "CallInFlight | None" = None  # the call that is waited for
+    recorder: object = (
+        None  # `current_recorder`: of the running sample, where calls are written down
+    )
+    sample: SampleIndex | None = None  # which sample of a reply a pool asks for
+    in_flight: object = None  # `call_in_flight`: the call that is waited for
     overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to
-    shutdown: "Shutdown | None" = None  # what lets no new call begin once a signal has come
+    shutdown: object = (
+        None  # `current_shutdown`: what lets no new call begin once a signal has come
+    )
     watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 
@@ -69,3 +76,11 @@ def run_context(**known: Any) -> Generator[None]:
 def extend_context(**known: Any) -> None:
     """Set fields of `RunContext` for the rest of this task: for solvers that prepare a sample."""
     _CONTEXT.set(replace(_CONTEXT.get(), **known))
+
+
+def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
+    """Return which sample of a reply is wanted: the pool's, else epoch 1, as `asked` counts."""
+    if sample := current().sample:
+        return sample
+    asked[digest] += 1
+    return SampleIndex(epoch=1, occurrence=asked[digest] - 1)

@@ -27,7 +27,7 @@ from podium.harness.context_length import graded_refusal, is_refused
 from podium.harness.errors import UserError
 from podium.harness.ledger.hooks import SHAPE, facts_digest, text_digest
 from podium.harness.ledger.journal import SampleRef
-from podium.harness.ledger.recorder import recording
+from podium.harness.ledger.recorder import current_journal, recording
 from podium.harness.parallel import cores
 from podium.harness.pool import active_pool
 from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
@@ -83,7 +83,7 @@ def as_solver(
     """Return the Inspect solver of a system, whose own conductor is the `override`."""
     spec, known = named_pool(pool), current()
     spec = spec and with_conductor(spec, override)
-    journal = known.journal
+    journal = current_journal()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         begun = monotonic()
@@ -331,7 +331,7 @@ def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = No
     """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once."""
     known = current()
     programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())
-    journal = known.journal
+    journal = current_journal()
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:

@@ -30,7 +30,13 @@ from podium.harness.context import PublicTests, current, run_context
 from podium.harness.context_length import read_refusal
 from podium.harness.errors import PodiumError, UserError, WorkerError
 from podium.harness.ledger.hooks import WRAPPERS, last_event
-from podium.harness.ledger.recorder import CallInFlight, next_draw, read_back, record_call
+from podium.harness.ledger.recorder import (
+    CallInFlight,
+    call_in_flight,
+    next_draw,
+    read_back,
+    record_call,
+)
 from podium.harness.pool_config import (
     REHEARSING,
     REPLAYING,
@@ -248,7 +254,7 @@ def _known_before_inspect(model: Model) -> Model:
 
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
-        asked = current().in_flight
+        asked = call_in_flight()
         if asked:  # an API's client is made anew after some errors
             sdk = getattr(model.api, "client", None)
             asked.watch_request(getattr(sdk, "_client", None))

@@ -5,7 +5,6 @@ Replies are keyed by worker, request *and* `SampleIndex`: else five samples woul
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,6 @@ from typing import Any, cast
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from podium.harness.context import current
 from podium.harness.prices.cost import Service
 from podium.harness.text import storable
 
@@ -139,14 +137,6 @@ class SampleIndex:
 
     epoch: int
     occurrence: int
-
-
-def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
-    """Return which sample of a reply is wanted: the pool's, else epoch 1, as `asked` counts."""
-    if sample := current().sample:
-        return sample
-    asked[digest] += 1
-    return SampleIndex(epoch=1, occurrence=asked[digest] - 1)
 
 
 def request_digest(messages: Sequence[ChatMessage]) -> str:

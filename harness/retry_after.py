@@ -16,8 +16,8 @@ from inspect_ai.model import Model
 from tenacity import RetryCallState, wait_exponential_jitter
 from tenacity.wait import WaitBaseT, wait_base
 
-from podium.harness.context import current
 from podium.harness.ledger.hooks import kind_and_status
+from podium.harness.ledger.recorder import call_in_flight
 from podium.harness.pool_config import provider_of
 
 LONGEST_S = 120.0
@@ -90,7 +90,7 @@ class RetryWait(wait_base):
         outcome = retry_state.outcome
         error = outcome.exception() if outcome else None
         seconds = requested_wait(error) if error else None
-        call = current().in_flight
+        call = call_in_flight()
         if call:
             call.asked_wait = ""
         if error is None or seconds is None:

@@ -171,13 +171,19 @@ ALIKE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What ends a command in good order."""
 
 
+def current_shutdown() -> Shutdown | None:
+    """Return what stops the command that runs; None outside a `graceful_shutdown`."""
+    stop = current().shutdown
+    return stop if isinstance(stop, Shutdown) else None
+
+
 @contextmanager
 def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
     """Let signals stop what is within in good order; `Interrupted` says which one did.
 
     Within another such block only the grace period is set.
     """
-    if stop := current().shutdown:
+    if stop := current_shutdown():
         stop.grace_s = grace_s
         yield
         return
@@ -195,7 +201,7 @@ def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
 @contextmanager
 def cancellable() -> Generator[None]:
     """Let an event loop that begins within be cancelled by the signals that stop a command."""
-    if stop := current().shutdown:
+    if stop := current_shutdown():
         with stop.event_loop():
             yield
     else:

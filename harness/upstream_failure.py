@@ -22,8 +22,7 @@ from inspect_ai.model._openai import OpenAIResponseError, http_status_from_error
 from openai import APIError
 
 from podium.harness.api_keys import Cleaner, known_keys
-from podium.harness.context import current
-from podium.harness.ledger.recorder import HttpResponse
+from podium.harness.ledger.recorder import HttpResponse, call_in_flight
 from podium.harness.text import make_storable
 from podium.harness.usage import NOTHING, Raw, believed, dialect_of, raw_usage, usage_from_raw
 
@@ -59,7 +58,7 @@ class UpstreamFailure(Exception):
         super().__init__(sentence)
         self.decision = decision
         self.status_code = status
-        call = current().in_flight
+        call = call_in_flight()
         self.headers = dict(call.response.headers) if call and call.response else {}
 
 
@@ -183,7 +182,7 @@ def _keep_responses(api: ModelAPI) -> None:
 
 
 async def _keep_response(response: HttpResponse) -> None:
-    call = current().in_flight
+    call = call_in_flight()
     if call is None:
         return
     call.response = response if response.status_code == 200 else None
@@ -196,7 +195,7 @@ def _is_json(response: HttpResponse) -> bool:
 
 
 async def _kept_body() -> Raw:
-    response = call.response if (call := current().in_flight) else None
+    response = call.response if (call := call_in_flight()) else None
     try:
         body: object = json.loads(await response.aread() if response and _is_json(response) else "")
     except (ValueError, RecursionError):
@@ -233,7 +232,7 @@ def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
 
 async def _count(model: Model, output: ModelOutput | None, response: Raw | None) -> None:
     """Give the log, the ledger and Inspect's totals what came before a failure."""
-    event, call = _active_model_event.get(), current().in_flight
+    event, call = _active_model_event.get(), call_in_flight()
     if output is None or event is None or call is None:
         return
     if event.call:

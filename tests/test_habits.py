@@ -92,7 +92,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = {
         name: {
             next((one for one in (f"{node.module}.{alias.name}", node.module) if one in parsed), "")
-            for node in tree.body
+            for node in ast.walk(tree)  # in functions and for type checkers, too
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }

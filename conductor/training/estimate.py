@@ -21,6 +21,14 @@ from podium.conductor.training.grpo_options import (
 )
 from podium.conductor.training.job import TrainingJob, refuse_missing_folder
 from podium.conductor.training.run_folder import MANIFEST, METRICS, config_of, read_lines
+from podium.conductor.training.step_seconds import (
+    CALL_S,
+    HOUR_S,
+    REHEARSED_S,
+    USUAL_STEPS,
+    StepSeconds,
+    reward_seconds,
+)
 from podium.harness.errors import UserError
 from podium.harness.prices.cost import cost
 from podium.harness.records import Usage
@@ -177,15 +185,12 @@ def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -
 # models take. What comes above it counts operations: 2 a weight for a token that is written, for
 # one that is learnt from 6, or 8 where layers are computed again; adapters save the 2 of weights.
 
-HOUR_S = 3600.0
 WHOLE = 18  # bytes that a trained weight takes on one GPU
-USUAL_STEPS = 3  # of a plan on average (arXiv 2512.04388, section 4.3)
 
 # Measured on one H100 with a model of 30 layers (reference runs of 2026-11-22; docs/experiments):
 LAUNCH_S = 0.046 / 30  # of a position, or of a pass, and a layer
 ADAPTED = 3  # times as many launches in an update where adapters stand beside weights
 PASSES = 3  # of an update, forwards and backwards
-REHEARSED_S = 3.7 / 256  # of a plan that practice programs carry out, and of its grade
 
 # Assumed, not measured by us:
 CARD = "H100"
@@ -194,42 +199,7 @@ CARD_BYTES = 80e9  # a larger model is told for two and more
 UPDATING = 0.30  # share of its speed in updates
 WRITING = 0.10  # share of it while plans are written, where rows are many
 VLLM_LAUNCH_S = 0.3e-3  # of a position and a layer, by vLLM's graphs
-CALL_S = 10.0  # of a worker's reply
 SHARE = 0.5  # of its token limit that a plan takes
-
-
-@dataclass(frozen=True, slots=True)
-class StepSeconds:
-    """Where the seconds of a generation of plans and its updates go, and what else is made."""
-
-    writing: float
-    rewards: float
-    update: float
-    warm: float  # of a step of the warm start
-    validation: float
-    probed: str = ""  # what was measured, with what; empty for what a formula says
-
-    def hours(self, config: TrainingConfig) -> float:
-        """Return the hours of a training: its warm start, its steps and its validations."""
-        sizes, warm = batch_sizes(config), config.warm_start
-        validations = 1 + -(-sizes["steps"] // config.validation.every)
-        begun = self.warm * (warm.steps if warm.kind != "none" else 0)
-        made = sizes["rows"] // sizes["questions"] * (self.writing + self.rewards + self.update)
-        return (begun + made + validations * self.validation) / HOUR_S
-
-    def text(self, config: TrainingConfig) -> str:
-        """Say the seconds of a step, and in what they are spent."""
-        sizes = batch_sizes(config)
-        share = sizes["rows"] // sizes["questions"] / sizes["steps"]  # generations of a step
-        parts = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
-        each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in parts.items())
-        others = (
-            f"warm start {self.warm:.3g} s a step, " if config.warm_start.kind != "none" else ""
-        )
-        return (
-            f"{sum(parts.values()) * share:.3g} s a step: {each}; {others}"
-            f"a validation {self.validation:.3g} s"
-        )
 
 
 def formula_seconds(
@@ -266,17 +236,6 @@ def formula_seconds(
         * written(min(held_out, config.validation.batch))
         + reward_seconds(training, held_out),
     )
-
-
-def reward_seconds(training: TrainingJob, plans: int) -> float:
-    """Return the seconds in which so many plans are carried out and graded, if nobody measured."""
-    config = training.config
-    if training.verdicts:
-        return 0.0
-    if training.spec.label != "live":
-        return plans * REHEARSED_S
-    chain = min(USUAL_STEPS, config.form.max_steps) * CALL_S
-    return max(1.0, plans / config.reward.concurrency) * chain
 
 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:

@@ -128,7 +128,7 @@ def _sha256_of(text: str) -> str:
 
 def code_revision() -> str:
     """Return the commit of this checkout, `+` when it has changes; empty where there is none."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).resolve().parents[2]
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(root), *words]

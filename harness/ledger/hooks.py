@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from math import isfinite
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageData, hooks
@@ -87,6 +87,18 @@ class _HookTotals:
             yield {"model": model, **{name: sums[name] for name in ("calls", *FIELDS)}}
 
 
+class _Attempts(Protocol):
+    """What `CallInFlight` (recorder.py) is told of its attempts."""
+
+    async def goes_out(self) -> None: ...
+
+    def retried(self, attempt: int, error: str | None, status: int | None) -> None: ...
+
+
+def _in_flight() -> _Attempts | None:
+    return cast("_Attempts | None", current().in_flight)
+
+
 class _LedgerHooks(Hooks):
     """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
@@ -97,7 +109,7 @@ class _LedgerHooks(Hooks):
         COUNTED.add(data)
 
     async def on_before_model_generate(self, data: BeforeModelGenerate) -> None:
-        if call := current().in_flight:
+        if call := _in_flight():
             try:
                 await call.goes_out()
             except SpendLimit as stop:
@@ -106,7 +118,7 @@ class _LedgerHooks(Hooks):
                 raise Unwritten from error
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        if call := current().in_flight:
+        if call := _in_flight():
             call.retried(data.attempt, data.exception_type, data.status_code)
 
 

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 import orjson
 from inspect_ai.log import EvalLog, read_eval_log
@@ -34,9 +34,6 @@ from podium.harness.ledger.log_files import JSON, converted, is_log, logs_below,
 from podium.harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
 from podium.harness.suite import keep_files_private, publishable
 from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
-
-if TYPE_CHECKING:
-    from podium.harness.ledger.runs import SampleRecord
 
 HEADERS = ("header.json", "_journal/start.json")
 """A run that ended has the first one; one that was killed, or still runs, only the second."""
@@ -533,7 +530,15 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> object:
         return None
 
 
-def disagreements(log: RawLog, samples: "Sequence[SampleRecord]") -> Iterator[Oddity]:
+class SampleScore(NamedTuple):
+    """What a log's names, summaries and totals say again of a sample."""
+
+    question: str
+    epoch: int
+    score: float | None
+
+
+def disagreements(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     """Yield where a log's names, summaries and totals are not those of its samples."""
     named = Counter(f"{SAMPLES}{one.question}_epoch_{one.epoch}.json" for one in samples)
     here = {name for name in log.zip.NameToInfo if name.startswith(SAMPLES)}
@@ -546,7 +551,7 @@ def disagreements(log: RawLog, samples: "Sequence[SampleRecord]") -> Iterator[Od
     yield from _totals(log.header, samples)
 
 
-def _summaries(log: RawLog, samples: "Sequence[SampleRecord]") -> Iterator[Oddity]:
+def _summaries(log: RawLog, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     if not log.zip.NameToInfo.keys() >= {"header.json", "summaries.json"}:
         return  # the run was stopped
     found: Any = _read(log.zip, log.zip.getinfo("summaries.json"))
@@ -566,7 +571,7 @@ def _summaries(log: RawLog, samples: "Sequence[SampleRecord]") -> Iterator[Oddit
         yield Oddity(f"sample {question} epoch {epoch}", "summarised, and not in the log")
 
 
-def _totals(header: Json, samples: "Sequence[SampleRecord]") -> Iterator[Oddity]:
+def _totals(header: Json, samples: Sequence[SampleScore]) -> Iterator[Oddity]:
     results: Json = header.get("results") or NOTHING
     asked = results.get("total_samples")
     if header.get("status") == "success" and asked is not None and asked != len(samples):

@@ -53,7 +53,7 @@ from podium.harness.provider_dollars import stated_usd
 from podium.harness.records import Usage
 from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
-from podium.harness.shutdown import Shutdown
+from podium.harness.shutdown import Shutdown, current_shutdown
 from podium.harness.text import pluralise
 from podium.harness.usage import usage_of_reply
 
@@ -361,13 +361,31 @@ SENDS = ".send_request_headers.started"
 
 
 async def _trace_request(request: Any) -> None:
-    call = current().in_flight
+    call = call_in_flight()
 
     async def trace(what: str, details: Mapping[str, Any]) -> None:
         if call and what.endswith(SENDS):
             call.sent = True
 
     request.extensions = {**request.extensions, "trace": trace}
+
+
+def call_in_flight() -> CallInFlight | None:
+    """Return the call that is waited for here."""
+    call = current().in_flight
+    return call if isinstance(call, CallInFlight) else None
+
+
+def current_recorder() -> Recorder | None:
+    """Return where calls made here are written down."""
+    recorder = current().recorder
+    return recorder if isinstance(recorder, Recorder) else None
+
+
+def current_journal() -> TaskJournal | None:
+    """Return where calls of the task in the making are written."""
+    journal = current().journal
+    return journal if isinstance(journal, TaskJournal) else None
 
 
 @asynccontextmanager
@@ -379,9 +397,9 @@ async def record_call(request: Request, spend: Spend | None) -> AsyncGenerator[C
     """
     listen()
     allowance = _allowance(request, spend) if spend else None
-    recorder, span = current().recorder, current_span_id()
+    recorder, span = current_recorder(), current_span_id()
     asked = CallInFlight(request, spend, recorder, span, allowance=allowance)
-    asked.shutdown = current().shutdown
+    asked.shutdown = current_shutdown()
     try:
         with run_context(in_flight=asked):
             yield asked
@@ -420,7 +438,7 @@ def _unanswered(event: ModelEvent | None) -> int:
 
 def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallInFlight:
     """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
-    asked = CallInFlight(request, spend, current().recorder, event.span_id, event.output)
+    asked = CallInFlight(request, spend, current_recorder(), event.span_id, event.output)
     told = outcome_of(event.output, event, 0.0, refused=asked.too_long)
     ended = replace(told, from_store=True)
     asked.ended, asked.usage = ended, ended.usage
@@ -505,7 +523,7 @@ class ReplyDraw:
 
 def next_draw(request: Request) -> ReplyDraw | None:
     """Return which draw a request is; None where no replies are kept, as outside a run."""
-    recorder = current().recorder
+    recorder = current_recorder()
     if recorder is None or recorder.sample is None or recorder.journal.replies is None:
         return None
     asked, task = recorder.sample, recorder.journal.head.task

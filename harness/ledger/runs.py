@@ -36,6 +36,7 @@ from podium.harness.ledger.logs import (
     Json,
     Oddity,
     RawLog,
+    SampleScore,
     disagreements,
     events_of,
     find_logs,
@@ -297,7 +298,8 @@ def read_log_record(
                 if whose:
                     record.answers.append(answered(sample, whose, made.events))
             if digests:
-                record.oddities = (*oddities(log), *disagreements(log, record.samples))
+                scores = [SampleScore(one.question, one.epoch, one.score) for one in record.samples]
+                record.oddities = (*oddities(log), *disagreements(log, scores))
                 passed_over = (_sample(one, seen, digests=True) for one in log.superseded())
                 record.superseded = tuple(passed_over)
     seen.update((one.question, one.epoch) for one in record.samples)

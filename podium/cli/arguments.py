@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import fields
 from datetime import date
 from decimal import Decimal
 from importlib import metadata
@@ -234,3 +235,9 @@ def launch(text: str) -> tuple[str, str]:
     """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
     model, when = pair("MODEL=YEAR-MONTH-DAY")(text)
     return model, day(when).isoformat()
+
+
+def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
+    """Return a record with each field from the argument of its name, where there is one."""
+    named = {one.name for one in fields(record)} & vars(args).keys()
+    return record(**{name: getattr(args, name) for name in named} | more)

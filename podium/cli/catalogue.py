@@ -4,18 +4,13 @@ The only place where all spokes meet; they are imported inside functions, as few
 """
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from podium.cli.commands import build_parser
 from podium.harness.errors import UserError
-from podium.harness.files import read_toml
 from podium.harness.text import records, say, say_listing
 
 
@@ -148,61 +143,6 @@ def workers_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def doctor_command(args: argparse.Namespace) -> int:
-    """Print what was found; return 1 where something is to be fixed."""
-    from podium.cli.run import run_request
-    from podium.harness.run.catalogue import with_own
-    from podium.harness.run.experiment import NEW
-    from podium.harness.run.run import examine, examine_run
-
-    if args.yes and not args.drill:
-        raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
-    known = whole_catalogue()
-    if args.suite or args.system:
-        request = run_request(args, log_dir=args.log_dir or NEW)
-        found = examine_run(*with_own(request, known), controls())
-    else:
-        found = examine(args.pool, args.box, known)
-    if args.drill:
-        found = _drilled(found, args)
-    lines = [*found.facts, *(f"- {one}" for one in found.problems)]
-    lines += [f"- note: {note}" for note in found.notes]
-    lines.append(
-        f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready.")
-    )
-    say_listing(args, found, "\n".join(lines))
-    return 1 if found.problems else 0
-
-
-def _drilled(found: Any, args: argparse.Namespace) -> Any:
-    """Return what a doctor has found with what a drill adds, once its price is agreed to."""
-    from podium.harness.pool_config import read_pool
-    from podium.harness.prices import read_book
-    from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
-
-    spec = read_pool(args.pool)
-    book = read_book(spec.prices)
-    slots = fit_for_drill(spec, book)
-    say(drill_price(slots, book), file=sys.stderr)
-    if not (args.yes or _agreed()):
-        return replace(found, notes=(*found.notes, "the drill was not agreed to: nobody was asked"))
-    drilled = drill(spec, book, slots)
-    return replace(
-        found,
-        problems=(*found.problems, *(said for one in drilled for said in one.problems)),
-        notes=(*found.notes, *(said for one in drilled for said in one.notes)),
-        facts=(*found.facts, drill_total(drilled)),
-    )
-
-
-def _agreed() -> bool:
-    """Ask at the terminal; UserError where there is none."""
-    if not sys.stdin.isatty():
-        raise UserError("A drill spends money, and no terminal is here to agree: add --yes.")
-    say("Ask them? [y/N] ", file=sys.stderr, end="", flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def sandbox_command(args: argparse.Namespace) -> int:
     """Run an action on images; return its exit code."""
     from podium.sandbox import SandboxError, images
@@ -221,65 +161,3 @@ def sandbox_command(args: argparse.Namespace) -> int:
         return code
     except SandboxError as error:
         raise UserError(str(error)) from error
-
-
-HOME = Path(__file__).parents[2]
-GROUPS = "all contestants routers controls frameworks single"
-SYSTEMS = """
-best-single self-consistency moa-paper moa-lite moa-3 self-moa fusion remom confidence ratings
-self-reflection long-context best-of-n debate best-of-n-tests retry warming escalation ab-mcts
-planner-executor-verifier router-knn router-cluster router-logistic router-mlp router-mf
-router-contrastive router-llm smoothie-global smoothie-local cascade cascade-automix cascade-frugal
-mas-sample router-mas random-trinity trinity random-worker random-workflow template-router
-compute-matched-usd compute-matched-tokens rules-planner oracle langgraph langchain openai-agents
-autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-aware
-conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
-conductor-best-single
-"""
-"""Kept by hand: systems stand in code, whose import takes seconds, which no shell's start has."""
-
-
-def completion_command(args: argparse.Namespace) -> int:
-    """Print a script for a shell, with the names of today; return 0."""
-    import shtab
-
-    parser = build_parser()
-    names = known_names()
-    for command, action in every_action(parser):
-        if action.type is Path:
-            vars(action)["complete"] = shtab.FILE
-        elif found := names.get(f"{command} {action.dest}") or names.get(action.dest):
-            action.choices = found
-    say(shtab.complete(parser, args.shell))
-    return 0
-
-
-def known_names() -> dict[str, list[str]]:
-    """Return what may stand for an argument, by its name, also behind that of its command."""
-    suites = [*read_toml(HOME / "suites" / "cards.toml")]
-    systems = [*SYSTEMS.split(), *GROUPS.split()]
-    pools, books = (_stems(HOME / "harness" / part) for part in ("pools", "prices"))
-    return {
-        **dict.fromkeys(("suite", "train_on", "suites name", "data names"), suites),
-        **dict.fromkeys(("system", "match", "vs", "systems name"), systems),
-        **dict.fromkeys(("book", "books", "old", "new"), books),
-        "pool": pools,
-        "config": _stems(HOME / "conductor" / "configs"),
-    }
-
-
-def _stems(folder: Path) -> list[str]:
-    return sorted(path.stem for path in folder.glob("*.toml"))
-
-
-def every_action(
-    parser: argparse.ArgumentParser, command: str = ""
-) -> Iterator[tuple[str, argparse.Action]]:
-    """Yield every argument with the first word of the command that takes it."""
-    for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse lists them here
-        commands: Any = action.choices
-        if isinstance(commands, dict):
-            for name, inner in cast("dict[str, Any]", commands).items():
-                yield from every_action(inner, command or name)
-        else:
-            yield command, action

@@ -7,12 +7,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import fields
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from signal import SIGINT
-from typing import Any
 
 from podium.cli.arguments import (
     EPOCHS,
@@ -99,12 +97,6 @@ def build_parser() -> argparse.ArgumentParser:
         text = declare.__doc__
         declare(Arguments(commands.add_parser(name, help=text, description=text)))
     return parser
-
-
-def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
-    """Return a record with each field from the argument of its name, where there is one."""
-    named = {one.name for one in fields(record)} & vars(args).keys()
-    return record(**{name: getattr(args, name) for name in named} | more)
 
 
 def demo(add: Arguments) -> None:
@@ -586,7 +578,10 @@ COMMANDS = {
         ("train", (train, ablate)),
         ("export", (export,)),
         ("money", (audit, ledger, manifest, prices, reprice)),
-        ("catalogue", (suites, data, systems, workers, doctor, sandbox, completion)),
+        ("catalogue", (suites, data, systems, workers)),
+        ("doctor", (doctor,)),
+        ("catalogue", (sandbox,)),
+        ("completion", (completion,)),
     )
     for declare in several
 }

@@ -62,7 +62,7 @@ def latex(add: Arguments) -> None:
 
 def write_latex(args: argparse.Namespace) -> int:
     """Write what a paper takes; return 0."""
-    from podium.cli.commands import taken
+    from podium.cli.arguments import taken
     from podium.reports.blocks import ReportOptions
     from podium.reports.paper import export_paper
 

@@ -8,8 +8,8 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from podium.cli.arguments import taken
 from podium.cli.catalogue import boxes, whole_catalogue
-from podium.cli.commands import taken
 from podium.harness.boxes import refuse_unknown
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podium.cli.commands import taken
+from podium.cli.arguments import taken
 from podium.harness.errors import UserError, shipped_file
 from podium.harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
 from podium.harness.text import pluralise, say, say_listing

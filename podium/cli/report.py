@@ -6,8 +6,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from podium.cli.arguments import taken
 from podium.cli.catalogue import suite_versions
-from podium.cli.commands import taken
 from podium.harness.errors import UserError
 from podium.harness.text import say
 

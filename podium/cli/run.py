@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from podium.cli.arguments import taken
 from podium.cli.catalogue import controls, whole_catalogue
-from podium.cli.commands import taken
 from podium.cli.report import say_site
 from podium.harness.errors import UserError, WorkerError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file

@@ -4,8 +4,8 @@ import argparse
 import sys
 from functools import partial
 
+from podium.cli.arguments import taken
 from podium.cli.catalogue import whole_catalogue
-from podium.cli.commands import taken
 from podium.harness.errors import UserError
 from podium.harness.text import say
 

@@ -6,6 +6,7 @@ what answers knows none of them.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, Protocol
 
@@ -13,6 +14,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, StopReason
 from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
 
 from podium.harness.errors import PodiumError
+from podium.harness.ledger.call import Call
 from podium.harness.records import Usage
 
 DialectName = Literal["chat", "responses", "messages"]
@@ -165,3 +167,37 @@ class Dialect(Protocol):
     def stream(self, request: ServedRequest, trace: str, created: int) -> ReplyStream:
         """Return the writer of a streamed reply."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One finished request, answered or not."""
+
+    trace: str
+    system: str
+    dialect: DialectName
+    model: str
+    """As it was asked."""
+    status: int
+    error: RefusalKind | None
+    stream: bool
+    seconds: float
+    started: datetime
+    bill: RequestBill | None
+    """None where nothing is known of what it made."""
+    calls: Sequence[Call] = ()
+    key: str | None = None
+    """The name of the caller's key; for the log alone."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The client's; a span reads `traceparent` and `tracestate`, and nothing else."""
+
+
+def tokens_of(bill: RequestBill | None) -> Mapping[str, int | None]:
+    """Return the tokens of a bill as its reply's usage has them; None is unknown."""
+    own, others = (bill.visible, bill.orchestration) if bill else (None, None)
+    return {
+        "input": own.input_total if own else None,
+        "output": own.output if own else None,
+        "orchestration_input": others.input_total + others.orchestration_in if others else None,
+        "orchestration_output": others.output + others.orchestration_out if others else None,
+    }

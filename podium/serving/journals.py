@@ -13,10 +13,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from podium.harness.context import current
 from podium.harness.ledger.journal import Head, Journal
 from podium.harness.ledger.kept_texts import texts_path
-from podium.harness.ledger.recorder import CallInFlight, TaskJournal
+from podium.harness.ledger.recorder import CallInFlight, TaskJournal, call_in_flight
 from podium.harness.prices import Book
 from podium.harness.text import make_storable
 
@@ -38,7 +37,7 @@ class RequestLines(Journal):
         self.shared.write(kind, fields)
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.lines.append({"kind": kind, "at": at, **fields})
-        asked = current().in_flight
+        asked = call_in_flight()
         if kind == "intent" and asked is not None:
             self.calls[str(fields["call"])] = asked
 

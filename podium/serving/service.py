@@ -36,10 +36,17 @@ from podium.serving.conversation import (
     question_of,
     refuse_unhonoured,
 )
-from podium.serving.exchange import Refusal, RequestBill, ServedReply, ServedRequest, StepBegun
+from podium.serving.exchange import (
+    Refusal,
+    RequestBill,
+    Served,
+    ServedReply,
+    ServedRequest,
+    StepBegun,
+)
 from podium.serving.journals import DailyJournals, RequestJournal, keep_texts
 from podium.serving.models import ServedModel, ServedModels
-from podium.serving.telemetry import Served, Telemetry
+from podium.serving.telemetry import Telemetry
 
 VIA = "x-podium-via"
 """Names the servers of ours that a request has come through: a pool that reaches itself."""

@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from importlib.metadata import version
 from typing import Any
 
@@ -19,9 +20,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from podium.harness.ledger.call import Call
+from podium.harness.ledger.call import Call, shortest
 from podium.harness.ledger.otel import attributes
-from podium.serving.telemetry import Served, request_attributes
+from podium.serving.exchange import Served, tokens_of
 
 FLUSH_S = 5.0
 """How long an end waits for the collector, and how long one batch is tried."""
@@ -121,3 +122,26 @@ def _moment(text: str, fallback: datetime) -> datetime:
 
 def _ns(moment: datetime) -> int:
     return round(moment.timestamp() * 1e9)
+
+
+def request_attributes(served: Served) -> dict[str, Any]:
+    """Return a request in the words of `podium.harness.ledger.otel`; what is unknown has none."""
+    tokens = tokens_of(served.bill)
+    usd: Decimal | None = served.bill.usd if served.bill else None
+    found = {
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": served.system,
+        "gen_ai.request.model": served.model,
+        "gen_ai.usage.input_tokens": tokens["input"],
+        "gen_ai.usage.output_tokens": tokens["output"],
+        "http.response.status_code": served.status,
+        "error.type": served.error,
+        "podium.trace": served.trace,
+        "podium.dialect": served.dialect,
+        "podium.stream": served.stream,
+        "podium.calls": served.bill.calls if served.bill else None,
+        "podium.orchestration_in": tokens["orchestration_input"],
+        "podium.orchestration_out": tokens["orchestration_output"],
+        "podium.usd": shortest(usd),
+    }
+    return {name: value for name, value in found.items() if value is not None}

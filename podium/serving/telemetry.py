@@ -5,10 +5,8 @@ among ours. Metrics are labelled by system; a key's name stands in the log alone
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -16,37 +14,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from podium.harness.errors import UserError
-from podium.harness.ledger.call import Call, shortest
+from podium.harness.ledger.call import shortest
 from podium.harness.records import CONDUCTOR
-from podium.serving.exchange import DialectName, RefusalKind, RequestBill
+from podium.serving.exchange import Served, tokens_of
 
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
 """Seconds: from a stub's reply to a conductor's half hour."""
 OTHER = "other"
 """The label of a system that is none of ours: what clients write makes no new series."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """One finished request, answered or not."""
-
-    trace: str
-    system: str
-    dialect: DialectName
-    model: str
-    """As it was asked."""
-    status: int
-    error: RefusalKind | None
-    stream: bool
-    seconds: float
-    started: datetime
-    bill: RequestBill | None
-    """None where nothing is known of what it made."""
-    calls: Sequence[Call] = ()
-    key: str | None = None
-    """The name of the caller's key; for the log alone."""
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The client's; a span reads `traceparent` and `tracestate`, and nothing else."""
 
 
 class SpanSink(Protocol):
@@ -170,7 +145,7 @@ class _Metrics:
         for role in ("worker", "conductor"):
             for outcome in ("ok", "failed"):
                 self.calls.labels(system, role, outcome)
-        for direction in _tokens(None):
+        for direction in tokens_of(None):
             self.tokens.labels(system, direction)
 
     def count(self, system: str, served: Served) -> None:
@@ -180,24 +155,13 @@ class _Metrics:
         for row in last.values():
             role = "conductor" if row.role == CONDUCTOR else "worker"
             self.calls.labels(system, role, "failed" if row.error else "ok").inc()
-        for direction, count in _tokens(served.bill).items():
+        for direction, count in tokens_of(served.bill).items():
             self.tokens.labels(system, direction).inc(count or 0)
         usd = served.bill.usd if served.bill else None
         if usd is None:
             self.unpriced.labels(system).inc()
         else:
             self.dollars.labels(system).inc(float(usd))
-
-
-def _tokens(bill: RequestBill | None) -> Mapping[str, int | None]:
-    """Return the tokens of a bill as its reply's usage has them; None is unknown."""
-    own, others = (bill.visible, bill.orchestration) if bill else (None, None)
-    return {
-        "input": own.input_total if own else None,
-        "output": own.output if own else None,
-        "orchestration_input": others.input_total + others.orchestration_in if others else None,
-        "orchestration_output": others.output + others.orchestration_out if others else None,
-    }
 
 
 def log_line(served: Served) -> str:
@@ -223,26 +187,3 @@ def log_line(served: Served) -> str:
 
 def _instant(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def request_attributes(served: Served) -> dict[str, Any]:
-    """Return a request in the words of `harness.ledger.otel`; what is unknown has none."""
-    tokens = _tokens(served.bill)
-    usd: Decimal | None = served.bill.usd if served.bill else None
-    found = {
-        "gen_ai.operation.name": "invoke_workflow",
-        "gen_ai.workflow.name": served.system,
-        "gen_ai.request.model": served.model,
-        "gen_ai.usage.input_tokens": tokens["input"],
-        "gen_ai.usage.output_tokens": tokens["output"],
-        "http.response.status_code": served.status,
-        "error.type": served.error,
-        "podium.trace": served.trace,
-        "podium.dialect": served.dialect,
-        "podium.stream": served.stream,
-        "podium.calls": served.bill.calls if served.bill else None,
-        "podium.orchestration_in": tokens["orchestration_input"],
-        "podium.orchestration_out": tokens["orchestration_output"],
-        "podium.usd": shortest(usd),
-    }
-    return {name: value for name, value in found.items() if value is not None}

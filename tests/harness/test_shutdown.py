@@ -12,8 +12,13 @@ from functools import partial
 import anyio
 import pytest
 
-from podium.harness.context import current
-from podium.harness.shutdown import ALIKE, Interrupted, cancellable, graceful_shutdown
+from podium.harness.shutdown import (
+    ALIKE,
+    Interrupted,
+    cancellable,
+    current_shutdown,
+    graceful_shutdown,
+)
 
 SHORT_S, LONG_S = 0.05, 60.0
 NUMBERS = pytest.mark.parametrize("number", ALIKE, ids=["int", "term", "hup"])
@@ -28,7 +33,7 @@ class Calls:
 
     async def make(self, name: str, takes_s: float, sent: Callable[[], object] = str) -> None:
         """Make a call; `sent` is called once it is in flight."""
-        stop = current().shutdown
+        stop = current_shutdown()
         assert stop
         try:
             await stop.admit(self)

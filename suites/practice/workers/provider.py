@@ -24,9 +24,10 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from podium.harness.context import sample_index
 from podium.harness.errors import UserError, first_fault
 from podium.harness.records import STATED
-from podium.harness.request import request_digest, sample_index
+from podium.harness.request import request_digest
 from podium.suites.practice.workers import choices
 from podium.suites.practice.workers.arithmetic import evaluate
 from podium.suites.practice.workers.choices import (

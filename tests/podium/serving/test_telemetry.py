@@ -20,8 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from podium.harness.errors import UserError
 from podium.harness.records import Usage
-from podium.serving.exchange import RequestBill
-from podium.serving.telemetry import OTHER, Served, Telemetry, log_line, spans_to
+from podium.serving.exchange import RequestBill, Served
+from podium.serving.telemetry import OTHER, Telemetry, log_line, spans_to
 from tests.harness.ledger.ledger_rows import killed, refused, row
 
 TRACE = "req-20261123-00112233445566aa"

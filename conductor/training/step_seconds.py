@@ -1,0 +1,58 @@
+"""Where the seconds of a training's steps go: what a formula foretells and a probe measures."""
+
+from dataclasses import dataclass
+
+from podium.conductor.training.config import TrainingConfig
+from podium.conductor.training.grpo_options import batch_sizes
+from podium.conductor.training.job import TrainingJob
+
+HOUR_S = 3600.0
+USUAL_STEPS = 3  # of a plan on average (arXiv 2512.04388, section 4.3)
+CALL_S = 10.0  # of a worker's reply; assumed, not measured by us
+REHEARSED_S = 3.7 / 256
+"""Of a plan that practice programs carry out, and of its grade (docs/experiments, 2026-11-22)."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSeconds:
+    """Where the seconds of a generation of plans and its updates go, and what else is made."""
+
+    writing: float
+    rewards: float
+    update: float
+    warm: float  # of a step of the warm start
+    validation: float
+    probed: str = ""  # what was measured, with what; empty for what a formula says
+
+    def hours(self, config: TrainingConfig) -> float:
+        """Return the hours of a training: its warm start, its steps and its validations."""
+        sizes, warm = batch_sizes(config), config.warm_start
+        validations = 1 + -(-sizes["steps"] // config.validation.every)
+        begun = self.warm * (warm.steps if warm.kind != "none" else 0)
+        made = sizes["rows"] // sizes["questions"] * (self.writing + self.rewards + self.update)
+        return (begun + made + validations * self.validation) / HOUR_S
+
+    def text(self, config: TrainingConfig) -> str:
+        """Say the seconds of a step, and in what they are spent."""
+        sizes = batch_sizes(config)
+        share = sizes["rows"] // sizes["questions"] / sizes["steps"]  # generations of a step
+        parts = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
+        each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in parts.items())
+        others = (
+            f"warm start {self.warm:.3g} s a step, " if config.warm_start.kind != "none" else ""
+        )
+        return (
+            f"{sum(parts.values()) * share:.3g} s a step: {each}; {others}"
+            f"a validation {self.validation:.3g} s"
+        )
+
+
+def reward_seconds(training: TrainingJob, plans: int) -> float:
+    """Return the seconds in which so many plans are carried out and graded, if nobody measured."""
+    config = training.config
+    if training.verdicts:
+        return 0.0
+    if training.spec.label != "live":
+        return plans * REHEARSED_S
+    chain = min(USUAL_STEPS, config.form.max_steps) * CALL_S
+    return max(1.0, plans / config.reward.concurrency) * chain
