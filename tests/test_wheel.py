@@ -1,6 +1,8 @@
 """The built wheel in a fresh environment, used from outside the checkout as any user would."""
 
 import json
+import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -38,6 +40,21 @@ def test_the_wheel_holds_every_source_and_data_file(podium_wheel: Installed) -> 
     held = set(zipfile.ZipFile(podium_wheel.wheel).namelist())
     assert {name if name.startswith("podium/") else f"podium/{name}" for name in shipped} <= held
     assert "podium/py.typed" in held
+
+
+def test_a_wheel_made_of_the_source_archive_holds_the_same(
+    podium_wheel: Installed, tmp_path: Path
+) -> None:
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(tmp_path)]
+    subprocess.run([*build, "--sdist", str(ROOT)], check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    source = tmp_path / archive.name.removesuffix(".tar.gz")
+    subprocess.run([*build, "--wheel", str(source)], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = [zipfile.ZipFile(path).namelist() for path in (wheel, podium_wheel.wheel)]
+    assert sorted(names[0]) == sorted(names[1])
 
 
 def test_the_wheel_holds_one_package(podium_wheel: Installed) -> None:
