@@ -51,7 +51,7 @@ def stripped(value: Any) -> Any:
     return value
 
 
-TIMED = {"latency", "overhead", "s", "logs", "path", "paths", "dirs", "written", "seconds"}
+TIMED = {"latency", "overhead", "s", "logs", "path", "paths", "dirs", "written", "seconds", "files"}
 
 
 def answered(log_dir: Path) -> Counter[tuple[str, str, int]]:
