@@ -251,7 +251,7 @@ def test_random_workflows_are_valid_and_have_every_length() -> None:
 def test_every_system_names_a_solver_that_is_registered() -> None:
     for name, manifest in baselines.SYSTEMS.items():
         package, _, solver = manifest.solver.partition("/")
-        assert (name, package) == (manifest.name, "baselines")
+        assert (name, package) == (manifest.name, "podium")
         assert callable(getattr(_registry, solver))
     assert {name for name, one in baselines.SYSTEMS.items() if one.uses_targets} == {"oracle"}
 

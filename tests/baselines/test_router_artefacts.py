@@ -159,7 +159,7 @@ def test_a_trained_router_asks_one_worker_the_question_and_nothing_else(
 ) -> None:
     learned = train_router(ROUTERS[name](), topics.two_topics(200, seed=0))
     write_artifact(learned, tmp_path / "router.npz")
-    make = getattr(_registry, SYSTEMS[name].solver.removeprefix("baselines/"))
+    make = getattr(_registry, SYSTEMS[name].solver.removeprefix("podium/"))
     with run_context(log_dir=tmp_path):
         system = system_of(make("router.npz", learned.sha256))
     rig = scripted_pool(algebraist="A", programmer="B", idler="C")
@@ -171,7 +171,7 @@ def test_a_trained_router_asks_one_worker_the_question_and_nothing_else(
 
 @EACH
 def test_an_untrained_router_is_refused_before_it_is_asked_anything(name: str) -> None:
-    make = getattr(_registry, SYSTEMS[name].solver.removeprefix("baselines/"))
+    make = getattr(_registry, SYSTEMS[name].solver.removeprefix("podium/"))
     with pytest.raises(UserError, match=f"{name} is not trained"):
         make()
 

@@ -138,6 +138,6 @@ def test_in_an_eval_conductor_calls_have_a_role_of_their_own(tmp_path: Path) -> 
 def test_the_table_of_systems_names_registered_solvers() -> None:
     solvers = {row.solver for row in conductor.SYSTEMS.values()}
     prompted = {"conductor_prompted", "conductor_recursive", "conductor_best_single"}
-    assert {f"conductor/{name}" for name in prompted} <= solvers
+    assert {f"podium/{name}" for name in prompted} <= solvers
     for solver in solvers:
-        assert callable(getattr(_registry, solver.removeprefix("conductor/")))
+        assert callable(getattr(_registry, solver.removeprefix("podium/")))

@@ -106,7 +106,7 @@ def test_a_cassette_without_a_name_is_refused_with_one(
 ) -> None:
     results, requests = answered(tmp_path, batch())
     assert main(["record", str(results), "--requests", str(requests), "--out", out]) == 2
-    assert "name it tape.jsonl" in capsys.readouterr().err
+    assert "is a directory; name another --out" in capsys.readouterr().err
 
 
 Rows = list[Json]
