@@ -35,7 +35,7 @@ NAMED_BY_ROOM = (
     ("suites", vars(suites).values()),
     ("conductor", vars(conductor).values()),
     ("baselines", (*vars(baselines).values(), *SOLVERS.values())),
-    ("harness", vars(harness).values()),
+    ("harness", vars(harness).values()),  # providers, which Inspect finds by any room's name
 )
 for room, objects in NAMED_BY_ROOM:
     for registered in objects:

@@ -1,8 +1,9 @@
 """The site, served to this machine: texts of any size, made when asked for, and Inspect View.
 
-Whoever may open a connection on this machine may read it. Web pages may not: `podium.serving`
-checks whose host a request names, and `HEADERS` forbid other pages to embed an answer. Nothing is
-served by its path: a request names one of the pages, rows or logs that are known, or is refused.
+Whoever may open a connection on this machine may read it. Web pages may not:
+`podium.harness.listener` checks whose host a request names, and `HEADERS` forbid other pages to
+embed an answer. Nothing is served by its path: a request names one of the pages, rows or logs that
+are known, or is refused.
 """
 
 import json

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from podium.serving import uvicorn_config
+from podium.harness.listener import uvicorn_config
 
 
 @contextmanager

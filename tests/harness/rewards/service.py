@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from podium.harness.listener import Access, bound_socket, listen, with_access
 from podium.harness.rewards.outcome import Sampler, as_reply
 from podium.harness.rewards.reward import Reward, RewardSettings
 from podium.harness.rewards.server import RewardService, reward_app
 from podium.harness.rewards.splits import SuiteSplit
 from podium.harness.suite import Suite
-from podium.serving import Access, bound_socket, listen, with_access
 from tests import ROOT
 from tests.harness.in_thread import served
 

@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 
 from podium.harness.errors import UserError
+from podium.harness.listener import bound_socket, listen, uvicorn_config
 from podium.harness.records import Grade, Question
 from podium.harness.rewards.outcome import RewardItem, RewardOutcome, RewardScorer
 from podium.harness.rewards.reward import Reward
@@ -22,7 +23,6 @@ from podium.harness.rewards.server import RewardService, reward_app
 from podium.harness.rewards.splits import SuiteSplit
 from podium.harness.suite import ModelGraded, Split, Suite
 from podium.sandbox import Box, Limits, Program, SandboxError
-from podium.serving import bound_socket, listen, uvicorn_config
 from podium.suites import SUITES
 from podium.suites.rlpr import RLPR_RULES, rlpr_questions
 from tests.suites.test_rlpr import row as rlpr_row

@@ -13,11 +13,11 @@ import pytest
 from podium.cli import main
 from podium.harness.boxes import Boxes
 from podium.harness.errors import UserError
+from podium.harness.listener import bound_socket, listen
 from podium.harness.records import Grade, Question
 from podium.harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
 from podium.harness.rewards.outcome import as_reply
 from podium.harness.rewards.server import user_prompt
-from podium.serving import bound_socket, listen
 from podium.suites import SUITES
 from tests.harness.rewards.service import get, post, started
 from tests.harness.toy_run import Toy, toy_catalogue

@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.responses import Response as HttpResponse
 from starlette.routing import Route
 
+from podium.harness.listener import bound_socket, listen
 from podium.harness.records import Usage
-from podium.serving import bound_socket, listen
 from podium.serving.exchange import (
     Dialect,
     Refusal,

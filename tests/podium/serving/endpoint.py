@@ -16,7 +16,7 @@ import httpx
 from podium.cli.catalogue import whole_catalogue
 from podium.harness.ledger.journal import read_lines
 from podium.harness.ledger.manifest import manifested
-from podium.serving import bound_socket, listen
+from podium.harness.listener import bound_socket, listen
 from podium.serving.launch import EndpointRequest, model_server
 from tests.harness.in_thread import served
 from tests.providers import MODELS, serve, write_pool

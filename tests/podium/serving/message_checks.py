@@ -21,9 +21,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from podium.harness.listener import bound_socket, listen
 from podium.harness.records import Usage
 from podium.harness.usage import dialect_of, usage_from_raw
-from podium.serving import bound_socket, listen
 from podium.serving.anthropic_messages import AnthropicMessages
 from podium.serving.exchange import (
     Refusal,

@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from podium.harness.connections import ConnectionLimits
-from podium.serving import bound_socket, listen
+from podium.harness.listener import bound_socket, listen
 from tests.harness.in_thread import served
 
 WAITED_S = 10.0

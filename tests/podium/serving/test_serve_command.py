@@ -15,8 +15,8 @@ import pytest
 from podium.cli import main
 from podium.harness.ledger.logs import IN_FLIGHT
 from podium.harness.ledger.served import served_requests
+from podium.harness.listener import bound_socket
 from podium.reports.audit import audit
-from podium.serving import bound_socket
 from tests import ROOT
 from tests.podium.serving.endpoint import chat, events
 

@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.served import read_trace, served_requests
+from podium.harness.listener import bound_socket
 from podium.reports.audit import audit
-from podium.serving import bound_socket
 from tests.podium.serving.endpoint import HEAD, before_provider, chat, endpoint, events
 from tests.providers import CLIENTS_WARN
 from tests.providers.script import Act, failing, ok, taking

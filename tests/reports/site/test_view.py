@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from podium.cli import main
-from podium.serving import bound_socket
+from podium.harness.listener import bound_socket
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, sit, steps
 from tests.providers.scripted import Heard

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
+from podium.harness.listener import bound_socket, listen
 from podium.reports.site.view import ADDRESS, ServedRuns, ViewOptions, view_app
-from podium.serving import bound_socket, listen
 from tests.harness.in_thread import served
 
 
