@@ -23,7 +23,7 @@ from podium.baselines import (
     trinity,
     voting,
 )
-from podium.baselines.routers import systems
+from podium.baselines.routers import router_systems
 from podium.harness.system import SystemCard
 
 SYSTEMS: Mapping[str, SystemCard] = {
@@ -50,8 +50,8 @@ SYSTEMS: Mapping[str, SystemCard] = {
         by_tests.ESCALATION,
         ab_mcts.AB_MCTS,
         frameworks.PLANNER_EXECUTOR_VERIFIER,
-        *systems.ROUTER_CARDS,
-        systems.ROUTER_LLM,
+        *router_systems.ROUTER_CARDS,
+        router_systems.ROUTER_LLM,
         voting.SMOOTHIE_GLOBAL,
         voting.SMOOTHIE_LOCAL,
         cascade.CASCADE,

@@ -22,7 +22,7 @@ from podium.baselines.routers import (
     load_embedder,
     training_examples,
 )
-from podium.baselines.routers.systems import ROUTERS
+from podium.baselines.routers.router_systems import ROUTERS
 from podium.harness.errors import UserError, no_such
 from podium.harness.learning import (
     MEASURED,

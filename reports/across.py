@@ -11,7 +11,7 @@ from statistics import fmean
 
 from podium.harness.ledger.totals import SystemRun
 from podium.reports.blocks import pinned_name, prompt_words
-from podium.reports.build import Pair
+from podium.reports.comparison_rows import Pair
 from podium.reports.render import (
     UNKNOWN,
     Columns,

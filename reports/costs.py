@@ -1,6 +1,6 @@
 """What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns.
 
-Dollars are floats here, for estimates; sums that were billed stay Decimal (reports/build.py).
+Dollars are floats here, for estimates; billed sums stay Decimal (reports/comparison_rows.py).
 """
 
 import math

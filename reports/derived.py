@@ -18,7 +18,7 @@ from podium.harness.parallel import without_collector
 from podium.reports import costs, intervals
 from podium.reports.across import AcrossRow, across_rows
 from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
-from podium.reports.build import Pair, pair_rows, with_difference
+from podium.reports.comparison_rows import Pair, pair_rows, with_difference
 from podium.reports.costs import BlockArrays, CostOfPass, block_arrays
 from podium.reports.intervals import Difference, Values
 from podium.reports.learning_cost import LearningCost, learning_costs

@@ -18,7 +18,7 @@ from math import ceil
 from podium.harness.ledger.totals import SystemRun, total
 from podium.harness.shards.plan import parent_of
 from podium.reports.blocks import SINGLE
-from podium.reports.build import Pair
+from podium.reports.comparison_rows import Pair
 from podium.reports.intervals import accuracy, grades_of
 from podium.reports.render import Columns, figures_table, tabulate, usd
 from podium.reports.row import TableRow

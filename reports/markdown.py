@@ -11,7 +11,7 @@ from podium.harness.ledger.totals import SystemRun, system_totals, total
 from podium.harness.prices import book_from_json
 from podium.reports import blocks, published, render
 from podium.reports.across import across_markdown
-from podium.reports.build import paid_cell, systems_table, usd_cell
+from podium.reports.comparison_rows import paid_cell, systems_table, usd_cell
 from podium.reports.derived import (
     MOST_GROUPS,
     PASS_AT,

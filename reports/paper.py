@@ -176,7 +176,7 @@ def _is_settable(one: str) -> bool:
 
 def _write_parquet(report: Report, path: Path) -> None:
     """Write the rows of table.csv with their types: dollars as decimals, unknown as null."""
-    from podium.harness.ledger.export import UNIT, table_of  # it takes a moment to load
+    from podium.harness.ledger.ledger_tables import UNIT, table_of  # it takes a moment to load
 
     parquet: Any = import_module("pyarrow.parquet")
     rows = [_quantized(row, UNIT) for row in (*report.rows, *report.shown.derived)]

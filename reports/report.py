@@ -241,7 +241,7 @@ def load_runs(*dirs: str | Path) -> RunFrames:
     """
     import pandas as pd  # it takes a moment to load, as the export does
 
-    from podium.harness.ledger.export import each_of
+    from podium.harness.ledger.ledger_tables import each_of
 
     def frame(table: Any) -> "pd.DataFrame":
         return table.to_pandas(types_mapper=pd.ArrowDtype)

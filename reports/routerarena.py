@@ -18,7 +18,7 @@ from podium.harness.ledger.totals import last_attempts
 from podium.harness.prices import book_from_json
 from podium.harness.prices.cost import MTOK, Price
 from podium.reports import render
-from podium.reports.audit.routerarena import RATES
+from podium.reports.audit.routerarena_audit import RATES
 from podium.reports.finished import Finished, finished_runs, safe_name
 
 INFERENCE = "router_inference"

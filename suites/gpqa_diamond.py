@@ -1,5 +1,8 @@
 """GPQA-Diamond: 198 graduate-level science questions with four options each.
 
+Replies are read by `grade_choice` (suites/base.py): the letter or option that `extract_choice`
+(harness/extract.py) finds stated, by the words in harness/statements.py.
+
 Its authors ask that no example appears in plain text where a crawler may find it. So its text is
 shown to models only, opened in memory, never written, and quoted by no message or exception: errors
 of decoders, which hold what they decode, are not chained.

@@ -24,7 +24,7 @@ from podium.harness.errors import UserError, first_fault
 from podium.harness.extract import extract_choice, extract_expressions
 from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task, pick
-from podium.harness.judge import JudgeCase, JudgeError, judge_required, judged_by_model
+from podium.harness.model_judge import JudgeCase, JudgeError, judge_required, judged_by_model
 from podium.harness.records import Grade, Question
 from podium.harness.statements import parted, without_markup
 from podium.harness.suite import Split

@@ -44,7 +44,7 @@ def dotted(parts: Sequence[str]) -> str:
     """Return a module's name: each room is a part of podium.
 
     >>> dotted(("harness", "run", "__init__")), dotted(("podium", "cli", "run"))
-    ('podium.harness.run', 'podium.cli.run')
+    ('podium.harness.run', 'podium.cli.run_commands')
     """
     inside = parts if parts[0] == "podium" else ("podium", *parts)
     return ".".join(inside).removesuffix(".__init__")

@@ -16,9 +16,9 @@ from pydantic import (
     model_validator,
 )
 
+from podium.conductor.grpo_reward import DISCOUNT, RewardConfig
 from podium.conductor.parse import PlanFormat
 from podium.conductor.prompt import ShownWorkers
-from podium.conductor.reward import DISCOUNT, RewardConfig
 from podium.harness.errors import UserError, shipped_file
 from podium.harness.files import parse_toml, read_toml
 from podium.harness.records import SEED
@@ -157,7 +157,7 @@ Prior = Literal["cards", "kinds", "sentences"]
 
 
 class PlanRecipe(ConfigSection):
-    """How plans of a warm start are drawn (data.py)."""
+    """How plans of a warm start are drawn (training_rows.py)."""
 
     prior: Prior = "cards"
     """By what a step's worker is drawn: words that the question's kind shares with cards, nothing

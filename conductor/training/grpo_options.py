@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, Literal, TypeVar
 
 from podium.conductor.training.config import TrainingConfig, unknown_key
-from podium.conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
+from podium.conductor.training.training_rows import COLUMNS, PromptBuilder, TrainingRow
 from podium.harness.errors import PodiumError, UserError
 from podium.harness.rewards.trainers import Prompt
 
@@ -315,7 +315,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         "save_strategy": "steps",
         "save_steps": run.save_every,
         "save_total_limit": run.keep,
-        "shuffle_dataset": False,  # data.py has drawn the order already
+        "shuffle_dataset": False,  # training_rows.py has drawn the order already
         "remove_unused_columns": False,
         "report_to": [*["tensorboard"] * run.tensorboard, *run.report_to],
         "use_cpu": run.device == "cpu",

@@ -12,19 +12,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from podium.conductor.parse import read_plan
 from podium.conductor.prompt import ShownWorkers, shown_count
-from podium.conductor.reward import PlanAnswerer, PlanSettings, reward_values, training_reward
 from podium.conductor.training import grpo_options
 from podium.conductor.training.config import TrainingConfig, VerdictsPart
-from podium.conductor.training.data import (
+from podium.conductor.training.given_plans import NO_PLAN, read_plans
+from podium.conductor.training.training_rows import (
     EarlierRound,
     PromptBuilder,
     ShownRow,
     TrainingRow,
     draw_rows,
 )
-from podium.conductor.training.given_plans import NO_PLAN, read_plans
 from podium.conductor.verdict_reward import (
     VerdictDataset,
     VerdictReward,

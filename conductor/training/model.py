@@ -26,16 +26,16 @@ from podium.conductor.checkpoint import (
 from podium.conductor.embedded import CHAT_TEMPLATE
 from podium.conductor.parse import read_plan
 from podium.conductor.training.config import LOOK_BACK, TrainingConfig, refuse_look_up_sizes
-from podium.conductor.training.data import (
+from podium.conductor.training.given_plans import NO_PLAN, read_plans
+from podium.conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
+from podium.conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
+from podium.conductor.training.training_rows import (
     ChatTemplate,
     PlanCorpus,
     ShownRow,
     TrainingRow,
     plan_corpus,
 )
-from podium.conductor.training.given_plans import NO_PLAN, read_plans
-from podium.conductor.training.grpo_options import autocast, is_main, lora_config, weight_dtype
-from podium.conductor.training.run_folder import BEST, LAST, MERGED, START, WARM, append_line
 from podium.harness.errors import UserError
 from podium.harness.workflow import Workflow
 

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 
 from podium.conductor.training import grpo_options, trainer
-from podium.conductor.training.data import ShownRow, joined, plan_corpus
 from podium.conductor.training.generation import sampled_ids
 from podium.conductor.training.job import (
     TrainingJob,
@@ -31,6 +30,7 @@ from podium.conductor.training.job import (
 )
 from podium.conductor.training.model import build_model, chat_template, load_model, warm_start
 from podium.conductor.training.step_seconds import StepSeconds, reward_seconds
+from podium.conductor.training.training_rows import ShownRow, joined, plan_corpus
 from podium.harness.errors import UserError
 from podium.harness.rewards.outcome import RewardItem
 from podium.harness.rewards.trainers import TrlReward, run_in_loop

@@ -11,11 +11,11 @@ from random import Random
 
 from pydantic import TypeAdapter, ValidationError
 
-from podium.conductor.reward import FirstRound, PlanAnswerer
-from podium.conductor.training.data import TrainingRow
+from podium.conductor.grpo_reward import FirstRound, PlanAnswerer
 from podium.conductor.training.grpo_options import from_first_process
 from podium.conductor.training.job import TrainingJob
 from podium.conductor.training.run_folder import newest_checkpoint, write_json
+from podium.conductor.training.training_rows import TrainingRow
 from podium.harness.errors import TooManyMasked, UserError, WorkerError
 from podium.harness.rewards.outcome import RewardItem
 from podium.harness.rewards.trainers import run_in_loop

@@ -16,7 +16,6 @@ import anyio
 
 from podium.conductor.checkpoint import INFO
 from podium.conductor.training import grpo_options, run_folder
-from podium.conductor.training.data import joined
 from podium.conductor.training.given_plans import PLANS
 from podium.conductor.training.job import (
     TrainingJob,
@@ -38,6 +37,7 @@ from podium.conductor.training.model import (
 )
 from podium.conductor.training.model_card import describe_checkpoint
 from podium.conductor.training.rounds import with_later_rounds
+from podium.conductor.training.training_rows import joined
 from podium.harness.errors import SpendLimit, TooManyMasked, UserError
 from podium.harness.shutdown import stopping_signals
 

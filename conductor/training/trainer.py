@@ -26,7 +26,6 @@ from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from podium.conductor.training import grpo_options, run_folder
-from podium.conductor.training.data import COLUMNS, PromptBuilder, TrainingRow
 from podium.conductor.training.generation import (
     MergedAdapters,
     Told,
@@ -38,6 +37,7 @@ from podium.conductor.training.given_plans import PLANS
 from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob, TrainingRewards
 from podium.conductor.training.model import chat_template
 from podium.conductor.training.model_card import describe_checkpoint
+from podium.conductor.training.training_rows import COLUMNS, PromptBuilder, TrainingRow
 from podium.harness.errors import SpendLimit, TooManyMasked, UserError
 from podium.harness.rewards.outcome import RewardItem, Status
 from podium.harness.rewards.trainers import run_in_loop

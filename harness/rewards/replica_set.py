@@ -116,7 +116,7 @@ class Replica:
     hello: bytes
     """What it is to serve."""
     command: Sequence[str]
-    """Starts a process that calls `run_replica` (harness/rewards/launch.py) on standard input."""
+    """Starts a process that calls `run_replica` on standard input."""
     process: subprocess.Popen[bytes] | None = None
     head: socket.socket | None = None
     """Our end of its standard input, while nobody reads it."""

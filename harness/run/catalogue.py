@@ -61,7 +61,7 @@ class RunRequest:
     log_dir: Path
     limit: int | None = None
     """First questions of each suite. This and the next five: None is what the experiment has, or
-    for a new one the default (harness/run/request.py)."""
+    for a new one the default (harness/run/run_request.py)."""
     epochs: int | None = None
     seed: int | None = None
     split: Split | None = None

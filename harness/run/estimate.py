@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from podium.harness.errors import UserError, reasons_of
-from podium.harness.judge import judged_among
 from podium.harness.ledger.runs import has_system_runs
 from podium.harness.ledger.system_runs import spent
+from podium.harness.model_judge import judged_among
 from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY, Question
 from podium.harness.run import entries, lessons
@@ -35,7 +35,7 @@ from podium.harness.run.forecast import (
     worst_case,
 )
 from podium.harness.run.lessons import FitTask, TrainingQuestions
-from podium.harness.run.request import read_request
+from podium.harness.run.run_request import read_request
 from podium.harness.suite import Suite, at_epoch
 from podium.harness.text import columns, pluralise
 from podium.harness.workflow import MAX_STEPS

@@ -14,9 +14,9 @@ from typing import Any
 from podium.harness.boxes import inspect_box
 from podium.harness.budget import ShardLimits
 from podium.harness.errors import PodiumError, UserError
-from podium.harness.judge import regrade_dir, retry_ungraded
 from podium.harness.ledger.journal import mend
 from podium.harness.ledger.manifest import manifested
+from podium.harness.model_judge import regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book, read_book
 from podium.harness.records import Question
@@ -25,7 +25,7 @@ from podium.harness.run import entries, evaluate, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import lock_experiment, open_experiment
-from podium.harness.run.request import (
+from podium.harness.run.run_request import (
     RequestReader,
     read_request,
     refuse_heard,

@@ -33,7 +33,7 @@ from podium.cli.arguments import (
     tokens,
     up_to,
 )
-from podium.cli.export import declare_kinds
+from podium.cli.export_commands import declare_kinds
 from podium.harness.errors import PodiumError
 from podium.harness.records import SEED
 from podium.harness.text import say

@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from podium.cli.catalogue import controls, whole_catalogue
-from podium.cli.run import run_request
+from podium.cli.list_commands import controls, whole_catalogue
+from podium.cli.run_commands import run_request
 from podium.harness.errors import UserError
 from podium.harness.text import say, say_listing
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
-from podium.cli.catalogue import boxes, controls, suite_versions, whole_catalogue
+from podium.cli.list_commands import boxes, controls, suite_versions, whole_catalogue
 from podium.harness.grade_file import grade_replies
 from podium.harness.records import Grade
 from podium.harness.run import run as runs

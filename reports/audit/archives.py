@@ -14,7 +14,7 @@ from podium.harness.ledger.join import LoggedEvent
 from podium.harness.ledger.logs import NOTHING, SAMPLES
 from podium.harness.ledger.runs import LogRecord, SampleRecord
 from podium.reports.audit.evidence import Evidence, Faults, InvariantCheck
-from podium.reports.audit.records import not_as_journaled
+from podium.reports.audit.record_checks import not_as_journaled
 
 
 def archives(evidence: Evidence, found: InvariantCheck) -> Faults:

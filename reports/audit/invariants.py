@@ -37,12 +37,12 @@ from podium.reports.audit.amounts import (
 )
 from podium.reports.audit.archives import archives
 from podium.reports.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
-from podium.reports.audit.records import complete, plausible, records_agree, texts_agree
+from podium.reports.audit.record_checks import complete, plausible, records_agree, texts_agree
 from podium.reports.audit.sharded import shards_as_planned, spent_as_leased
 from podium.reports.audit.verify import verify
 
 if TYPE_CHECKING:  # who grades again asks models, and an audit does not
-    from podium.harness.judge import Remade
+    from podium.harness.model_judge import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
 SAME = "verdicts given anew and the same"
@@ -221,7 +221,7 @@ def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
 
 def _elsewhere(evidence: Evidence, found: InvariantCheck) -> Faults:
     """What providers bill is what the ledger says, within the tolerance."""
-    # A bill is of an account, not of a system run: reports/audit/run.py compares it.
+    # A bill is of an account, not of a system run: reports/audit/audit_report.py compares it.
     found.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from podium.harness.ledger.call import Call
 from podium.harness.text import columns
-from podium.reports.audit.bill import (
+from podium.reports.audit.invoice_total import (
     LISTED,
     MEASURES,
     Amounts,

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from podium.harness.ledger.call import ZERO, Call, shortest
-from podium.reports.audit.bill import last_place
 from podium.reports.audit.evidence import InvariantCheck
+from podium.reports.audit.invoice_total import last_place
 
 ROUNDING = Decimal("0.0000005")
 """Largest difference that is none, per call: half a millionth of a dollar, or half of the last

@@ -11,7 +11,7 @@ from podium.reports.against import (
     RunDifference,
     SystemDifference,
 )
-from podium.reports.build import ARGUMENTS
+from podium.reports.comparison_rows import ARGUMENTS
 from podium.reports.render import (
     UNKNOWN,
     Columns,

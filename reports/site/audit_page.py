@@ -19,15 +19,7 @@ from podium.harness.ledger.runs import RunFiles, system_runs_below
 from podium.harness.ledger.totals import CallSum
 from podium.harness.text import pluralise
 from podium.reports.audit import Audit, AuditFault
-from podium.reports.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
-from podium.reports.audit.reconcile import (
-    CELLS,
-    HEADING,
-    Reconciliation,
-    reconciliation_notes,
-    reconciliation_table,
-)
-from podium.reports.audit.run import (
+from podium.reports.audit.audit_report import (
     BILLING,
     COUNTS,
     KEPT,
@@ -38,6 +30,14 @@ from podium.reports.audit.run import (
     dollar_figures,
     runs_of,
     system_run_name,
+)
+from podium.reports.audit.evidence import NAMES, NO_TOKENS, InvariantVerdict, minus
+from podium.reports.audit.reconcile import (
+    CELLS,
+    HEADING,
+    Reconciliation,
+    reconciliation_notes,
+    reconciliation_table,
 )
 from podium.reports.render import usd_sum
 from podium.reports.site.index import SiteBlock

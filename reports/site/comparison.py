@@ -13,7 +13,7 @@ from podium.harness.suite import moved_versions
 from podium.harness.text import pluralise
 from podium.reports import across, blocks, learning_cost, markdown, published, render
 from podium.reports.audit import Audit
-from podium.reports.build import Pair, systems_table
+from podium.reports.comparison_rows import Pair, systems_table
 from podium.reports.derived import (
     MOST_GROUPS,
     PASS_AT,

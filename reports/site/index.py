@@ -20,7 +20,7 @@ from podium.harness.ledger.answers import REFUSED
 from podium.harness.ledger.totals import QuestionResult, SystemRun
 from podium.harness.suite import failure_kind, redacted_message
 from podium.reports.blocks import asked_name
-from podium.reports.build import Pair
+from podium.reports.comparison_rows import Pair
 from podium.reports.derived import Comparison
 from podium.reports.render import shortened
 from podium.reports.site.pages import data_script

@@ -27,7 +27,7 @@ from podium.harness.ledger.runs import RunFiles, system_runs_below
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.reports import render
 from podium.reports.audit import Audit, InvariantVerdict
-from podium.reports.audit.run import system_run_name
+from podium.reports.audit.audit_report import system_run_name
 from podium.reports.report import Report
 from podium.reports.site.index import SHARD, site_blocks
 from podium.reports.site.pages import data_script

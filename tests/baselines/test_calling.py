@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from podium.baselines._registry import smoothie_global
-from podium.baselines.routers.systems import named_worker, router_llm_system, routing_prompt
+from podium.baselines.routers.router_systems import named_worker, router_llm_system, routing_prompt
 from podium.baselines.voting import (
     SmoothieExplorer,
     answer_distances,

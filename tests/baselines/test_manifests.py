@@ -10,7 +10,7 @@ import pytest
 from podium import baselines, conductor
 from podium.baselines.voting import best_of_n_system
 from podium.cli import main
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.context import run_context
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import system_of

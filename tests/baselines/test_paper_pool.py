@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.ledger.call import Call
 from podium.harness.pool_config import PoolSpec, read_pool

@@ -11,7 +11,7 @@ import pytest
 from podium.baselines import SYSTEMS, _registry
 from podium.baselines.common import import_extra
 from podium.baselines.routers import EMBEDDERS, choose_workers, load_embedder
-from podium.baselines.routers.systems import (
+from podium.baselines.routers.router_systems import (
     ROUTERS,
     load_router,
     question_texts,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from podium.baselines.routers import Examples, Router, choose_workers
-from podium.baselines.routers.models import (
+from podium.baselines.routers.learners import (
     ClusterRouter,
     ContrastiveRouter,
     FactorsRouter,
@@ -18,7 +18,7 @@ from podium.baselines.routers.models import (
     worker_slope,
 )
 from podium.baselines.routers.optimisers import hold_out
-from podium.baselines.routers.systems import (
+from podium.baselines.routers.router_systems import (
     ROUTERS,
     Estimator,
     load_router,

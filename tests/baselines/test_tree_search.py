@@ -12,7 +12,7 @@ import pytest
 
 from podium.baselines import SYSTEMS
 from podium.baselines.ab_mcts import ab_mcts_system, agreement
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.harness.errors import UserError
-from podium.harness.judge import JudgeError
+from podium.harness.model_judge import JudgeError
 from podium.harness.records import Kind, Question
 from podium.suites import SUITES
 from podium.suites.aime25 import AIME25

@@ -17,10 +17,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.training.config import read_config
-from podium.conductor.training.data import PlanCorpus
 from podium.conductor.training.job import find_job
+from podium.conductor.training.training_rows import PlanCorpus
 
 LIST, END = "model_id = [", "]"
 Found = defaultdict[tuple[str, int], list[float]]

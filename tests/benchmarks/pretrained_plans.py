@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 sys.path.append(str(Path(__file__).parents[2]))
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.conductor.base_model import base_folder
 from podium.conductor.decode import DecodeOptions, DecodeQueue, decode, one_thread
 from podium.conductor.embedded import open_checkpoint

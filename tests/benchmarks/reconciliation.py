@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from podium.cli import main as podium
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.journal import read_lines
 from podium.harness.records import Usage

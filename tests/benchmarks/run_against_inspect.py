@@ -23,7 +23,7 @@ from pathlib import Path
 from inspect_ai.dataset import Sample
 from inspect_ai.solver import Solver
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.pool import pool_models
 from podium.harness.pool_config import read_pool
 from podium.harness.run.catalogue import RunRequest

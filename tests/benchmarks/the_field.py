@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.ledger.logs import Json, open_log
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.pool_config import PoolSpec, read_pool

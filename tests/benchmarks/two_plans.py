@@ -22,7 +22,7 @@ from typing import Any
 from inspect_ai.solver import Solver, solver
 
 from podium.baselines.oracle import GATHER, USE
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.inspect_adapters import as_solver
 from podium.harness.pool import Pool
 from podium.harness.records import Question

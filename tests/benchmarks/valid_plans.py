@@ -20,7 +20,7 @@ from random import Random
 import anyio
 from inspect_ai.model import GenerateConfig, Model, get_model
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.conductor.checkpoint import checkpoint_folder, read_info
 from podium.conductor.parse import PlanFormat
 from podium.conductor.policy import ask_for_plan, first_request

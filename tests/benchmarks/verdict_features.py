@@ -21,7 +21,7 @@ import numpy as np
 
 from podium.baselines.route_eval import RouterField, evaluate_routers, split_matrix
 from podium.baselines.routers import Embedder, Estimates, Examples, TfIdf, unit_rows
-from podium.baselines.routers.systems import ROUTERS
+from podium.baselines.routers.router_systems import ROUTERS
 from podium.baselines.verdict_data import SourceRequest
 from podium.baselines.verdict_sources import read_matrix
 from podium.harness.learning import Arrays, Floats, Matrix, mean_known

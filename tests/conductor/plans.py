@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import anyio
 
-from podium.conductor.reward import PlanAnswerer
+from podium.conductor.grpo_reward import PlanAnswerer
 from podium.harness.pool_config import PoolSpec, WorkerSpec
 from podium.harness.prices import Book
 from podium.harness.prices.cost import Price

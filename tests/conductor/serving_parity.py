@@ -21,7 +21,7 @@ from typing import Any
 import anyio
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, get_model
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.conductor.checkpoint import CheckpointInfo, read_info
 from podium.conductor.prompt import plan_prompt
 from podium.harness.pool import Pool

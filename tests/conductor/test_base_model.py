@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 from tokenizers import pre_tokenizers
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.conductor.base_model import base_folder, packed_file, unpack
 from podium.conductor.checkpoint import MODULE, PINNED, checkpoint_digest, read_info, write_info
 from podium.conductor.decode import DecodeOptions, decode

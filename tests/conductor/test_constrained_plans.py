@@ -19,7 +19,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, get_model
 
 from podium.cli import main
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.checkpoint import checkpoint_folder, read_info
 from podium.conductor.decode import DecodeOptions, decode, one_thread
 from podium.conductor.embedded import open_checkpoint
@@ -29,8 +29,8 @@ from podium.conductor.policy import ask_for_plan, first_request
 from podium.conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
 from podium.conductor.trained import MOST_TOKENS, card_reading
 from podium.conductor.training.config import read_config
-from podium.conductor.training.data import plan_corpus
 from podium.conductor.training.job import find_job
+from podium.conductor.training.training_rows import plan_corpus
 from podium.harness.errors import UserError
 from podium.harness.ledger.logs import find_logs
 from podium.harness.pool_config import read_pool

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from podium.conductor.reward import (
+from podium.conductor.grpo_reward import (
     DISCOUNT,
     CostAware,
     Discounted,

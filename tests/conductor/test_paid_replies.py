@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings
 from podium.harness.errors import UserError, WorkerError
 from podium.harness.ledger.journal import FOLDER as LEDGER
 from podium.harness.ledger.system_runs import spent
@@ -170,7 +170,7 @@ import anyio
 from tests.conductor.plans import plan
 from tests.harness.rewards.service import train
 from tests.harness.toy_run import Toy
-from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book
 from podium.harness.rewards.reward import Reward, RewardSettings

@@ -10,10 +10,10 @@ from inspect_ai.model import (
     get_model,
 )
 
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings, shown_to_policy
 from podium.conductor.parse import PlanFormat
 from podium.conductor.policy import conductor_prompted
 from podium.conductor.prompt import plan_prompt
-from podium.conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
 from podium.harness.inspect_adapters import as_task
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book

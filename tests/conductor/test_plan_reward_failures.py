@@ -11,7 +11,7 @@ import pytest
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, modelapi
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings
 from podium.harness.context_length import DIALECTS, LengthRefusal
 from podium.harness.execute import Budget
 from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool

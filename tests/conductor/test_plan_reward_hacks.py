@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from podium.conductor.reward import PlanAnswerer
+from podium.conductor.grpo_reward import PlanAnswerer
 from podium.harness.errors import UserError
 from podium.harness.records import Grade, Question
 from podium.harness.rewards.outcome import PAPER, RewardItem, RewardOutcome, Status, as_reply

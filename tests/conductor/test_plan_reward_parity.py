@@ -16,8 +16,8 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import get_model
 
+from podium.conductor.grpo_reward import PlanAnswerer
 from podium.conductor.policy import conductor_prompted
-from podium.conductor.reward import PlanAnswerer
 from podium.harness.inspect_adapters import as_scorer, ask_differently, keep_files_private, sample
 from podium.harness.records import PODIUM, Question
 from podium.harness.rewards.outcome import PAPER, RewardItem, Status

@@ -12,7 +12,7 @@ from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariable
 from inspect_ai.log import read_eval_log
 
 from podium.cli import main
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.checkpoint import (
     CheckpointInfo,
     cards_digest,
@@ -30,8 +30,8 @@ from podium.harness.pool_config import POOLS, read_pool
 from podium.harness.records import Question
 from podium.harness.rewards.splits import question_digest
 from podium.harness.run.catalogue import RunRequest, conductor_override
-from podium.harness.run.request import read_request
 from podium.harness.run.run import examine_run
+from podium.harness.run.run_request import read_request
 from podium.harness.run.systems import match_target, moved_graders, why_unfit
 from podium.harness.suite import TaskRefusal
 from podium.suites import strip_instruction

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.conductor.reward import PlanAnswerer, PlanSettings, RewardConfig, training_reward
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings, RewardConfig, training_reward
 from podium.harness.errors import TooManyMasked
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book

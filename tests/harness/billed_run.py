@@ -28,7 +28,7 @@ from podium.harness.ledger.totals import Paid, add_up
 from podium.harness.prices import read_book
 from podium.harness.prices.cost import cost
 from podium.reports.audit import audit
-from podium.reports.audit.run import Audit
+from podium.reports.audit.audit_report import Audit
 from tests import ROOT
 from tests.providers import Act, Server, serve
 

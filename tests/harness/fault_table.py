@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from podium.cli import main
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.prices import read_book

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from inspect_ai.model import ChatMessageUser
 
-from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings
 from podium.harness.budget import Spend
 from podium.harness.errors import QuestionLimit, SpendLimit, WorkerError
 from podium.harness.ledger.call import Attempted, upper_bound

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.context import run_context
 from podium.harness.inspect_adapters import system_of
 from podium.harness.pool_config import read_pool

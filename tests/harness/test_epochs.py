@@ -15,7 +15,7 @@ from podium.baselines.single import single
 from podium.harness.cassette import CassetteHeader, RecordedReply, refuse_unrecorded, write_cassette
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import ASKED, as_task
-from podium.harness.judge import question_in, regrade
+from podium.harness.model_judge import question_in, regrade
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.records import Grade, Question
 from podium.harness.request import request_digest

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from podium.harness.judge import regrade_dir
 from podium.harness.ledger.runs import run_facts
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import system_totals
+from podium.harness.model_judge import regrade_dir
 from podium.harness.records import Question
 from podium.suites.rlpr import VERDICT, judge_case
 from tests.harness.judged_run import (

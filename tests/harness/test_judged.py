@@ -8,7 +8,7 @@ import pytest
 from inspect_ai import eval
 
 from podium.harness.errors import UserError
-from podium.harness.judge import refuse_unjudged
+from podium.harness.model_judge import refuse_unjudged
 from podium.harness.pool import active_pool, pool_models
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book

@@ -12,8 +12,8 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from podium.cli import main
 from podium.harness.cassette import record
 from podium.harness.errors import UserError
-from podium.harness.judge import regrade_dir
 from podium.harness.ledger.manifest import write_manifest
+from podium.harness.model_judge import regrade_dir
 from podium.harness.records import Question
 from podium.harness.redact import redact
 from podium.harness.suite import Split

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from podium.cli import main
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.context_length import DIALECTS, LOOKALIKES
-from podium.harness.judge import remade_dir
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import QuestionResult, SystemRun, system_totals
+from podium.harness.model_judge import remade_dir
 from tests.harness.faulty_run import ONE_TRY, Left, run_pool
 from tests.providers import CLIENTS_WARN, Act, Server, ok, serve
 from tests.providers.dialect import Asked

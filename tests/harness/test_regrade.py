@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from podium.harness.errors import UserError
-from podium.harness.judge import older_graders, regrade_dir
 from podium.harness.ledger.system_runs import load_runs
+from podium.harness.model_judge import older_graders, regrade_dir
 from tests.harness.ledger.ledger_rows import rows_in
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run
 

@@ -234,6 +234,7 @@ def test_podium_is_cited_as_its_citation_file_asks() -> None:
 
 
 def test_great_tables_is_loaded_for_papers_only() -> None:
-    code = "import sys, podium.reports.paper, podium.cli.run; print('great_tables' in sys.modules)"
+    loads = "import sys, podium.reports.paper, podium.cli.run_commands"
+    code = loads + "; print('great_tables' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert ran.stdout == "False\n", ran.stderr

@@ -11,7 +11,7 @@ from podium.harness.ledger.journal import CallOutcome, Head, open_journal
 from podium.harness.prices import Book
 from podium.harness.prices.cost import Gpu, Price
 from podium.harness.records import Usage
-from podium.reports.build import paid_cell
+from podium.reports.comparison_rows import paid_cell
 from tests.harness.runs import BOOK, facts, sit
 from tests.reports.audit.tampered_run import intent_of, journal
 from tests.reports.small_reports import report, row_of, rows_of

@@ -11,7 +11,7 @@ import pytest
 from podium.__main__ import main
 from podium.harness.errors import UserError
 from podium.harness.prices.cost import Price, Rates, Tier
-from podium.reports.audit.routerarena import audit_predictions
+from podium.reports.audit.routerarena_audit import audit_predictions
 from podium.reports.routerarena import Submission, write_routerarena
 from tests.harness.runs import BOOK, Exam, sit, steps
 

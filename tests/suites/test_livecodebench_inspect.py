@@ -13,7 +13,7 @@ from inspect_ai.scorer import Score, pass_at
 
 from podium.harness.boxes import BoxRecord, OpenBox
 from podium.harness.inspect_adapters import as_task
-from podium.harness.judge import question_in, regrade
+from podium.harness.model_judge import question_in, regrade
 from podium.sandbox import Box
 from podium.suites.livecodebench import LiveCodeBench, with_breakdown
 from tests.providers.scripted import Heard, script

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.harness.errors import PodiumError, UserError
-from podium.harness.judge import JudgeError
+from podium.harness.model_judge import JudgeError
 from podium.harness.records import Question
 from podium.suites import SUITES
 from podium.suites.data import hub_rows, sources

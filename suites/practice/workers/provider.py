@@ -44,7 +44,7 @@ from podium.suites.practice.workers.facts import (
     statements,
 )
 from podium.suites.practice.workers.phrases import atomised
-from podium.suites.practice.workers.programs import write_program
+from podium.suites.practice.workers.program_writer import write_program
 from podium.suites.practice.workers.workers import (
     AnswerKind,
     Chat,

@@ -18,11 +18,11 @@ from podium.conductor.training.config import read_config
 from podium.conductor.training.model_card import leaks_text
 from podium.conductor.training.run_folder import training_finished
 from podium.harness.errors import UserError
-from podium.harness.judge import regrade_dir
 from podium.harness.ledger.system_runs import load_runs
+from podium.harness.model_judge import regrade_dir
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book
-from podium.reports.ablations import AblationRuns, ablation_rows, write_ablations
+from podium.reports.ablation_table import AblationRuns, ablation_rows, write_ablations
 from podium.suites.practice import integer
 
 SHIPPED = read_ablations()

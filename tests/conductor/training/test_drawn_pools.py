@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.prompt import first_word
 from podium.conductor.training.config import read_config
 from podium.conductor.training.job import TrainingJob, drawn_groups, find_job, warm_start_rows

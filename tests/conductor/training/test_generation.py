@@ -21,7 +21,7 @@ from transformers import (  # noqa: E402  # pyright: ignore[reportMissingImports
     GenerationConfig,
 )
 
-from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.cli.list_commands import controls, whole_catalogue  # noqa: E402
 from podium.conductor.training.config import TrainingConfig, read_config  # noqa: E402
 from podium.conductor.training.generation import (  # noqa: E402
     MergedAdapters,

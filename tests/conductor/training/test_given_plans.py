@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.parse import read_plan
 from podium.conductor.training.config import TrainingConfig, read_config
-from podium.conductor.training.data import asking_sentences, plan_corpus
 from podium.conductor.training.given_plans import PLANS, own_plans, read_given_plans, read_plans
 from podium.conductor.training.job import TrainingJob, find_job
+from podium.conductor.training.training_rows import asking_sentences, plan_corpus
 from podium.harness.errors import UserError
 from podium.harness.workflow import Workflow
 

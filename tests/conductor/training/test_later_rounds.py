@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
-from podium.conductor.reward import reward_values
+from podium.cli.list_commands import controls, whole_catalogue
+from podium.conductor.grpo_reward import reward_values
 from podium.conductor.training.config import TrainingConfig, read_config
-from podium.conductor.training.data import TrainingRow
 from podium.conductor.training.job import (
     TrainingJob,
     TrainingRewards,
@@ -21,6 +20,7 @@ from podium.conductor.training.rounds import (
     later_places,
     with_later_rounds,
 )
+from podium.conductor.training.training_rows import TrainingRow
 from podium.harness.errors import TooManyMasked, UserError
 from podium.harness.rewards.outcome import RewardItem
 from podium.harness.rewards.trainers import run_in_loop

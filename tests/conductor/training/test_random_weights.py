@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from podium.conductor.training.config import CONFIGS
-from podium.conductor.training.estimate import PUBLISHED, shape_of
+from podium.conductor.training.training_estimate import PUBLISHED, shape_of
 from tests.conductor.training.tiny_training import lines, trained_here
 
 WHY = "needs torch: pip install '.[train]'; make trainers runs it"

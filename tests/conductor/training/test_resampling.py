@@ -13,9 +13,9 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-from podium.conductor.training.data import TrainingRow  # noqa: E402
 from podium.conductor.training.grpo_options import Resampling, join_groups, split_groups  # noqa: E402
 from podium.conductor.training.train import memory_said  # noqa: E402
+from podium.conductor.training.training_rows import TrainingRow  # noqa: E402
 from podium.harness.errors import UserError  # noqa: E402
 from podium.harness.rewards.trainers import Prompt  # noqa: E402
 

@@ -16,7 +16,7 @@ WHY = "needs torch: pip install '.[train]'; make trainers runs it"
 pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 
-from podium.cli.catalogue import controls, whole_catalogue  # noqa: E402
+from podium.cli.list_commands import controls, whole_catalogue  # noqa: E402
 from podium.conductor.training.config import read_config  # noqa: E402
 from podium.conductor.training.job import (  # noqa: E402
     RewardRecorder,

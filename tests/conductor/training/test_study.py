@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from podium.conductor.checkpoint import read_study, write_study
-from podium.conductor.training.data import TrainingRow
+from podium.conductor.training.training_rows import TrainingRow
 from podium.conductor.verdict_reward import (
     ONE_STEP,
     VerdictDataset,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.conductor.checkpoint import read_info, read_study
 from podium.conductor.embedded import greedy_speaker
 from podium.conductor.trained import suite_refusal

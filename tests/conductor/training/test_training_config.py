@@ -6,11 +6,11 @@ import pytest
 
 from podium.conductor.prompt import ShownWorkers
 from podium.conductor.training.config import known_configs, read_config
-from podium.conductor.training.data import TrainingRow, draw_rows
-from podium.conductor.training.estimate import PUBLISHED
 from podium.conductor.training.grpo_options import batch_sizes
 from podium.conductor.training.job import refuse_missing_folder
 from podium.conductor.training.run_folder import read_lines, refuse_changed, rewind_lines
+from podium.conductor.training.training_estimate import PUBLISHED
+from podium.conductor.training.training_rows import TrainingRow, draw_rows
 from podium.harness.errors import UserError
 
 

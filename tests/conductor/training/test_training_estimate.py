@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.training.config import Lora, TrainingConfig, read_config
-from podium.conductor.training.estimate import (
+from podium.conductor.training.grpo_options import refuse_unready_machine
+from podium.conductor.training.job import TrainingJob, find_job
+from podium.conductor.training.training_estimate import (
     LAUNCH_S,
     DeviceBatch,
     DeviceMemory,
@@ -24,8 +26,6 @@ from podium.conductor.training.estimate import (
     shape_of,
     warm_memory,
 )
-from podium.conductor.training.grpo_options import refuse_unready_machine
-from podium.conductor.training.job import TrainingJob, find_job
 from podium.harness.errors import UserError
 from tests.conductor.training.tiny_training import tiny_config
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podium.cli import main
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.checkpoint import read_info
 from podium.conductor.training.config import read_config
 from podium.conductor.training.job import TrainingJob, find_job

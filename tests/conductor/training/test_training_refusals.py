@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.training.config import read_config
 from podium.conductor.training.job import find_job
 from podium.conductor.training.run_folder import prepare_folder

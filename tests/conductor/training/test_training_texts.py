@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.conductor.training.config import read_config
 from podium.conductor.training.job import find_job
 from podium.harness.errors import UserError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
-from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.cli.list_commands import controls, whole_catalogue
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings
 from podium.conductor.training.config import read_config
 from podium.conductor.training.grpo_options import (
     plans_at_once,

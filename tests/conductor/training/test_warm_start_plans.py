@@ -6,16 +6,16 @@ from random import Random
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.conductor.parse import KEEP, PlanFormat, read_later_plan, read_plan
 from podium.conductor.training.config import PlanRecipe, read_config
-from podium.conductor.training.data import (
+from podium.conductor.training.job import TrainingJob, find_job
+from podium.conductor.training.training_rows import (
     PlanCorpus,
     ShownRow,
     made_up_reply,
     plan_corpus,
 )
-from podium.conductor.training.job import TrainingJob, find_job
 from podium.harness.errors import UserError
 from podium.harness.rewards.splits import SuiteSplit
 from podium.harness.workflow import Workflow

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.ledger.critical_path import longest_chain, steps_awaited
-from podium.harness.ledger.export import ask
+from podium.harness.ledger.ledger_tables import ask
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemTotals, system_totals
 from podium.harness.pool_config import POOLS

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from inspect_ai.log import read_eval_log
 
-from podium.conductor.reward import PlanAnswerer, PlanSettings
+from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings
 from podium.harness.errors import UserError
 from podium.harness.ledger.call import TEMPLATE
 from podium.harness.ledger.join import journal_calls

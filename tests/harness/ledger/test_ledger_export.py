@@ -15,7 +15,8 @@ import pytest
 from podium.cli import main
 from podium.harness.errors import UserError
 from podium.harness.ledger.call import Call
-from podium.harness.ledger.export import (
+from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.ledger_tables import (
     DIGITS,
     FORMATS,
     PLACES,
@@ -31,7 +32,6 @@ from podium.harness.ledger.export import (
     table_of,
     writer_for,
 )
-from podium.harness.ledger.join import rows_of
 from podium.harness.ledger.otel import SAME, attributes
 from podium.harness.ledger.queries import QueryRow, query_rows
 from podium.harness.ledger.runs import system_runs_below

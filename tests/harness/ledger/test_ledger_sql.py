@@ -11,8 +11,15 @@ import pytest
 
 from podium.cli import main
 from podium.harness.errors import UserError
-from podium.harness.ledger.export import as_csv, as_json, as_text, ask, export, exported_tables
 from podium.harness.ledger.join import rows_of
+from podium.harness.ledger.ledger_tables import (
+    as_csv,
+    as_json,
+    as_text,
+    ask,
+    export,
+    exported_tables,
+)
 from podium.harness.ledger.runs import system_runs_below
 from tests.harness.runs import BOOK, sit, steps
 

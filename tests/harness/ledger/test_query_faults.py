@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from podium.harness.ledger.details import QuestionFilter, details
-from podium.harness.ledger.export import ask, export
 from podium.harness.ledger.journal import read_lines
+from podium.harness.ledger.ledger_tables import ask, export
 from podium.harness.ledger.logs import seconds_between
 from podium.harness.ledger.show import query_text
 from podium.harness.ledger.system_runs import load_runs

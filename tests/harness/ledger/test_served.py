@@ -11,10 +11,10 @@ import pytest
 from podium.cli import main
 from podium.harness.ledger.call import canonical
 from podium.harness.ledger.details import QuestionFilter, details, trace_json
-from podium.harness.ledger.export import tables_of
 from podium.harness.ledger.join import rows_of
 from podium.harness.ledger.journal import read_lines
 from podium.harness.ledger.kept_texts import kept_texts, texts_path
+from podium.harness.ledger.ledger_tables import tables_of
 from podium.harness.ledger.runs import system_runs_below
 from podium.harness.ledger.served import read_trace, rows_from, served_requests
 from tests.harness.ledger.served_journal import Server, Told, served, trace_of

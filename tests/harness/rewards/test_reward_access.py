@@ -13,8 +13,8 @@ import pytest
 from podium.cli import main
 from podium.harness.errors import UserError
 from podium.harness.listener import is_loopback
-from podium.harness.rewards.launch import read_token
 from podium.harness.rewards.outcome import RewardClient, RewardItem, ServiceRefusal
+from podium.harness.rewards.reward_service import read_token
 from podium.suites import SUITES
 from tests.harness.rewards.service import listening, service_of, train
 

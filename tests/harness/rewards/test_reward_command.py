@@ -15,8 +15,8 @@ from podium.harness.boxes import Boxes
 from podium.harness.errors import UserError
 from podium.harness.listener import bound_socket, listen
 from podium.harness.records import Grade, Question
-from podium.harness.rewards.launch import RewardHooks, ServeRequest, serve_rewards
 from podium.harness.rewards.outcome import as_reply
+from podium.harness.rewards.reward_service import RewardHooks, ServeRequest, serve_rewards
 from podium.harness.rewards.server import user_prompt
 from podium.suites import SUITES
 from tests.harness.rewards.service import get, post, started

@@ -19,11 +19,11 @@ import pytest
 from podium.harness.budget import CallPrice, Spend
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.prices import read_book
-from podium.harness.rewards.launch import ServeRequest, shared_out
 from podium.harness.rewards.outcome import RewardItem
 from podium.harness.rewards.replica import ReplicaLease
 from podium.harness.rewards.replica_set import SharedBudget
 from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.reward_service import ServeRequest, shared_out
 from podium.sandbox import Box
 from podium.suites import SUITES
 from tests.harness.rewards.service import Process, get, post, started, train

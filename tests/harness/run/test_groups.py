@@ -10,7 +10,7 @@ from podium.harness.learning import read_artifact
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.evaluate import Job
-from podium.harness.run.request import read_request
+from podium.harness.run.run_request import read_request
 from podium.harness.suite import TaskRefusal
 from podium.harness.system import SystemCard
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run

@@ -19,7 +19,7 @@ from podium.harness.run.estimate import estimate
 from podium.harness.run.experiment import read_experiment
 from podium.harness.suite import Split
 from podium.harness.workflow import MAX_STEPS
-from podium.reports.audit.run import audit
+from podium.reports.audit.audit_report import audit
 from podium.reports.report import write_report
 from tests import ROOT
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run

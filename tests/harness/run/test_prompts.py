@@ -14,10 +14,10 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from podium.baselines.oracle import make_plans
 from podium.cli import main
 from podium.harness.errors import UserError
-from podium.harness.judge import regrade_dir
+from podium.harness.model_judge import regrade_dir
 from podium.harness.records import Question
 from podium.harness.run.experiment import FILE, read_experiment
-from podium.harness.run.request import unknown_prompt_note
+from podium.harness.run.run_request import unknown_prompt_note
 from podium.harness.suite import Prompted
 from podium.suites import ACCESS_LOG, SUITES, _registry, log_eval_access
 from podium.suites.aime25 import PREFIX, Aime25, aime25

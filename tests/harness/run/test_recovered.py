@@ -13,9 +13,9 @@ import pytest
 from inspect_ai.log import EvalLog, recoverable_eval_logs
 from inspect_ai.model import ModelOutput
 
-from podium.harness.judge import regrade
 from podium.harness.ledger.hooks import SampleDigests, text_digest
 from podium.harness.ledger.logs import answer_in
+from podium.harness.model_judge import regrade
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Question
 from tests import ROOT

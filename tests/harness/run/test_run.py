@@ -14,10 +14,10 @@ import pytest
 from inspect_ai.model import model_roles
 
 from podium.harness.errors import UserError
-from podium.harness.judge import regrade_dir
 from podium.harness.ledger.logs import IN_FLIGHT
 from podium.harness.ledger.system_runs import load_runs, spent
 from podium.harness.ledger.totals import system_totals
+from podium.harness.model_judge import regrade_dir
 from podium.harness.prices import book_from_json
 from podium.harness.run.evaluate import mean_score
 from podium.harness.run.experiment import read_experiment

@@ -11,8 +11,8 @@ import pytest
 from podium.cli import main
 from podium.harness.boxes import Boxes, OpenBox, inspect_box, open_run_box
 from podium.harness.errors import UserError
-from podium.harness.judge import box_for_logs, regrade_dir
 from podium.harness.ledger.system_runs import load_runs
+from podium.harness.model_judge import box_for_logs, regrade_dir
 from podium.harness.records import Grade, Question
 from podium.harness.run.experiment import read_experiment
 from tests.harness.toy_run import Toy, calls, toy_catalogue, toy_pool, toy_run

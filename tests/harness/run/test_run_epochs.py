@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from podium.harness.errors import UserError
-from podium.harness.judge import refuse_judged_plans
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import system_totals
+from podium.harness.model_judge import refuse_judged_plans
 from podium.harness.run.experiment import FILE, read_experiment
 from podium.reports.derived import compare
 from tests.harness.toy_run import CONTROLS, calls, toy_pool, toy_run

@@ -12,8 +12,8 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 
 from podium.cli import main
 from podium.harness.errors import UserError
-from podium.harness.judge import regrade_dir
 from podium.harness.ledger.system_runs import load_runs
+from podium.harness.model_judge import regrade_dir
 from podium.harness.run.experiment import lock_experiment, read_experiment
 from tests.harness.toy_run import Toy, calls, toy_pool, toy_run
 

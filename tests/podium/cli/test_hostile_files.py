@@ -30,8 +30,8 @@ from podium.harness.files import (
     refuse_bomb,
     unpack_gzip,
 )
-from podium.harness.judge import regrade_dir
 from podium.harness.ledger.logs import find_logs, newest_logs, open_log, read_log
+from podium.harness.model_judge import regrade_dir
 from podium.harness.redact import redact
 from tests.podium.cli.hostile_files import TARGETS, cases, fuzz
 

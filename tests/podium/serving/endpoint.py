@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.ledger.journal import read_lines
 from podium.harness.ledger.manifest import manifested
 from podium.harness.listener import bound_socket, listen

@@ -58,8 +58,8 @@ def caught(folder: Path, *, anew: bool = False) -> str:
 def _audited(folder: Path, *, anew: bool) -> Any:
     if not anew:
         return audit(folder).verdicts
-    from podium.cli.catalogue import whole_catalogue
-    from podium.harness.judge import remade_dir
+    from podium.cli.list_commands import whole_catalogue
+    from podium.harness.model_judge import remade_dir
     from podium.reports.audit import given_anew
 
     suites = whole_catalogue().suites

@@ -22,7 +22,7 @@ from string import ascii_letters
 from typing import Any
 
 from podium.cli import main
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.ledger.witness import figures
 from podium.harness.records import Question, Usage
 from podium.harness.run.catalogue import RunRequest

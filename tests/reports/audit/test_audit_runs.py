@@ -12,7 +12,7 @@ from podium.cli import main
 from podium.harness.ledger.logs import UNWRITTEN
 from podium.harness.ledger.runs import system_runs_below
 from podium.reports.audit import as_json, as_text, audit
-from podium.reports.audit.run import audit_parts
+from podium.reports.audit.audit_report import audit_parts
 from tests.harness.ledger.test_ledger import cached, foreign_log
 from tests.harness.runs import BOOK, Crew, failing_on, number, sit, steps
 from tests.providers import flaky as moody

@@ -20,9 +20,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall
 
 from podium.cli import main
-from podium.harness.judge import regrade_dir, remade_dir
 from podium.harness.ledger.hooks import SampleDigests, reply_digest, sent_digest, text_digest
 from podium.harness.ledger.logs import open_log
+from podium.harness.model_judge import regrade_dir, remade_dir
 from podium.harness.request import request_digest
 from podium.reports.audit import audit, given_anew
 from tests.harness.faulty_run import run

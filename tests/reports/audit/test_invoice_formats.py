@@ -9,7 +9,7 @@ import pytest
 
 import tests.reports.audit.invoice_exports as exports
 from podium.harness.errors import UserError
-from podium.reports.audit.bill import Names
+from podium.reports.audit.invoice_total import Names
 from podium.reports.audit.invoices import LONGEST_LINE, kind_of, model_of, read_invoice
 from podium.reports.audit.reconcile import InvoiceOptions, reconcile
 from tests.reports.audit.invoice_rows import one_more, row, rows_for

@@ -11,7 +11,7 @@ import pytest
 
 from podium.__main__ import main
 from podium.harness.errors import UserError
-from podium.reports.audit.routerarena import RULES, audit_predictions, predictions_text
+from podium.reports.audit.routerarena_audit import RULES, audit_predictions, predictions_text
 
 Row = dict[str, Any]
 SMALL, LARGE = "small", "acme/large"

@@ -13,7 +13,7 @@ import pytest
 from podium.cli import main
 from podium.harness.ledger.manifest import write_manifest
 from podium.reports.audit import as_json, audit
-from podium.reports.audit.run import COUNTS
+from podium.reports.audit.audit_report import COUNTS
 from podium.reports.report import report_of
 from podium.reports.site.audit_page import MOST, audit_context
 from podium.reports.site.index import SiteBlock, site_blocks

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podium.suites.practice.workers.programs import learnt_words
+from podium.suites.practice.workers.program_writer import learnt_words
 from podium.suites.practice.workers.workers import final_answer
 from tests.suites.practice_workers.asking import ask, is_right, prompt
 from tests.suites.practice_workers.test_rehearsal_programs import passes, text_of

@@ -14,7 +14,7 @@ import pytest
 from podium.sandbox import Program
 from podium.sandbox.cells import SubprocessBox
 from podium.suites.practice.workers.program_inputs import read_samples, read_starter
-from podium.suites.practice.workers.programs import FAMILIES, source
+from podium.suites.practice.workers.program_writer import FAMILIES, source
 from podium.suites.practice.workers.workers import final_answer
 from tests.suites.practice_workers.asking import ask
 

@@ -33,8 +33,8 @@ from podium.harness.run.experiment import (
     open_experiment,
     read_experiment,
 )
-from podium.harness.run.request import RequestReader
 from podium.harness.run.run import keep_until_logged, make_plans
+from podium.harness.run.run_request import RequestReader
 from podium.harness.shards.launcher import LOST, Launcher, LocalLauncher
 from podium.harness.shards.lease import RunLimits, assigned
 from podium.harness.shards.lease_client import settle

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 from podium.cli.arguments import taken
-from podium.cli.catalogue import boxes, whole_catalogue
+from podium.cli.list_commands import boxes, whole_catalogue
 from podium.harness.boxes import refuse_unknown
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable
-from podium.harness.judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
 from podium.harness.ledger.manifest import FILE, write_manifest
+from podium.harness.model_judge import Remade, box_for_logs, older_graders, regrade_dir, remade_dir
 from podium.harness.text import say
 
 
@@ -81,7 +81,7 @@ def regraded(args: argparse.Namespace) -> list[Remade]:
 
 def reward_command(args: argparse.Namespace) -> int:
     """Serve rewards until a signal; return 0."""
-    from podium.harness.rewards.launch import ServeRequest, serve_rewards
+    from podium.harness.rewards.reward_service import ServeRequest, serve_rewards
 
     request = taken(
         ServeRequest,
@@ -96,13 +96,13 @@ def reward_command(args: argparse.Namespace) -> int:
     return 0
 
 
-REPLICA = "import podium; from podium.cli.grade import reward_replica; reward_replica()"
+REPLICA = "import podium; from podium.cli.grade_commands import reward_replica; reward_replica()"
 """A replica's program; `podium` comes first, for it takes our packages' names."""
 
 
 def reward_replica() -> None:
     """Be a replica of a reward service, whose head is at the other end of standard input."""
-    from podium.harness.rewards.launch import run_replica
+    from podium.harness.rewards.reward_service import run_replica
 
     for one in (signal.SIGINT, signal.SIGTERM):  # it ends with its head, which has work to finish
         signal.signal(one, lambda number, frame: None)  # not SIG_IGN, which programs would inherit
@@ -111,8 +111,8 @@ def reward_replica() -> None:
 
 
 def _hooks() -> Any:
-    from podium.conductor.reward import PlanAnswerer, PlanSettings, shown_to_policy
-    from podium.harness.rewards.launch import RewardHooks
+    from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings, shown_to_policy
+    from podium.harness.rewards.reward_service import RewardHooks
     from podium.suites import strip_instruction
 
     return RewardHooks(

@@ -18,7 +18,7 @@ from podium.harness.errors import UserError
 from podium.harness.files import DOCUMENT, decimal_of, json_with_nan, read_limited, refuse_absent
 from podium.harness.prices.cost import MTOK
 from podium.harness.text import storable
-from podium.reports.audit.records import ENOUGH, SAME, too_few_tokens
+from podium.reports.audit.record_checks import ENOUGH, SAME, too_few_tokens
 
 SCHEMA = "podium-predictions-1"
 Json = Mapping[str, Any]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.cli.catalogue import controls, whole_catalogue
+from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
 from podium.harness.text import columns, pluralise, records, say, say_listing
@@ -51,7 +51,7 @@ def train_command(args: argparse.Namespace) -> int:
         for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
             told(line)
     if args.dry_run:
-        from podium.conductor.training.estimate import estimate_text
+        from podium.conductor.training.training_estimate import estimate_text
 
         told(estimate_text(training))
         return 0
@@ -215,7 +215,7 @@ def ablate_command(args: argparse.Namespace) -> int:
     """Train, evaluate and print what has to be; return 0."""
     from podium.conductor.training.ablations import SHIPPED, read_ablations, select_ablations
     from podium.conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
-    from podium.reports.ablations import MARKS
+    from podium.reports.ablation_table import MARKS
     from podium.reports.render import refuse_foreign
 
     listed = read_ablations(args.file or SHIPPED)
@@ -304,7 +304,7 @@ def _evaluate(trial: AblationRun) -> None:
 
 def _table(listed: Any, out: Path) -> str:
     """Write the table of all that is in the folder; return it for a terminal."""
-    from podium.reports.ablations import AblationRuns, write_ablations
+    from podium.reports.ablation_table import AblationRuns, write_ablations
 
     found: list[AblationRuns] = []
     for row in listed.rows:
@@ -321,7 +321,7 @@ def _table(listed: Any, out: Path) -> str:
 def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
     from podium.conductor.training.ablations import plan_leaks
     from podium.harness.ledger.system_runs import load_runs
-    from podium.reports.ablations import WORDS
+    from podium.reports.ablation_table import WORDS
 
     if not logs:
         return {}
@@ -411,7 +411,7 @@ def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> Non
 
 
 def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str:
-    from podium.baselines.routers.systems import train_router
+    from podium.baselines.routers.router_systems import train_router
     from podium.harness.learning import write_artifact
 
     one = len(split.folds) == 1

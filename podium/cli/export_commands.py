@@ -128,7 +128,7 @@ def verifiers(add: Arguments) -> None:
 
 def write_verifiers(args: argparse.Namespace) -> int:
     """Write a package; return 0."""
-    from podium.cli.catalogue import suite_versions
+    from podium.cli.list_commands import suite_versions
     from podium.harness.rewards.taskset import USUAL, write_taskset
 
     made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])

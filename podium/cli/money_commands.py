@@ -175,7 +175,7 @@ def _today() -> date:
 
 def audit_command(args: argparse.Namespace) -> int:
     """Audit a run or show one question of it; return 1 when an invariant fails."""
-    from podium.cli.grade import regraded
+    from podium.cli.grade_commands import regraded
     from podium.reports.audit import as_json, as_text, audit, given_anew
     from podium.reports.audit.reconcile import reconciliation_text
 
@@ -205,7 +205,7 @@ def audit_command(args: argparse.Namespace) -> int:
 
 def _predictions(args: argparse.Namespace) -> int:
     """Audit prediction files of RouterArena; return 1 when a rule is broken."""
-    from podium.reports.audit.routerarena import (
+    from podium.reports.audit.routerarena_audit import (
         audit_predictions,
         predictions_json,
         predictions_text,
@@ -227,7 +227,7 @@ def _predictions(args: argparse.Namespace) -> int:
 
 def _refuse(args: argparse.Namespace) -> None:
     """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
-    from podium.cli.grade import refuse_box
+    from podium.cli.grade_commands import refuse_box
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
     if not args.invoice and any((*bill, args.tolerance_usd)):
@@ -298,7 +298,7 @@ def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconcil
 
 def ledger_command(args: argparse.Namespace) -> int:
     """Write tables of a ledger, or print what SQL answers; return 0."""
-    from podium.harness.ledger.export import STYLES, ask, export
+    from podium.harness.ledger.ledger_tables import STYLES, ask, export
 
     if args.action == "export":
         say(export(args.dir, args.out, args.format))
@@ -359,7 +359,7 @@ def _write(args: argparse.Namespace) -> int:
 
 
 def _verify_manifest(args: argparse.Namespace) -> int:
-    from podium.cli.grade import refuse_box
+    from podium.cli.grade_commands import refuse_box
     from podium.harness.ledger.manifest import FILE as MANIFEST
     from podium.harness.ledger.manifest import read_manifest, uncovered
     from podium.reports.audit.verify import LIMITS, verify
@@ -403,7 +403,7 @@ def _verify_manifest(args: argparse.Namespace) -> int:
 
 def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
     """Return what was given anew, and what not and why; and whether all verdicts were alike."""
-    from podium.cli.grade import regraded
+    from podium.cli.grade_commands import regraded
 
     if not args.regrade:
         return ["Grades: none was given anew (--regrade does, without asking any model)."], True

@@ -16,8 +16,8 @@ from podium.harness.boxes import open_run_box, refuse_unknown, select_box
 from podium.harness.cassette import prompts_recorded
 from podium.harness.errors import UserError
 from podium.harness.files import read_limited
-from podium.harness.judge import judged_among
 from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve, with_access
+from podium.harness.model_judge import judged_among
 from podium.harness.parallel import cores
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book, read_book

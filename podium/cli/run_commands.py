@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from podium.cli.arguments import taken
-from podium.cli.catalogue import controls, whole_catalogue
-from podium.cli.report import say_site
+from podium.cli.list_commands import controls, whole_catalogue
+from podium.cli.report_commands import say_site
 from podium.harness.errors import UserError, WorkerError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
 from podium.harness.text import say
@@ -31,8 +31,8 @@ def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites, or estimate it; return 1 while something is left."""
     from podium.harness.run.catalogue import with_own
     from podium.harness.run.estimate import estimate, estimate_text
-    from podium.harness.run.request import read_request
     from podium.harness.run.run import podium_run, say_who_runs
+    from podium.harness.run.run_request import read_request
 
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
@@ -52,7 +52,7 @@ def _sharded(args: argparse.Namespace) -> Any:
             if getattr(args, name) is not None:
                 raise UserError(f"--{name} goes with --shards N: add it, or leave --{name} out.")
         return None
-    from podium.harness.shards.run import Sharding, own_parts, run_sharded
+    from podium.harness.shards.sharded_run import Sharding, own_parts, run_sharded
 
     own = own_parts(args.suite), own_parts(args.system)
     return partial(

@@ -55,7 +55,7 @@ from podium.reports.audit.invariants import (
     same_twice,
     table_again,
 )
-from podium.reports.audit.routerarena import SCHEMA as PREDICTIONS
+from podium.reports.audit.routerarena_audit import SCHEMA as PREDICTIONS
 from podium.reports.audit.sharded import leases_kept, planned_once
 
 UNLABELLED = "unlabelled"

@@ -25,7 +25,7 @@ from podium.baselines.routers import (
     load_embedder,
     training_examples,
 )
-from podium.baselines.routers.models import (
+from podium.baselines.routers.learners import (
     ClusterRouter,
     ContrastiveRouter,
     FactorsRouter,

@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from podium.cli.arguments import taken
-from podium.cli.catalogue import suite_versions
+from podium.cli.list_commands import suite_versions
 from podium.harness.errors import UserError
 from podium.harness.text import say
 

@@ -12,7 +12,7 @@ from podium.harness.boxes import open_run_box, select_box
 from podium.harness.cassette import cassette_digests, refuse_unrecorded
 from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
-from podium.harness.judge import judged_among, refuse_judged_plans, refuse_unjudged
+from podium.harness.model_judge import judged_among, refuse_judged_plans, refuse_unjudged
 from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
 from podium.harness.prices import Book, read_book
 from podium.harness.records import WRONG

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 from podium.cli.arguments import taken
-from podium.cli.catalogue import whole_catalogue
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.text import say
 
