@@ -18,7 +18,7 @@ from podium.harness.execute import Session
 from podium.harness.extract import normalised
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Grade, Question
-from podium.harness.system import System, SystemCard
+from podium.harness.system import Calls, Extra, System, SystemCard, SystemMethods
 from podium.harness.workflow import Step
 
 CALLS = 10  # worker calls per question
@@ -34,18 +34,21 @@ AGREEMENT = "{same} of {others} other answers so far agree with it."
 UNREADABLE = "No answer could be read from it."
 FIRST = 0.5  # score of a readable answer that stands alone: nobody has agreed or disagreed
 
+
+class _Installed(SystemMethods):
+    extra = Extra("routers", ("treequest",))
+
+
 AB_MCTS = SystemCard(
     name="ab-mcts",
     solver="podium/ab_mcts",
     summary="A tree search goes wider or deeper, with whom it has learnt to; the best reply wins.",
     source="Inoue et al. 2025, arXiv 2503.04412 (AB-MCTS-A; library treequest)",
-    calls="10 unless said",
-    expected=calls_by("calls", CALLS),
+    calls=Calls("10 unless said", calls_by("calls", CALLS)),
     prompts=(REFINE, AGREEMENT, UNREADABLE),
     k="calls",
-    extra="routers",
-    modules=("treequest",),
-    adaptive=True,
+    methods=_Installed(),
+    traits=frozenset({"adaptive"}),
     deviations=(
         "the budget is 10 calls; the authors spend many times as many",
         "the score is the share of public tests where questions show tests, else the share of "

@@ -16,7 +16,7 @@ from podium.harness.execute import Session, first_failure
 from podium.harness.pool import Pool
 from podium.harness.prices import read_book
 from podium.harness.records import Answer, Grade, Question
-from podium.harness.system import System, SystemCard
+from podium.harness.system import Calls, System, SystemCard
 from podium.harness.workflow import Sampling, Step
 
 SAMPLES = 5
@@ -34,10 +34,9 @@ BEST_OF_N_TESTS = SystemCard(
     solver="podium/best_of_n_tests",
     summary="One worker answers n times; the program that passes the most public tests wins.",
     source="podium (common practice: sample, then run the tests that the question shows)",
-    calls="n, with n = 5 unless said",
-    expected=calls_by("n", SAMPLES),
+    calls=Calls("n, with n = 5 unless said", calls_by("n", SAMPLES)),
     k="n",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     needs=frozenset({"public tests"}),
     deviations=(
         "samples at the worker's own temperature",
@@ -49,10 +48,9 @@ RETRY = SystemCard(
     solver="podium/retry",
     summary="One worker is asked again, at temperature 0, until its program passes public tests.",
     source=SOURCE,
-    calls="1 to 5",
-    expected=lambda n, args: (1, int(args.get("tries") or TRIES)),
+    calls=Calls("1 to 5", lambda n, args: (1, int(args.get("tries") or TRIES))),
     k="tries",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     needs=frozenset({"public tests"}),
     deviations=(
         _PUBLIC,
@@ -77,8 +75,7 @@ ESCALATION = SystemCard(
     solver="podium/escalation",
     summary="Workers are asked from the cheapest to the dearest until one passes public tests.",
     source=SOURCE,
-    calls="1 to n",
-    expected=lambda n, args: (1, len(_named(args.get("order"))) or n),
+    calls=Calls("1 to n", lambda n, args: (1, len(_named(args.get("order"))) or n)),
     needs=frozenset({"public tests"}),
     deviations=(
         _PUBLIC,

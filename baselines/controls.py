@@ -16,7 +16,7 @@ from podium.harness.errors import UserError
 from podium.harness.execute import Session
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Question
-from podium.harness.system import System, SystemCard, planned
+from podium.harness.system import Calls, System, SystemCard, planned
 from podium.harness.workflow import MAX_STEPS, Step, Workflow
 
 SUBTASKS = (
@@ -34,19 +34,17 @@ RANDOM_WORKER = SystemCard(
     solver="podium/random_worker",
     summary="A worker drawn uniformly for each question answers alone.",
     source="podium (control)",
-    calls="1",
+    calls=Calls("1", ONE_CALL),
     group="controls",
-    expected=ONE_CALL,
-    recorded=True,
+    traits=frozenset({"recorded"}),
 )
 RANDOM_WORKFLOW = SystemCard(
     name="random-workflow",
     solver="podium/random_workflow",
     summary="A workflow of 1 to 5 steps drawn at random for each question.",
     source="podium (control)",
-    calls="1-5, 3 on average",
+    calls=Calls("1-5, 3 on average", lambda n, args: (1, int(args.get("max_steps") or MAX_STEPS))),
     group="controls",
-    expected=lambda n, args: (1, int(args.get("max_steps") or MAX_STEPS)),
     prompts=tuple(filter(None, SUBTASKS)),
 )
 
@@ -97,11 +95,13 @@ def _matched(unit: str, what: str) -> SystemCard:
         solver="podium/compute_matched",
         summary=f"The best single worker, sampled until a query takes as many {what}.",
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
-        calls="k, so that the means are equal",
+        calls=Calls(
+            "k, so that the means are equal",
+            lambda _, args: (floor(args.get("k") or 1), ceil(args.get("k") or MOST_SAMPLES)),
+        ),
         group="controls",
-        expected=lambda _, args: (floor(args.get("k") or 1), ceil(args.get("k") or MOST_SAMPLES)),
         needs=frozenset({"match"}),
-        on_best=True,
+        traits=frozenset({"best worker"}),
         deviations=(
             "k is a fraction: each question has one of the two whole numbers around it, drawn so "
             "that the mean is k, and never less than 1",

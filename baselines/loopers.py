@@ -22,7 +22,7 @@ from podium.harness.execute import Session
 from podium.harness.pool import Pool
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import FALLBACK, Answer, Question, Reply
-from podium.harness.system import System, SystemCard, exactly
+from podium.harness.system import Calls, System, SystemCard, SystemMethods, exactly
 from podium.harness.workflow import Sampling, Step
 
 SOURCE = "vLLM Semantic Router, pkg/looper/{}.go, commit 3d48f8c (Apache-2.0)"
@@ -32,10 +32,16 @@ _IN_ONE = (
     "a stage's prompt follows the question in one user message (theirs: in a second one, or in its "
     "place)"
 )
-_UNREAD = {
-    "rehearsal": "rehearsal workers do not read replies that a prompt quotes, so this row shows "
-    "what it costs there, not how well it does"
-}
+
+
+class _Unread(SystemMethods):
+    def footnote(self, label: str) -> str:
+        if label != "rehearsal":
+            return ""
+        return (
+            "rehearsal workers do not read replies that a prompt quotes, so this row shows what it "
+            "costs there, not how well it does"
+        )
 
 
 def _filled(template: str, **parts: str) -> str:
@@ -113,18 +119,21 @@ def _panel(args: Mapping[str, Any], workers: int) -> int:
     return len(as_names(args.get("panel"))) or len(preset) or min(workers, PANEL)
 
 
-def _preset(k: str) -> Mapping[str, Any]:
-    """Return the arguments of `fusion@PRESET`, whose judge is the preset's own."""
-    if k and k not in PRESETS:
-        raise UserError(f"fusion has no preset {k!r}; it has {', '.join(PRESETS)}.")
-    return {"preset": k, "aggregator": None} if k else {}
+class _Presets(_Unread):
+    """Behind its `@` stands a preset, whose models the pool must have."""
 
+    def arguments(self, x: str) -> Mapping[str, Any]:
+        """Return the arguments of `fusion@PRESET`, whose judge is the preset's own."""
+        if x and x not in PRESETS:
+            raise UserError(f"fusion has no preset {x!r}; it has {', '.join(PRESETS)}.")
+        return {"preset": x, "aggregator": None} if x else {}
 
-def _absent(k: str, spec: PoolSpec) -> str | None:
-    """Return why a pool has not the models of a preset."""
-    has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
-    lacks = [one for one in dict.fromkeys((*PRESETS.get(k, ()), OPUS)) if k and one not in has]
-    return f"needs workers of {', '.join(lacks)}: take pool openrouter-fusion." if lacks else None
+    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return why a pool has not the models of a preset."""
+        has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
+        wanted = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
+        lacks = ", ".join(model for model in wanted if model not in has)
+        return f"needs workers of {lacks}: take pool openrouter-fusion." if lacks else None
 
 
 FUSION = SystemCard(
@@ -132,12 +141,12 @@ FUSION = SystemCard(
     solver="podium/fusion",
     summary="A panel answers, a judge compares in a fixed structure, and writes the final answer.",
     source=f"OpenRouter's Fusion, 2026-06; prompts: {SOURCE.format('fusion')}",
-    calls="panel + 2: n + 2 with at most eight workers, 5 with a preset",
-    expected=exactly(lambda n, args: _panel(args, n) + 2),
+    calls=Calls(
+        "panel + 2: n + 2 with at most eight workers, 5 with a preset",
+        exactly(lambda n, args: _panel(args, n) + 2),
+    ),
     prompts=(ANALYSIS, NO_ANALYSIS, FINAL),
     k="preset",
-    brings=_preset,
-    misplaced=_absent,
     deviations=(
         "no web search (OpenRouter's panel and judge have it)",
         "every question is deliberated on (OpenRouter's model decides whether to)",
@@ -149,7 +158,7 @@ FUSION = SystemCard(
         _UNSCORED,
         OWN_LIMIT,
     ),
-    on_label=_UNREAD,
+    methods=_Presets(),
 )
 
 
@@ -198,7 +207,7 @@ def fusion_system(
     aggregator: str | None = None,
 ) -> System:
     """Return Fusion over `panel`, a `preset`'s models or all workers; `aggregator` ends it."""
-    _preset(preset or "")  # which refuses one that is none
+    FUSION.methods.arguments(preset or "")  # which refuses one that is none
 
     async def answer(question: Question, pool: Pool) -> Answer:
         asked = [known(pool, one) for one in as_names(panel)]
@@ -250,8 +259,10 @@ REMOM = SystemCard(
     solver="podium/remom",
     summary="Rounds of answers side by side, each round reading the last; one call ends it.",
     source=f"{SOURCE.format('remom')}, after PaCoRe, arXiv 2601.05593",
-    calls="breadth + 1, with breadth = 4 unless said; several rounds: their sum and 1",
-    expected=exactly(lambda n, args: sum(_breadths(args.get("breadth") or BREADTH)) + 1),
+    calls=Calls(
+        "breadth + 1, with breadth = 4 unless said; several rounds: their sum and 1",
+        exactly(lambda n, args: sum(_breadths(args.get("breadth") or BREADTH)) + 1),
+    ),
     prompts=(REFERENCES, SYNTHESIS),
     k="breadth",
     deviations=(
@@ -265,7 +276,7 @@ REMOM = SystemCard(
         _UNSCORED,
         OWN_LIMIT,
     ),
-    on_label=_UNREAD,
+    methods=_Unread(),
 )
 
 
@@ -336,10 +347,9 @@ CONFIDENCE = SystemCard(
     solver="podium/confidence",
     summary="Workers from the cheapest on; the first that is sure of its own answer stands.",
     source=SOURCE.format("confidence"),
-    calls="2-2n",
-    expected=lambda n, args: (2, 2 * (len(as_names(args.get("order"))) or n)),
+    calls=Calls("2-2n", lambda n, args: (2, 2 * (len(as_names(args.get("order"))) or n))),
     prompts=(EVALUATING, RATE),
-    adaptive=True,
+    traits=frozenset({"adaptive"}),
     deviations=(
         "a worker rates its own answer, as with its `self_verify` (its default reads the odds of "
         "tokens, which few providers tell, and accepts every answer at its default threshold)",
@@ -350,7 +360,7 @@ CONFIDENCE = SystemCard(
         _UNSCORED,
         f"{OWN_LIMIT}, ratings too (theirs: 256 tokens for a rating)",
     ),
-    on_label=_UNREAD,
+    methods=_Unread(),
 )
 
 
@@ -419,8 +429,7 @@ RATINGS = SystemCard(
     solver="podium/ratings",
     summary="Every worker answers, for a person to rate; a client that reads one gets the first.",
     source=SOURCE.format("ratings"),
-    calls="n",
-    expected=exactly(lambda n, args: n),
+    calls=Calls("n", exactly(lambda n, args: n)),
     deviations=(
         "all replies are choices for a person to rate, and nobody rates in an exam: the first "
         "choice, the pool's first worker's, is what is graded, and all are paid for",

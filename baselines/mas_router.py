@@ -27,7 +27,7 @@ from podium.harness.errors import UserError
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.system import System, SystemCard, planned
+from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
@@ -199,14 +199,18 @@ def ridge(rows: Floats, grades: Floats) -> Floats:
     return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
 
 
+class _Exploring(SystemMethods):
+    def explorer(self) -> MasExplorer:
+        return MasExplorer()
+
+
 MAS_SAMPLE = SystemCard(
     name="mas-sample",
     solver="podium/mas_sample",
     summary="A mode of collaboration, its members and their roles, drawn for each question.",
     group="controls",
     source=f"podium (control); the space of {SOURCE}",
-    calls="1-13",
-    expected=lambda _n, _args: (1, MOST_CALLS),
+    calls=Calls("1-13", lambda _n, _args: (1, MOST_CALLS)),
     prompts=PROMPTS,
     deviations=("modes, roles and prompts are in our own words, from the paper's description",),
 )
@@ -217,7 +221,7 @@ ROUTER_MAS = replace(
     summary="A learned choice of collaboration mode, members and roles for each question.",
     group="routers",
     source=SOURCE,
-    explorer=MasExplorer,
+    methods=_Exploring(),
     deviations=(
         "a ridge regression on hashed words over drawn designs (the authors: four networks on "
         "sentence embeddings, trained by policy gradient)",

@@ -9,7 +9,7 @@ from podium.baselines.single import at_least_one, calls_by, known
 from podium.harness.errors import UserError
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.system import System, SystemCard, exactly, planned
+from podium.harness.system import Calls, System, SystemCard, exactly, planned
 from podium.harness.workflow import REPLIES, Sampling, Step, Workflow
 
 AGGREGATE_AND_SYNTHESIZE = f"""\
@@ -59,8 +59,7 @@ MOA_LITE = SystemCard(
     solver="podium/moa_lite",
     summary="Every worker answers; an aggregator synthesises their replies.",
     source="Wang et al. 2024, arXiv 2406.04692; github.com/togethercomputer/MoA",
-    calls="n + 1",
-    expected=exactly(lambda n, args: n + 1),
+    calls=Calls("n + 1", exactly(lambda n, args: n + 1)),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     deviations=(*_DEVIATIONS, _AGGREGATOR),
 )
@@ -69,8 +68,7 @@ MOA_3 = replace(
     name="moa-3",
     solver="podium/moa_3",
     summary="Two layers of all workers, then an aggregator.",
-    calls="(layers - 1) * n + 1, with 3 layers unless said",
-    expected=exactly(_calls),
+    calls=Calls("(layers - 1) * n + 1, with 3 layers unless said", exactly(_calls)),
 )
 MOA_PAPER = replace(
     MOA_LITE,
@@ -79,7 +77,7 @@ MOA_PAPER = replace(
     summary="Every worker answers; an aggregator drawn at random synthesises their replies.",
     source="the Mixture-of-Agents row of the Conductor paper, arXiv 2512.04388; prompt: Wang et "
     "al. 2024, arXiv 2406.04692",
-    calls="n + 1: the paper's 8 with its 7 workers",
+    calls=replace(MOA_LITE.calls, words="n + 1: the paper's 8 with its 7 workers"),
     deviations=(
         OWN_LIMIT.replace("the authors: 2048", "the paper: 4096 output tokens"),
         "the aggregator is drawn anew for each question and epoch (the paper: at random, and not "
@@ -152,11 +150,10 @@ SELF_MOA = SystemCard(
     solver="podium/self_moa",
     summary="One worker answers k times, then synthesises its own replies.",
     source="Li et al. 2025, arXiv 2502.00674 (written from the paper: its repository has no code)",
-    calls="k + 1, with k = 6 unless said",
-    expected=calls_by("k", SAMPLES, 1),
+    calls=Calls("k + 1, with k = 6 unless said", calls_by("k", SAMPLES, 1)),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     k="k",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         "temperature 0.7 for samples and aggregator, as in Mixture-of-Agents' code; the authors' "
         "own temperature has not been verified",

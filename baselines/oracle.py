@@ -29,7 +29,7 @@ from podium.harness.pool import Pool, pool_models
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import Question, Reply
 from podium.harness.request import request_digest
-from podium.harness.system import System, SystemCard, planned
+from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Step, Workflow, check
 
 # Neutral: a plan that spells out a solution would be one more worker.
@@ -64,22 +64,28 @@ def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
     return tuple(alone(worker) for worker in workers)
 
 
+_BOUNDS = {
+    "rehearsal": "chosen by sampling (8 draws); drops plans that start badly, so it errs low",
+    "recorded": "single workers only, realised on one recorded reply: an upper bound",
+}
+
+
+class _Bounds(SystemMethods):
+    def footnote(self, label: str) -> str:
+        return _BOUNDS.get(label, "")
+
+
 ORACLE = SystemCard(
     name="oracle",
     solver="podium/oracle",
     summary="For each question the plan with the highest expected accuracy, found with its target.",
     source="podium (control)",
-    calls="1-5",
+    calls=Calls("1-5", lambda n, args: (1, MAX_STEPS)),
     group="controls",
-    expected=lambda n, args: (1, MAX_STEPS),
     prompts=(GATHER, USE, FINISH),
-    recorded=True,
-    uses_targets=True,
+    traits=frozenset({"recorded", "sees targets"}),
     deviations=("the best of an enumerated set of plans (baselines/oracle.py), not of all plans",),
-    on_label={
-        "rehearsal": "chosen by sampling (8 draws); drops plans that start badly, so it errs low",
-        "recorded": "single workers only, realised on one recorded reply: an upper bound",
-    },
+    methods=_Bounds(),
 )
 
 FIRST_SEED = 1_000_000_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.baselines.common import register
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.system import System, SystemCard, planned
+from podium.harness.system import Calls, System, SystemCard, planned
 from podium.harness.workflow import MAX_STEPS, Step, Workflow
 
 SKILLS = (
@@ -32,9 +32,8 @@ RULES_PLANNER = SystemCard(
     solver="podium/rules_planner",
     summary="Rules written for practice-deep name a worker for each part of a question.",
     source="podium (control)",
-    calls="1-5",
+    calls=Calls("1-5", lambda n, args: (1, MAX_STEPS)),
     group="controls",
-    expected=lambda n, args: (1, MAX_STEPS),
     deviations=("it knows the grammar of one suite; elsewhere it asks one worker",),
 )
 

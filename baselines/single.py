@@ -14,7 +14,7 @@ from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_solver
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.system import Expected, System, SystemCard, exactly, planned
+from podium.harness.system import Calls, Expected, System, SystemCard, exactly, planned
 from podium.harness.workflow import Sampling, Step, Workflow
 
 ONE_CALL = exactly(lambda n, args: 1)
@@ -30,20 +30,17 @@ SINGLE = SystemCard(
     solver="podium/single",
     summary="One worker answers the question alone.",
     source="podium",
-    calls="1",
-    expected=ONE_CALL,
-    recorded=True,
+    calls=Calls("1", ONE_CALL),
+    traits=frozenset({"recorded"}),
 )
 BEST_SINGLE = SystemCard(
     name="best-single",
     solver="podium/best_single",
     summary="The one worker with the highest accuracy on the train split answers alone.",
     source="podium",
-    calls="1",
+    calls=Calls("1", ONE_CALL),
     group="controls",
-    expected=ONE_CALL,
-    on_best=True,
-    recorded=True,
+    traits=frozenset({"best worker", "recorded"}),
 )
 
 
@@ -115,11 +112,10 @@ SELF_REFLECTION = SystemCard(
     solver="podium/self_reflection",
     summary="One worker answers, then reviews its answer k - 1 times in one conversation.",
     source=PAPER,
-    calls="k, with k = 5 unless said",
-    expected=calls_by("k", TIMES),
+    calls=Calls("k, with k = 5 unless said", calls_by("k", TIMES)),
     prompts=(REVIEW,),
     k="k",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         "the review prompt is in our own words (the paper prints none)",
         "always k prompts (the paper: up to five), and the last reply is the answer",
@@ -131,10 +127,9 @@ LONG_CONTEXT = SystemCard(
     solver="podium/long_context",
     summary="One worker answers once and may write five times as many tokens.",
     source=PAPER,
-    calls="1",
-    expected=ONE_CALL,
+    calls=Calls("1", ONE_CALL),
     k="times",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         "five times the worker's own token limit (the paper: 20 K after 4 K output tokens)",
         "a worker without a token limit is asked as it is, which makes this row a single one",

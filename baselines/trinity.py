@@ -30,7 +30,7 @@ from podium.harness.execute import Session
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget, TrialResult
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Kind, Question
-from podium.harness.system import System, SystemCard
+from podium.harness.system import Calls, Extra, System, SystemCard, SystemMethods
 from podium.harness.workflow import Step
 
 Role = Literal["thinker", "worker", "verifier"]
@@ -129,8 +129,7 @@ RANDOM_TRINITY = SystemCard(
     summary="Up to five turns, each by a random worker in a random role.",
     group="controls",
     source=f"podium (control); the loop of {SOURCE}",
-    calls="2-5",
-    expected=_expected,
+    calls=Calls("2-5", _expected),
     prompts=(THINK, WORK, VERIFY),
     deviations=DEVIATIONS,
 )
@@ -249,6 +248,13 @@ class TrinityExplorer:
         return Artifact(learnt_from(NAME, given, done, settings), {WEIGHTS: mean})
 
 
+class _Evolving(SystemMethods):
+    extra = Extra("routers", ("cmaes",))
+
+    def explorer(self) -> TrinityExplorer:
+        return TrinityExplorer()
+
+
 TRINITY = replace(
     RANDOM_TRINITY,
     name=NAME,
@@ -256,9 +262,7 @@ TRINITY = replace(
     summary="Up to five turns; an evolved linear head chooses worker and role of each.",
     group="routers",
     source=SOURCE,
-    extra="routers",
-    modules=("cmaes",),
-    explorer=TrinityExplorer,
+    methods=_Evolving(),
     deviations=(
         "features are hashed words and the state of the loop (the paper: a hidden state of a 0.6B "
         "model)",

@@ -22,8 +22,9 @@ from podium.harness.execute import Session
 from podium.harness.extract import normalised
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
 from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec
 from podium.harness.records import FALLBACK, Answer, Kind, Question
-from podium.harness.system import System, SystemCard, exactly
+from podium.harness.system import Calls, System, SystemCard, SystemMethods, exactly
 from podium.harness.workflow import REPLIES, Sampling, Step
 
 SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
@@ -33,10 +34,9 @@ SELF_CONSISTENCY = SystemCard(
     solver="podium/self_consistency",
     summary="One worker answers k times; the most frequent answer wins.",
     source="Wang et al. 2022, arXiv 2203.11171",
-    calls="k, with k = 5 unless said",
-    expected=calls_by("k", SAMPLES),
+    calls=Calls("k, with k = 5 unless said", calls_by("k", SAMPLES)),
     k="k",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         "samples at the worker's own temperature unless one is given (the authors: 0.5 to 0.8), so "
         "that k epochs of the single worker are the same draws",
@@ -96,11 +96,10 @@ BEST_OF_N = SystemCard(
     solver="podium/best_of_n",
     summary="One worker answers n times; a judge picks one of the answers.",
     source="podium (common practice: sample, then let a model pick)",
-    calls="n + 1, with n = 5 unless said",
-    expected=calls_by("n", SAMPLES, 1),
+    calls=Calls("n + 1, with n = 5 unless said", calls_by("n", SAMPLES, 1)),
     prompts=(CANDIDATES, CHOOSE),
     k="n",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         "the judge is the same worker unless named, and its prompt is in our own words",
         "a judge that names no number, but answers the question, picks the first candidate with "
@@ -185,13 +184,15 @@ DEBATE = SystemCard(
     solver="podium/debate",
     summary="Three copies of one worker answer twice, the second time after reading each other.",
     source="Du et al. 2023, arXiv 2305.14325",
-    calls="agents * rounds, 3 * 2 unless said",
-    expected=exactly(
-        lambda n, args: int(args.get("agents") or AGENTS) * int(args.get("rounds") or ROUNDS)
+    calls=Calls(
+        "agents * rounds, 3 * 2 unless said",
+        exactly(
+            lambda n, args: int(args.get("agents") or AGENTS) * int(args.get("rounds") or ROUNDS)
+        ),
     ),
     prompts=(OTHERS, AGAIN),
     k="agents",
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         "the prompt is in our own words, and does not repeat the question, which opens the "
         "conversation (the authors' repository has no licence)",
@@ -327,15 +328,26 @@ class SmoothieExplorer:
         return Artifact(learnt_from(GLOBAL, given, done, settings), {DISTANCES: total + total.T})
 
 
+class _Triplets(SystemMethods):
+    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        if (has := len(spec.names)) >= TRIPLET:
+            return None
+        return f"needs at least {TRIPLET} workers, and pool {spec.name!r} has {has}: take another."
+
+
+class _Exploring(_Triplets):
+    def explorer(self) -> SmoothieExplorer:
+        return SmoothieExplorer()
+
+
 SMOOTHIE_LOCAL = SystemCard(
     name="smoothie-local",
     solver="podium/smoothie_local",
     summary="Every worker answers; the answer nearest to all others stands.",
     group="routers",
     source="Guha et al. 2024, arXiv 2412.04692",
-    calls="n",
-    expected=exactly(lambda n, _: n),
-    workers=TRIPLET,
+    calls=Calls("n", exactly(lambda n, _: n)),
+    methods=_Triplets(),
     deviations=(
         "fitted on the replies to the question itself (the authors: also to its neighbours in the "
         "suite)",
@@ -347,7 +359,7 @@ SMOOTHIE_GLOBAL = replace(
     name=GLOBAL,
     solver="podium/smoothie_global",
     summary="Every worker answers; the one that agreed most on train questions is trusted.",
-    explorer=SmoothieExplorer,
+    methods=_Exploring(),
     deviations=(
         "fitted on replies to the train split and to the question (theirs: to the whole suite)",
         *_OF_SMOOTHIE,

@@ -21,7 +21,7 @@ from podium.harness.inspect_adapters import as_solver
 from podium.harness.ledger.system_runs import PLANNING
 from podium.harness.pool import Pool
 from podium.harness.records import CONDUCTOR, FALLBACK, Answer, Question, Reply
-from podium.harness.system import System, SystemCard, malformed
+from podium.harness.system import Calls, System, SystemCard, malformed
 from podium.harness.workflow import MAX_STEPS, Malformed, Sampling, Workflow
 
 ANSWER_STANDS = "a later plan could not be read, so the answer before it stands"
@@ -216,8 +216,10 @@ CONDUCTOR_PROMPTED = SystemCard(
     solver="podium/conductor_prompted",
     summary="A prompted model writes a workflow for each question; the workers carry it out.",
     source="Conductor, arXiv 2512.04388 (prompted, not trained)",
-    calls="1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
-    expected=lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
+    calls=Calls(
+        "1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
+        lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
+    ),
     prompts=prompt.prompt_texts(PAPER_FORM),
     needs=frozenset({"conductor"}),
     deviations=(
@@ -235,10 +237,9 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
     source="Conductor, arXiv 2512.04388, Table 10 (control)",
     calls=CONDUCTOR_PROMPTED.calls,
     group="controls",
-    expected=CONDUCTOR_PROMPTED.expected,
     prompts=CONDUCTOR_PROMPTED.prompts,
     needs=frozenset({"conductor", "train"}),
-    on_best=True,
+    traits=frozenset({"best worker"}),
     deviations=(
         *CONDUCTOR_PROMPTED.deviations,
         "the conductor does not know that one worker does all of it; its calls are billed",
@@ -250,11 +251,13 @@ CONDUCTOR_RECURSIVE = SystemCard(
     solver="podium/conductor_recursive",
     summary="The conductor sees what its plan came to, and keeps the answer or plans once more.",
     source="Conductor, arXiv 2512.04388, section 3.2 (recursive, prompted, not trained)",
-    calls="1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
-    expected=lambda n, args: (0, _most_calls(args)),
+    calls=Calls(
+        "1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
+        lambda n, args: (0, _most_calls(args)),
+        conductor=4,
+    ),
     prompts=(*CONDUCTOR_PROMPTED.prompts, *prompt.LATER_TEXTS),
     needs=frozenset({"conductor"}),
-    conductor_calls=4,
     deviations=(
         *CONDUCTOR_PROMPTED.deviations,
         "at most one call less than twice those of the longest plan; the paper gives no bound",

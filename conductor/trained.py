@@ -38,7 +38,7 @@ from podium.harness.pool import Pool
 from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool
 from podium.harness.records import CONDUCTOR, Answer, Question
 from podium.harness.suite import TaskRefusal
-from podium.harness.system import System, SystemCard
+from podium.harness.system import Calls, Extra, System, SystemCard, SystemMethods
 from podium.harness.text import pluralise
 from podium.harness.workflow import MAX_STEPS
 
@@ -124,8 +124,8 @@ def _checked_system(
     folder, about = checkpoint_folder(checkpoint), _read(checkpoint)
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
-    spec = named_pool(pool)  # plain Inspect asks here, `podium run` before (`pool_refusal`)
-    if spec and (why := pool_refusal(checkpoint, spec)):
+    spec = named_pool(pool)  # plain Inspect asks here, `podium run` before
+    if spec and (why := CheckpointMethods().pool_refusal(checkpoint, spec)):
         raise TaskRefusal(f"This checkpoint {why}")
     study = read_study(folder) if about.role == "study" else None
     studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
@@ -219,44 +219,75 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
     return {"checkpoint": checkpoint, "sha256": checkpoint_digest(checkpoint_folder(checkpoint))}
 
 
-def pool_refusal(checkpoint: str, spec: PoolSpec) -> str | None:
-    """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
-    about = _read(checkpoint)
-    if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+class CheckpointMethods(SystemMethods):
+    """What a conductor can do whose checkpoint stands behind its `@`, or is its own."""
+
+    def __init__(self, own: str = "", extra: Extra | None = None) -> None:
+        """Keep the checkpoint that it has where nothing stands behind the `@`."""
+        self.own, self.extra = own, extra
+
+    def arguments(self, x: str) -> Mapping[str, Any]:
+        """Return the checkpoint, and the digest of its files."""
+        return solver_arguments(x or self.own)
+
+    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
+        about = _read(x or self.own)
+        if about.conducted(spec.names, [worker.card for worker in spec.workers]):
+            return None
+        return _others(about, f"pool {spec.name!r}")
+
+    def remarks(self, x: str, spec: PoolSpec) -> tuple[str, ...]:
+        """Return what it will read of a pool's workers."""
+        about = _read(x or self.own)
+        if not about.is_adaptive:
+            return ()
+        words = about.form.card_words
+        part = "" if words is None else f"the first {pluralise(words, 'word')} of "
+        found = [f"is shown workers by {part}their cards; it learnt on pool {about.pool!r}."]
+        reading = card_reading(x or self.own, constrained=True)
+        if reading is not None:
+            found += reading.remarks({worker.name: worker.card for worker in spec.workers})
+        return tuple(found)
+
+    def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
+        """Return why it may not be asked a suite's questions, by their digests; or None."""
+        checkpoint = x or self.own
+        about = _read(checkpoint)
+        if about.role == "study" and suite in about.suites:
+            return (
+                f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that "
+                "suite says nothing about it: name another suite or another checkpoint."
+            )
+        known = frozenset(about.taught)
+        shared = sum(short_digest(one) in known for one in digests)
+        if shared:
+            return (
+                f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another "
+                "suite, or another checkpoint."
+            )
         return None
-    return _others(about, f"pool {spec.name!r}")
+
+    def graders(self, x: str) -> Mapping[str, str] | None:
+        """Return the versions of the graders that trained it."""
+        return grader_versions(checkpoint_folder(x or self.own))
 
 
-def pool_remarks(checkpoint: str, spec: PoolSpec) -> tuple[str, ...]:
-    """Return what is good to know of a checkpoint on a pool: what it will read of its workers."""
-    about = _read(checkpoint)
-    if not about.is_adaptive:
-        return ()
-    words = about.form.card_words
-    part = "" if words is None else f"the first {pluralise(words, 'word')} of "
-    found = [f"is shown workers by {part}their cards; it learnt on pool {about.pool!r}."]
-    reading = card_reading(checkpoint, constrained=True)
-    if reading is not None:
-        found += reading.remarks({worker.name: worker.card for worker in spec.workers})
-    return tuple(found)
+class _Seated(CheckpointMethods):
+    """Those that run in this process: the conductor comes along."""
+
+    def conductor(self, x: str) -> WorkerSpec:
+        return conductor_slot(x or self.own)
 
 
-def suite_refusal(checkpoint: str, suite: str, digests: Sequence[str]) -> str | None:
-    """Return why a checkpoint may not be asked a suite's questions, by their digests; or None."""
-    about = _read(checkpoint)
-    if about.role == "study" and suite in about.suites:
-        return (
-            f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that suite "
-            "says nothing about it: name another suite or another checkpoint."
+class _NotReleased(SystemMethods):
+    extra = Extra(EXTRA, (MODULE,))
+
+    def arguments(self, x: str) -> NoReturn:
+        raise UserError(
+            "no adapters are released yet: `podium train smollm --out RUN` trains some on a GPU, "
+            "and conductor@RUN/best plays them."
         )
-    known = frozenset(about.taught)
-    shared = sum(short_digest(one) in known for one in digests)
-    if shared:
-        return (
-            f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another suite, "
-            "or another checkpoint."
-        )
-    return None
 
 
 SERVED = SystemCard(
@@ -264,24 +295,11 @@ SERVED = SystemCard(
     solver="podium/conductor_served",
     summary="A checkpoint that a server of yours runs plans, as conductor-served@FOLDER.",
     source="Conductor, arXiv 2512.04388 (trained)",
-    calls=CALLS,
-    expected=lambda n, args: (0, _most_calls(args, "")),
+    calls=Calls(CALLS, lambda n, args: (0, _most_calls(args, "")), conductor=1),
     needs=frozenset({"conductor"}),
-    conductor_calls=1,
     k="checkpoint",
-    brings=solver_arguments,
-    unfit=suite_refusal,
-    misplaced=pool_refusal,
-    remarks=pool_remarks,
-    rewarded=lambda k: grader_versions(checkpoint_folder(k)),
+    methods=CheckpointMethods(),
 )
-
-
-def _not_released(k: str) -> NoReturn:
-    raise UserError(
-        "no adapters are released yet: `podium train smollm --out RUN` trains some on a GPU, and "
-        "conductor@RUN/best plays them."
-    )
 
 
 SMOLLM = SystemCard(
@@ -289,13 +307,8 @@ SMOLLM = SystemCard(
     solver="podium/conductor",
     summary=f"Adapters on {ORIGIN} plan: not released yet, see docs/training.md.",
     source=SOURCE,
-    calls=CALLS,
-    expected=lambda n, args: (0, MAX_STEPS),
-    conductor_calls=1,
-    override=_not_released,
-    brings=_not_released,
-    extra=EXTRA,
-    modules=(MODULE,),
+    calls=Calls(CALLS, lambda n, args: (0, MAX_STEPS), conductor=1),
+    methods=_NotReleased(),
 )
 
 
@@ -319,19 +332,14 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         solver="podium/conductor",
         summary=f"A trained model writes a workflow for each question: {about.summary}.",
         source=SOURCE,
-        calls=f"{CALLS}{again}",
-        expected=lambda n, args: (0, _most_calls(args, checkpoint)),
+        calls=Calls(
+            f"{CALLS}{again}",
+            lambda n, args: (0, _most_calls(args, checkpoint)),
+            conductor=1 + about.rounds,
+        ),
         prompts=prompt.prompt_texts(about.form),
-        conductor_calls=1 + about.rounds,
         k="checkpoint" if name == CONDUCTOR else "",
-        override=lambda k: conductor_slot(k or checkpoint),
-        brings=lambda k: solver_arguments(k or checkpoint),
-        unfit=lambda k, suite, digests: suite_refusal(k or checkpoint, suite, digests),
-        misplaced=lambda k, spec: pool_refusal(k or checkpoint, spec),
-        remarks=lambda k, spec: pool_remarks(k or checkpoint, spec),
-        rewarded=lambda k: grader_versions(checkpoint_folder(k or checkpoint)),
-        extra=EXTRA if on_base else "",
-        modules=(MODULE,) if on_base else (),
+        methods=_Seated(checkpoint, Extra(EXTRA, (MODULE,)) if on_base else None),
         deviations=(
             f"{f'adapters on {ORIGIN}' if on_base else small}, not Qwen2.5-7B",
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",

@@ -5,10 +5,8 @@ It never sees a target, a suite or a grader.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
-
-from inspect_ai.solver import Solver
 
 from podium.harness.execute import Budget, execute
 from podium.harness.learning import Artifact, Explorer, Matrix
@@ -35,7 +33,88 @@ Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
 split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
 for programs of its own."""
+Trait = Literal["best worker", "adaptive", "recorded", "sees targets"]
+"""What else a run has to know of a system. Its `worker` is the best single one of the train split,
+where there is one; replies decide whom it asks next, so a dry run takes all calls for the dearest;
+it makes canonical single-worker requests only, which recorded replies can serve; it looks at
+targets (a labelled control, never comparable as a method)."""
 Group = Literal["contestants", "routers", "controls", "frameworks"]  # headings of `podium systems`
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How many calls a system makes for one question."""
+
+    words: str
+    """Of workers: `n + 1`."""
+    expected: Expected | None = None
+    """The same as numbers, which the audit holds a run against; None where nobody can know."""
+    conductor: int = 2
+    """The most calls of a conductor, where it needs one: a plan, and one retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An extra of pip, and the modules that show whether it is installed."""
+
+    name: str
+    modules: tuple[str, ...]
+
+
+class SystemMethods:
+    """What a system can do beyond its facts: a subclass replaces the methods that apply to it.
+
+    `x` is what stands behind the `@` of a system's name, empty where nothing does.
+    """
+
+    extra: Extra | None = None
+    """What must be installed; None where the core is enough."""
+
+    def arguments(self, x: str) -> Mapping[str, Any]:
+        """Return the solver's arguments, where `NAME@X` names a checkpoint or another file.
+
+        A system that does not replace this takes a number there: the argument `k` of its card.
+        """
+        return {}
+
+    def conductor(self, x: str) -> WorkerSpec | None:
+        """Return the conductor that it brings along; UserError where there is no such model."""
+        return None
+
+    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return why it can do nothing with a pool's workers, a sentence without its name."""
+        return None
+
+    def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
+        """Return why it may not be asked a suite's questions, of which these are the digests."""
+        return None
+
+    def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
+        """Return what `podium doctor` says of it on a pool that it does not refuse."""
+        return ()
+
+    def graders(self, x: str) -> Mapping[str, str] | None:
+        """Return suite -> version of the grader that trained it; None where nobody noted them."""
+        return {}
+
+    def footnote(self, label: str) -> str:
+        """Return what tables say of it on pools with a label, `recorded` or `rehearsal`."""
+        return ""
+
+    def learn(self, matrix: Matrix, seed: int) -> Artifact:
+        """Return what it learns from single workers' results on the train split."""
+        raise NotImplementedError
+
+    def explorer(self) -> Explorer:
+        """Return how it learns by trying, where single workers' results are not enough."""
+        raise NotImplementedError
+
+    def replaces(self, method: str) -> bool:
+        """Say whether a method is the system's own."""
+        return getattr(type(self), method) is not getattr(SystemMethods, method)
+
+
+NO_METHODS = SystemMethods()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,58 +124,21 @@ class SystemCard:
     name: str
     """As in tables: `moa-lite`."""
     solver: str
-    """Registry name for Inspect users: `podium/moa_lite`; of your own any name, with `make`."""
+    """Inspect's name of its solver: `podium/moa_lite`; of your own the name in `registered`."""
     summary: str
     source: str
     """Paper, repository, or `podium` for our own."""
-    calls: str
-    """Expected worker calls per question in words, e.g. `n + 1`."""
+    calls: Calls
     group: Group = "contestants"
-    expected: Expected | None = None
-    """None where it cannot be said beforehand."""
     prompts: tuple[str, ...] = ()
     """Every text that the system itself puts before workers; empty when it adds none."""
     k: str = ""
     """The argument that `NAME@3` sets, e.g. `k` of `self-consistency@3`; empty when none."""
     needs: frozenset[Need] = frozenset()
-    workers: int = 1
-    """The fewest workers of a pool that it can do with."""
-    conductor_calls: int = 2
-    """The most calls of a conductor for one question, where it needs one: a plan, and one retry."""
-    override: Callable[[str], WorkerSpec] | None = None
-    """What stands behind the @ of its name -> the conductor that it brings along, whoever the
-    pool's is; UserError where there is no such model."""
-    brings: Callable[[str], Mapping[str, Any]] | None = None
-    """Where `NAME@X` names a checkpoint instead of a number: X -> arguments of the solver."""
-    unfit: Callable[[str, str, Sequence[str]], str | None] | None = None
-    """(X, suite, digests of its questions) -> why it may not run on this suite, else None."""
-    misplaced: Callable[[str, PoolSpec], str | None] | None = None
-    """(X, pool) -> why it can do nothing with this pool's workers, else None."""
-    remarks: Callable[[str, PoolSpec], Sequence[str]] | None = None
-    """(X, pool) -> what `podium doctor` says of it, a sentence each, where it is not refused."""
-    rewarded: Callable[[str], Mapping[str, str] | None] | None = None
-    """X -> suite -> version of the grader that trained it; None where nobody wrote it down."""
-    extra: str = ""
-    """The extra of pip that it needs, e.g. `routers`; empty when the core is enough."""
-    modules: tuple[str, ...] = ()
-    learn: Callable[[Matrix, int], Artifact] | None = None
-    """(single workers on the train split, seed) -> what it has learnt from them."""
-    explorer: Callable[[], Explorer] | None = None
-    """How it learns by trying, where single workers' results are not enough."""
-    on_best: bool = False
-    """True when its `worker` is the best single worker of the train split, where there is one."""
-    adaptive: bool = False
-    """True when replies decide whom it asks next: a dry run then takes all for the dearest."""
-    recorded: bool = False
-    """True when it makes canonical single-worker requests only: recorded replies can serve it."""
-    uses_targets: bool = False
-    """True for labelled controls that look at targets (oracle); never comparable as a method."""
+    traits: frozenset[Trait] = frozenset()
     deviations: tuple[str, ...] = ()
     """Where it is not what its authors ran, one clause each."""
-    on_label: Mapping[str, str] = field(default_factory=dict[str, str])
-    """A footnote for pools of one label only: `recorded` or `rehearsal`."""
-    make: Callable[..., Solver] | None = None
-    """What makes its solver, of a system of your own; ours are found by `solver`."""
+    methods: SystemMethods = NO_METHODS
 
     @property
     def prompt_sha256(self) -> str:
@@ -105,9 +147,19 @@ class SystemCard:
         return hashlib.sha256(joined.encode()).hexdigest() if self.prompts else ""
 
     @property
+    def named_by_file(self) -> bool:
+        """Whether a name stands behind its `@` (a checkpoint, a preset), and not a number."""
+        return self.methods.replaces("arguments")
+
+    @property
+    def explores(self) -> bool:
+        """Whether it learns by trying."""
+        return self.methods.replaces("explorer")
+
+    @property
     def learns(self) -> bool:
         """Whether it must be trained before it can answer."""
-        return self.learn is not None or self.explorer is not None
+        return self.explores or self.methods.replaces("learn")
 
 
 def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
@@ -135,9 +187,10 @@ def malformed(reason: Malformed) -> Answer:
 
 def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a log's header says of a system, for so many workers and these arguments."""
+    expected = manifest.calls.expected
     return {
         "source": manifest.source,
         "prompt_sha256": manifest.prompt_sha256,
-        "calls_expected": list(manifest.expected(workers, args)) if manifest.expected else None,
+        "calls_expected": list(expected(workers, args)) if expected else None,
         "deviations": list(manifest.deviations),
     }

@@ -15,12 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "Answer", "Budget", "Card", "DatasetSuite", "Grade", "PodiumError", "Pool", "PoolSpec",
+    "Answer", "Budget", "Calls", "Card", "DatasetSuite", "Grade", "PodiumError", "Pool", "PoolSpec",
     "Question", "Reply", "Report", "Reward", "RewardClient", "RewardItem", "RewardOutcome",
     "RewardSettings", "RunFrames", "RunOutcome", "Sampling", "Session", "SpendLimit", "Step",
-    "Suite", "SuiteSplit", "System", "SystemCard", "TrlReward", "Usage", "UserError", "WorkerError",
-    "Workflow", "as_solver", "as_task", "choice_metadata", "choice_text", "curves", "exactly",
-    "execute", "extract_choice", "extract_integer", "figure", "grade", "grade_choice", "load_runs",
+    "Suite", "SuiteSplit", "System", "SystemCard", "SystemMethods", "TrlReward", "Usage",
+    "UserError", "WorkerError", "Workflow", "as_solver", "as_task", "choice_metadata",
+    "choice_text", "curves", "exactly", "execute", "extract_choice", "extract_integer", "figure",
+    "grade", "grade_choice", "load_runs",
     "load_training_split", "normalised", "open_box", "openrlhf_reward", "planned", "read_pool",
     "registered", "report", "run", "suites", "systems", "trl_rows", "verifiers_reward",
     "verl_reward", "vote",
@@ -49,7 +50,14 @@ if TYPE_CHECKING:
     )
     from podium.harness.run.evaluate import RunOutcome
     from podium.harness.suite import Card, Suite
-    from podium.harness.system import System, SystemCard, exactly, planned
+    from podium.harness.system import (
+        Calls,
+        System,
+        SystemCard,
+        SystemMethods,
+        exactly,
+        planned,
+    )
     from podium.harness.workflow import Sampling, Step, Workflow
     from podium.reports.report import Report, RunFrames, figure, load_runs
     from podium.reports.training_plot import curves
@@ -87,7 +95,7 @@ HOMES = {
     ),
     "podium.harness.run.evaluate": "RunOutcome",
     "podium.harness.suite": "Card Suite",
-    "podium.harness.system": "System SystemCard exactly planned",
+    "podium.harness.system": "Calls System SystemCard SystemMethods exactly planned",
     "podium.harness.workflow": "Sampling Step Workflow",
     "podium.cli.functions": "grade report run suites systems",
     "podium.reports.report": "Report RunFrames figure load_runs",

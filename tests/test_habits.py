@@ -43,7 +43,7 @@ def product() -> dict[str, Path]:
 def dotted(parts: Sequence[str]) -> str:
     """Return a module's name: each room is a part of podium.
 
-    >>> dotted(("harness", "run", "__init__")), dotted(("podium", "cli", "run"))
+    >>> dotted(("harness", "run", "__init__")), dotted(("podium", "cli", "run_commands"))
     ('podium.harness.run', 'podium.cli.run_commands')
     """
     inside = parts if parts[0] == "podium" else ("podium", *parts)

@@ -18,7 +18,7 @@ from podium.harness.errors import UserError
 from podium.harness.pool import Pool
 from podium.harness.records import Question
 from podium.harness.run.systems import missing_extra
-from podium.harness.system import System, SystemCard, exactly, planned
+from podium.harness.system import Calls, Extra, System, SystemCard, SystemMethods, exactly, planned
 from podium.harness.workflow import Step, Workflow
 
 PLAN = (
@@ -39,8 +39,7 @@ PLANNER_EXECUTOR_VERIFIER = SystemCard(
     solver="podium/planner_executor_verifier",
     summary="A planner writes a plan, an executor follows it, a verifier corrects the result.",
     source="podium (a common hand-written workflow)",
-    calls="3",
-    expected=exactly(lambda n, args: 3),
+    calls=Calls("3", exactly(lambda n, args: 3)),
     prompts=INSTRUCTIONS,
     deviations=("roles go to workers of those names, else in pool order: nobody is best at one",),
 )
@@ -95,6 +94,10 @@ _DEVIATIONS = (
 
 def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
     few = name in ("langgraph", "langchain", "openai-agents")
+
+    class _Installed(SystemMethods):
+        extra = Extra("frameworks" if few else "all-frameworks", modules) if modules else None
+
     return replace(
         PLANNER_EXECUTOR_VERIFIER,
         name=name,
@@ -102,8 +105,7 @@ def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
         summary=f"Planner, executor and verifier as {how}.",
         source=f"github.com/{source}",
         group="frameworks",
-        extra=("frameworks" if few else "all-frameworks") if modules else "",
-        modules=modules,
+        methods=_Installed(),
         deviations=_DEVIATIONS,
     )
 

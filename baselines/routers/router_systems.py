@@ -40,7 +40,7 @@ from podium.harness.learning import Artifact, ArtifactSource, Matrix
 from podium.harness.pool import Pool
 from podium.harness.records import CONDUCTOR, Answer, Question
 from podium.harness.rewards.splits import question_digest
-from podium.harness.system import System, SystemCard, planned
+from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import Step, Workflow
 
 ROUTERS: Mapping[str, Callable[..., Router]] = {
@@ -141,17 +141,20 @@ _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 
 
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
+    class _Learning(SystemMethods):
+        def learn(self, matrix: Matrix, seed: int) -> Artifact:
+            return train_router(ROUTERS[name](), matrix, seed)
+
     return SystemCard(
         name=name,
         solver=f"podium/{name.replace('-', '_')}",
         summary=summary,
         source=source,
-        calls="1",
-        expected=ONE_CALL,
+        calls=Calls("1", ONE_CALL),
         needs=frozenset({"train"}),
-        learn=lambda matrix, seed: train_router(ROUTERS[name](), matrix, seed),
+        methods=_Learning(),
         group="routers",
-        recorded=True,
+        traits=frozenset({"recorded"}),
         deviations=(_EMBEDDING, *deviations),
     )
 
@@ -259,11 +262,9 @@ ROUTER_LLM = SystemCard(
     summary="The pool's conductor names one worker for each question, and it answers alone.",
     group="routers",
     source="podium (a common control); no training",
-    calls="1, plus 1 of the conductor",
-    expected=ONE_CALL,
+    calls=Calls("1, plus 1 of the conductor", ONE_CALL, conductor=1),
     prompts=(ROUTE,),
     needs=frozenset({"conductor"}),
-    conductor_calls=1,
     deviations=("a reply that names no worker of the list sends the question to the first worker",),
 )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
-from inspect import signature
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
@@ -20,9 +19,10 @@ from podium.harness.boxes import Boxes
 from podium.harness.errors import UserError, no_such
 from podium.harness.pool_config import PoolSpec, WorkerSpec
 from podium.harness.prices import Book
+from podium.harness.run.installed_parts import OURS
 from podium.harness.shutdown import GRACE_S
 from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
-from podium.harness.system import Group, Need, SystemCard
+from podium.harness.system import Calls, Group, Need, SystemCard
 from podium.harness.text import columns, format_range, records
 
 SINGLE = "single"
@@ -45,6 +45,10 @@ class Catalogue:
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
     """Number of pools -> one pool that joins so many drawn ones, for training."""
+    ours: Collection[str] = ()
+    """Names of parts that come with podium: no other stands for a group, or runs unless named."""
+    package: Callable[[str], str] = lambda name: OURS
+    """Name of a part -> which package and version it is from."""
 
     def card(self, system: str) -> SystemCard:
         """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
@@ -134,20 +138,10 @@ def with_own(
     )
     parts = {one.name: one for one in (*suites.values(), *cards.values(), *given)}
     own = {name: one for name, one in parts.items() if isinstance(one, SystemCard)}
-    made = {card.solver: card.make for card in own.values() if card.make}
-
-    def solver(name: str, args: Mapping[str, Any]) -> Solver:
-        return made[name](**args) if name in made else known.solver(name, args)
-
-    def parameters(name: str) -> Collection[str]:
-        return signature(made[name]).parameters.keys() if name in made else known.parameters(name)
-
     others = {name: one for name, one in parts.items() if name not in own}
     every = ChainMap[str, Any](others, cast(Any, known.suites))  # which makes windows when asked
-    systems = {**known.systems, **own}
-    return request, replace(
-        known, suites=every, systems=systems, solver=solver, parameters=parameters
-    )
+    systems = ChainMap[str, SystemCard](own, cast(Any, known.systems))
+    return request, replace(known, suites=every, systems=systems)
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:
@@ -174,11 +168,11 @@ def manifest_key(system: str) -> str:
 
 def conductor_override(system: str, catalogue: Catalogue) -> WorkerSpec | None:
     """Return the conductor that a system brings along; None for systems that bring none."""
-    override = catalogue.card(system).override
-    return override(split_k(system)[1]) if override else None
+    return catalogue.card(system).methods.conductor(split_k(system)[1])
 
 
 WIDTH = 100
+FROM = "from"  # which package a part is from
 YES = {True: "yes", False: "no"}
 DESCRIBED = (
     "Also by name: livecodebench-v1 to -v6, livecodebench-train, and NAME@START..END for a window "
@@ -190,20 +184,32 @@ Shown = tuple[Any, str]
 """What a listing knows, as `--json` prints it, and the same as a text."""
 
 
-def show_suites(
-    suites: Mapping[str, Suite[Any]], name: str | None, sources: Sequence[str] = ()
-) -> Shown:
+def show_suites(known: Catalogue, name: str | None, sources: Sequence[str] = ()) -> Shown:
     """Return the list of suites, or one's card and sources; UserError for an unknown name."""
     if name is None:
-        heads = ("suite", "version", "splits", "box", "dates")
+        heads = ("suite", "version", "splits", "box", "dates", FROM)
+        listed, broken = _usable(known.suites)
         rows = [
-            (one.name, one.version, one.splits, one.needs_box, one.dates) for one in suites.values()
+            (one.name, one.version, one.splits, one.needs_box, one.dates, known.package(one.name))
+            for one in listed
         ]
-        texts = [(*row[:2], "/".join(row[2]), YES[row[3]], row[4]) for row in rows]
-        return records(heads, rows), f"{columns(heads, texts)}\n\n{DESCRIBED}"
-    suite: Suite[Any] = find_named(suites, name, "suite")
+        texts = [(*row[:2], "/".join(row[2]), YES[row[3]], *row[4:]) for row in rows]
+        text = "\n".join((columns(heads, texts), "", DESCRIBED, *broken))
+        return records(heads, rows), text
+    suite: Suite[Any] = find_named(known.suites, name, "suite")
     facts = [*_suite_facts(suite), *(("source", one) for one in sources)]
-    return _sheet(name, facts, suite.card.about)
+    return _sheet(name, [*facts, (FROM, known.package(name))], suite.card.about)
+
+
+def _usable(parts: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
+    """Return the parts that can be had, and a sentence on each of the others."""
+    usable, broken = list[Any](), list[str]()
+    for name in parts:
+        try:
+            usable.append(parts[name])
+        except UserError as error:
+            broken.append(str(error))
+    return usable, broken
 
 
 def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
@@ -280,55 +286,73 @@ POOLS = (1, 7)
 """Sizes of pool for which expected calls are spelled out: the least, and the Conductor paper's."""
 
 
-def show_systems(systems: Mapping[str, SystemCard], name: str | None) -> Shown:
+def show_systems(known: Catalogue, name: str | None) -> Shown:
     """Return the list of systems, or the manifest of one; UserError for an unknown name."""
     if name is None:
-        return _listed(systems.values())
+        return _listed(known)
     key = manifest_key(name)
-    card: SystemCard = find_named(systems, key if key in systems else name, "system")
-    return _sheet(card.name, [*_facts(card)], card.summary)
+    card: SystemCard = find_named(known.systems, key if key in known.systems else name, "system")
+    return _sheet(card.name, [*_facts(card), (FROM, known.package(card.name))], card.summary)
 
 
-def _listed(manifests: Collection[SystemCard]) -> Shown:
-    ranked = sorted(manifests, key=lambda one: get_args(Group).index(one.group))
-    heads = ("system", "calls", "what it does")
-    rows = [(one.name, re.split("[,;:]", one.calls)[0].strip(), one.summary) for one in ranked]
+def _listed(known: Catalogue) -> Shown:
+    cards, broken = _usable(known.systems)
+    ranked = sorted(cards, key=lambda card: get_args(Group).index(card.group))
+    heads = ("system", "calls", FROM, "what it does")
+    first_words = [re.split("[,;:]", card.calls.words)[0].strip() for card in ranked]
+    rows = [
+        (card.name, calls, known.package(card.name), card.summary)
+        for card, calls in zip(ranked, first_words, strict=True)
+    ]
     first, *lines = columns(heads, rows).splitlines()
-    found = [f"  {first}"]
+    listed = [f"  {first}"]
     pairs = zip(ranked, lines, strict=True)
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
-        found += ["", group, *(f"  {line}" for _, line in members)]
-    grouped = [(one.group, *row) for one, row in zip(ranked, rows, strict=True)]
-    return records(("group", *heads), grouped), "\n".join(found)
+        listed += ["", group, *(f"  {line}" for _, line in members)]
+    grouped = [(card.group, *row) for card, row in zip(ranked, rows, strict=True)]
+    return records(("group", *heads), grouped), "\n".join((*listed, *broken))
 
 
 def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "group", manifest.group
     yield "solver", manifest.solver
     yield "source", manifest.source
-    yield "calls", manifest.calls
-    if (said := _expected(manifest)) != manifest.calls:
+    yield "calls", manifest.calls.words
+    if (said := _expected(manifest.calls)) != manifest.calls.words:
         yield "", said
     count, none = len(manifest.prompts), "none of its own: workers get the question alone"
     yield "prompts", f"{count}, sha256 {manifest.prompt_sha256}" if count else none
-    if manifest.on_best:
+    if "best worker" in manifest.traits:
         yield "worker", "the best single one of the train split, where there is one"
-    ways = ["from single workers' results on a train split"] if manifest.learn else []
-    ways += ["by trying on a train split"] if manifest.explorer else []
+    ways = (
+        ["from single workers' results on a train split"]
+        if manifest.methods.replaces("learn")
+        else []
+    )
+    ways += ["by trying on a train split"] if manifest.explores else []
     yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
-    yield "extra", f"pip install '.[{manifest.extra}]'" if manifest.extra else "none"
-    example = f"{manifest.name}@{manifest.k.upper() if manifest.brings else '3'}"
+    extra = manifest.methods.extra
+    yield "extra", f"pip install '.[{extra.name}]'" if extra else "none"
+    example = f"{manifest.name}@{manifest.k.upper() if manifest.named_by_file else '3'}"
     yield "@K", f"sets {manifest.k}: {example}" if manifest.k else "sets nothing"
-    yield "recorded", f"{'runs' if manifest.recorded else 'cannot run'} on recorded replies"
-    yield "targets", "seen: a labelled control" if manifest.uses_targets else "never seen"
+    yield (
+        "recorded",
+        f"{'runs' if 'recorded' in manifest.traits else 'cannot run'} on recorded replies",
+    )
+    yield (
+        "targets",
+        "seen: a labelled control" if "sees targets" in manifest.traits else "never seen",
+    )
     for deviation in manifest.deviations:
         yield "deviation", deviation
-    yield from manifest.on_label.items()
+    for label in ("rehearsal", "recorded", "live"):
+        if footnote := manifest.methods.footnote(label):
+            yield label, footnote
 
 
-def _expected(manifest: SystemCard) -> str:
-    if manifest.expected is None:
+def _expected(calls: Calls) -> str:
+    if calls.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
-    one, seven = (format_range(manifest.expected(n, {})) for n in POOLS)
+    one, seven = (format_range(calls.expected(n, {})) for n in POOLS)
     return one if one == seven else f"{one} with one worker, {seven} with seven"

@@ -70,8 +70,8 @@ def why_taught(job: Job) -> Iterator[str]:
     """Yield who was taught the eval split that it is to answer; other splits are no results."""
     if job.experiment.split != "eval":
         return
-    cards = ((name, job.catalogue.card(name).unfit) for name in job.systems)
-    tested = [(split_k(name)[1], unfit) for name, unfit in cards if unfit is not None]
+    named = ((split_k(name)[1], job.catalogue.card(name).methods) for name in job.systems)
+    tested = [(x, methods) for x, methods in named if methods.replaces("suite_refusal")]
     for suite in job.suites if tested else ():
         try:
             questions = job.questions(suite)
@@ -79,7 +79,8 @@ def why_taught(job: Job) -> Iterator[str]:
             yield str(error)
             continue
         digests = [asked_digest(one, job.controls.bare) for one in questions]
-        yield from filter(None, (unfit(k, suite.name, digests) for k, unfit in tested))
+        refusals = (methods.suite_refusal(x, suite.name, digests) for x, methods in tested)
+        yield from filter(None, refusals)
 
 
 def refuse_other_cards(job: Job) -> None:
@@ -96,9 +97,9 @@ def refuse_other_cards(job: Job) -> None:
 
 def refuse_untriable(training: FitTask) -> None:
     """Raise UserError when a system says at once that it cannot learn from what there is."""
-    explorer = training.job.catalogue.card(training.system).explorer
-    if explorer is not None:
-        explorer().next_round(training.given, ())
+    card = training.job.catalogue.card(training.system)
+    if card.explores:
+        card.methods.explorer().next_round(training.given, ())
 
 
 def is_deferred(system: str, job: Job) -> bool:
@@ -109,13 +110,13 @@ def is_deferred(system: str, job: Job) -> bool:
 def is_chosen(job: Job, system: str) -> bool:
     """Say whether a system needs what single workers did on train questions."""
     card = job.catalogue.card(system)
-    return card.on_best or card.learn is not None
+    return "best worker" in card.traits or card.methods.replaces("learn")
 
 
 def is_given_best(job: Job, system: str) -> bool:
     """Say whether a system's arguments name the best single worker where one has been chosen."""
     card = job.catalogue.card(system)
-    return card.on_best or AGGREGATOR in job.catalogue.parameters(card.solver)
+    return "best worker" in card.traits or AGGREGATOR in job.catalogue.parameters(card.solver)
 
 
 def _entries(
@@ -134,7 +135,7 @@ def _entries(
     card = job.catalogue.card(system)
     if card.learns:
         return (_trained(job, suite, made, taught),)
-    if taught is None or not (card.on_best and job.experiment.train_on):
+    if taught is None or not ("best worker" in card.traits and job.experiment.train_on):
         return (made,)
     questions = len(taught.matrix.questions)
     suites = ", ".join(one.name for one in taught.lessons.suites)
@@ -166,14 +167,14 @@ def _arguments(
     takes = job.catalogue.parameters(manifest.solver)
     offered: dict[str, Any] = {"seed": job.experiment.seed}
     if best:  # a mixture costs no choice of its own, and is not weakened where there is one
-        names = ("worker", AGGREGATOR) if manifest.on_best else (AGGREGATOR,)
+        names = ("worker", AGGREGATOR) if "best worker" in manifest.traits else (AGGREGATOR,)
         offered |= dict.fromkeys(names, best["worker"])
     if job.request.worker_cards == "hidden":
         offered[CARDS] = False
     found = {name: value for name, value in offered.items() if name in takes}
     k = split_k(system)[1]
-    if manifest.brings is not None:
-        return {**found, **manifest.brings(k)}
+    if manifest.named_by_file:
+        return {**found, **manifest.methods.arguments(k)}
     return {**found, manifest.k: int(k)} if k else found
 
 
@@ -184,7 +185,7 @@ def plans_of(suite: str) -> str:
 
 def _trained(job: Job, suite: Suite[Any], made: Entry, taught: SingleScores | None) -> Entry:
     card = job.catalogue.card(made.system)
-    if card.explorer is not None:
+    if card.explores:
         teaches = lessons.questions_for(job, suite)
         assert teaches is not None, "what has nothing to learn from was refused"
         learned, calls = lessons.fit_by_rounds(FitTask(job, suite, made.system, teaches))
@@ -193,9 +194,8 @@ def _trained(job: Job, suite: Suite[Any], made: Entry, taught: SingleScores | No
         how = f"trained by {calls:,} worker calls"
     else:
         assert taught is not None, "what has nothing to learn from was refused"
-        assert card.learn is not None, "a system that learns does so in one of two ways"
         questions, workers = taught.matrix.scores.shape
-        learned, teaches = card.learn(taught.matrix, job.experiment.seed), taught.lessons
+        learned, teaches = card.methods.learn(taught.matrix, job.experiment.seed), taught.lessons
         digests, calls = learned.about.questions, questions * workers
         how = f"trained on {questions} x {workers} worker calls"
     names = tuple(one.name for one in teaches.suites)

@@ -77,15 +77,15 @@ def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
         yield from _choice(job, taught)
     for system in systems:
         card = job.catalogue.card(system)
-        if card.explorer is not None and taught:
+        if card.explores and taught:
             yield _training(FitTask(job, suite, system, taught))
         given = system == BEST_SINGLE or (choosing and entries.is_given_best(job, system))
         workers = job.spec.names if given else ()
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
         choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
         made = _entry_work(job, suite, choices)
-        if card.learns and card.expected is not None:
-            made = replace(made, steps=card.expected(len(job.spec.names), {})[1])
+        if card.learns and card.calls.expected is not None:
+            made = replace(made, steps=card.calls.expected(len(job.spec.names), {})[1])
         yield made
     late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
     if taught is None and any(late):
@@ -297,15 +297,15 @@ class _Option:
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
     card, spec = job.catalogue.card(row.system), estimator.spec
-    allowed = card.expected and card.expected(len(spec.names), row.args)
+    allowed = card.calls.expected and card.calls.expected(len(spec.names), row.args)
     try:
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)
     except Unplannable as stop:
         steps = allowed[1] if allowed else MAX_STEPS
-        found = _worst(work, stop.first, estimator, (card.conductor_calls, steps))
+        found = _worst(work, stop.first, estimator, (card.calls.conductor, steps))
         none = UNKNOWN_CALL.times(sum((one.calls for one in found), Decimal(0)))
-        planning, answering = pluralise(card.conductor_calls, "conductor call"), "step"
+        planning, answering = pluralise(card.calls.conductor, "conductor call"), "step"
         basis = f"at most: {planning} and {pluralise(steps, answering)} a question"
         return _Option(none, found, basis, _first([(stop.first,)], estimator))
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
@@ -314,7 +314,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         most = (UNKNOWN_CALL,) * len(work.pairs)
         return _Option(sum(most, NO_CALLS), most, "unknown")
     expected = sum((estimator.expected(calls) for calls in each), NO_CALLS)
-    least = (allowed[1] if allowed else 0) if card.adaptive else None
+    least = (allowed[1] if allowed else 0) if "adaptive" in card.traits else None
     most = tuple(_at_most(calls, least, estimator) for calls in each)
     blind = {call.worker for calls in each for call in calls} & estimator.bounded
     basis = f"its plan; no past call of {min(blind)}" if blind else PLANNED

@@ -124,7 +124,9 @@ class Job:
     def entry(self, suite: Suite[Any], system: str, args: Mapping[str, Any]) -> Entry:
         """Return the entry of one system on one suite."""
         card = self.catalogue.card(system)
-        return Entry(suite.name, system, card.solver, dict(args), uses_targets=card.uses_targets)
+        return Entry(
+            suite.name, system, card.solver, dict(args), uses_targets="sees targets" in card.traits
+        )
 
     def box_for(self, suite: Suite[Any]) -> OpenBox | None:
         """Return where a suite runs programs; None for suites that run none."""
@@ -384,8 +386,8 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
     notes = [note for note in row.notes if note not in card.deviations]  # as older entries are
-    if spec.label in card.on_label:
-        notes.append(card.on_label[spec.label])
+    if footnote := card.methods.footnote(spec.label):
+        notes.append(footnote)
     if spec.replayed and not prompts_recorded(spec):
         notes.append("prompt not recorded")
     return {

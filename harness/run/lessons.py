@@ -278,9 +278,8 @@ def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
     A round that could pass the budget is cut to the questions that fit. WorkerError when a try
     stays without a reply; what has been answered is kept.
     """
-    made = training.job.catalogue.card(training.system).explorer
-    assert made is not None, "only systems with an explorer are trained so"
-    explorer, given = made(), training.given
+    card, given = training.job.catalogue.card(training.system), training.given
+    explorer = card.methods.explorer()
     done: list[Sequence[TrialResult]] = []
     spent = 0
     for number in range(1, MOST_ROUNDS + 1):

@@ -251,9 +251,8 @@ def _oddities(job: Job) -> Iterator[str]:
     yield from (f"left out: {line}" for line in job.left_out)
     yield from moved_graders(job.systems, job.catalogue)
     for name in job.systems:
-        remarks = job.catalogue.card(name).remarks
-        if remarks is not None:
-            yield from (f"{name} {said}" for said in remarks(split_k(name)[1], job.spec))
+        remarks = job.catalogue.card(name).methods.remarks(split_k(name)[1], job.spec)
+        yield from (f"{name} {remark}" for remark in remarks)
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:

@@ -214,7 +214,7 @@ class RequestReader:
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
     """Return names with groups spelled out, and who is left out; UserError if no member fits."""
-    names, known = job.request.systems, job.catalogue.systems
+    names, known = job.request.systems, systems.ours(job.catalogue)
     judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
     late = {name for name, card in known.items() if "match" in card.needs}
     members = [(name, one) for name in names for one in _members(name, job.catalogue)]
@@ -239,7 +239,7 @@ def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
     if name not in systems.GROUPS:
         yield name
         return
-    for one, card in catalogue.systems.items():
+    for one, card in systems.ours(catalogue).items():
         if card.group == name or (name == systems.ALL and card.group != "frameworks"):
             yield SINGLE if one == ANY_SINGLE else one
 
@@ -326,7 +326,7 @@ def _refuse_questions(job: Job, suite: Suite[Any]) -> None:
 
 def _refuse_unrecorded_lessons(job: Job) -> None:
     cards = [job.catalogue.card(one) for one in job.systems]
-    if not job.spec.replayed or not any(one.on_best or one.learns for one in cards):
+    if not job.spec.replayed or not any("best worker" in one.traits or one.learns for one in cards):
         return
     for suite in job.suites:
         taught = lessons.training_suites(job, suite)

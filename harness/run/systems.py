@@ -25,7 +25,6 @@ from podium.harness.run.experiment import Experiment
 from podium.harness.run.preflight import problems
 from podium.harness.suite import PubliclyTested, moved_versions
 from podium.harness.system import Group, SystemCard
-from podium.harness.text import pluralise
 
 ALL = "all"
 GROUPS = (ALL, *get_args(Group))  # what stands for several systems (harness/run/systems.py)
@@ -46,15 +45,21 @@ def why_untested(name: str, catalogue: Catalogue, suites: Suites) -> str | None:
     )
 
 
+def ours(catalogue: Catalogue) -> dict[str, SystemCard]:
+    """Return the systems that come with podium: others run only where they are named."""
+    systems = catalogue.systems
+    return {name: systems[name] for name in systems if name in catalogue.ours}
+
+
 def default_systems(catalogue: Catalogue, spec: PoolSpec, suites: Suites = ()) -> list[str]:
     """Return all that fit, singles first, but what learns by trying or is others' code."""
     tested = bool(suites) and all(isinstance(suite, PubliclyTested) for suite in suites)
     unmet = {"train", "match", "sandbox"} | (set[str]() if tested else {"public tests"})
     others = [
         name
-        for name, card in catalogue.systems.items()
+        for name, card in ours(catalogue).items()
         if name != ANY_SINGLE and card.group != "frameworks" and not card.learns
-        if (card.recorded or not spec.replayed) and not card.needs & unmet
+        if ("recorded" in card.traits or not spec.replayed) and not card.needs & unmet
     ]
     return [SINGLE, *(name for name in others if not why_unfit(name, catalogue, spec))]
 
@@ -85,7 +90,7 @@ def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
         return
     if not card.k:
         yield f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
-    elif card.brings is not None:
+    elif card.named_by_file:
         yield from () if k else (f"{name!r}: behind the @ stands a {card.k}.",)
     elif not re.fullmatch(r"[1-9]\d{0,4}", k, re.ASCII) or int(k) > MOST_TRIES:
         said = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."
@@ -94,18 +99,16 @@ def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
 
 def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
     k = split_k(name)[1]
-    if len(spec.names) < card.workers:
-        least, has = pluralise(card.workers, "worker"), len(spec.names)
-        yield f"{name} needs at least {least}, and pool {spec.name!r} has {has}: take another."
     if "conductor" in card.needs and spec.conductor is None:
         yield f"{name} needs a conductor: add a [conductor] table to pool {spec.name!r}."
-    for bring in filter(None, (card.brings, card.override)):  # what it brings must be there
+    methods = card.methods
+    for bring in (methods.arguments, methods.conductor):  # what it brings must be there
         yield from (f"{name}: {why}" for why in reasons_of(bring, k))
-    if why := card.misplaced and card.misplaced(k, spec):
+    if why := methods.pool_refusal(k, spec):
         yield f"{name} {why}"
     if lacks_sandbox(card):
         yield missing_sandbox(name)
-    if spec.replayed and not card.recorded and not prompts_recorded(spec):
+    if spec.replayed and "recorded" not in card.traits and not prompts_recorded(spec):
         yield (
             f"{name} cannot run on recorded pool {spec.name!r}: its replies answer the canonical "
             f"single-worker request only, and a replayed reply never stands in for another request."
@@ -117,8 +120,9 @@ def _lacking(name: str, card: SystemCard, spec: PoolSpec) -> Iterator[str]:
 
 def missing_extra(manifest: SystemCard) -> str | None:
     """Return the sentence on an extra that a system needs and this machine lacks."""
-    lacked = next((module for module in manifest.modules if find_spec(module) is None), None)
-    return lacked and f"{manifest.name} needs {lacked}: pip install '.[{manifest.extra}]'."
+    extra = manifest.methods.extra
+    lacked = next((one for one in extra.modules if find_spec(one) is None), None) if extra else None
+    return extra and lacked and f"{manifest.name} needs {lacked}: pip install '.[{extra.name}]'."
 
 
 def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
@@ -130,9 +134,9 @@ def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
     suites = catalogue.suites
     for name in systems:
         card = catalogue.systems.get(manifest_key(name))
-        if card is None or card.rewarded is None:
+        if card is None:
             continue
-        then, what = card.rewarded(split_k(name)[1]), "whose versions nobody wrote down"
+        then, what = card.methods.graders(split_k(name)[1]), "whose versions nobody wrote down"
         if then is not None:
             now = {suite: suites[suite].version for suite in then if suite in suites}
             moved = moved_versions(then, now)

@@ -24,11 +24,15 @@ class Parser(argparse.ArgumentParser):
     """A parser that refuses in one sentence; what it quotes of what was typed is made visible."""
 
     near = ""  # what was meant, perhaps
+    later: Callable[[], None] | None = None  # adds what is looked up only once it is needed
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
         self, args: Any = None, namespace: Any = None
     ) -> Any:
         """Read what was typed; what nobody knows is refused by the command that it was typed to."""
+        add, self.later = self.later, None
+        if add:
+            add()
         typed = sys.argv[1:] if args is None else [*args]
         known = [one for action in self._actions for one in action.option_strings]
         for word in (one.partition("=")[0] for one in typed if one.startswith("--")):
@@ -95,6 +99,10 @@ class Arguments:
     def example(self, words: str) -> None:
         """Let help end with a command that works as it stands."""
         self.parser.epilog = f"for example: podium {words}"
+
+    def later(self, add: Callable[[], None]) -> None:
+        """Let `add` add the rest, once this command is the one that was typed."""
+        self.parser.later = add
 
     def listing(self) -> None:
         """Add what every command that lists something takes."""

@@ -569,18 +569,18 @@ def sandbox(add: Arguments) -> None:
 COMMANDS = {
     declare.__name__: (declare, home)
     for home, several in (
-        ("run", (demo, run, shard)),
-        ("report", (report, view, power)),
-        ("serve", (serve,)),
-        ("train", (route,)),
-        ("run", (record,)),
-        ("grade", (grade, redact, regrade, reward)),
-        ("train", (train, ablate)),
-        ("export", (export,)),
-        ("money", (audit, ledger, manifest, prices, reprice)),
-        ("catalogue", (suites, data, systems, workers)),
+        ("run_commands", (demo, run, shard)),
+        ("report_commands", (report, view, power)),
+        ("serve_commands", (serve,)),
+        ("train_commands", (route,)),
+        ("run_commands", (record,)),
+        ("grade_commands", (grade, redact, regrade, reward)),
+        ("train_commands", (train, ablate)),
+        ("export_commands", (export,)),
+        ("money_commands", (audit, ledger, manifest, prices, reprice)),
+        ("list_commands", (suites, data, systems, workers)),
         ("doctor", (doctor,)),
-        ("catalogue", (sandbox,)),
+        ("list_commands", (sandbox,)),
         ("completion", (completion,)),
     )
     for declare in several

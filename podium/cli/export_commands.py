@@ -4,12 +4,16 @@ commands.py reads this file for help, so what a kind needs is imported when it i
 """
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from podium.cli.arguments import Arguments, names, renamed
+from podium.harness.errors import UserError
+from podium.harness.run.installed_parts import InstalledParts
 from podium.harness.text import pluralise, say
 
+Exporter = Callable[[Sequence[Path], Path], Iterable[Path]]
+"""Of another package: (log directories, a folder that is not there yet) -> the files it wrote."""
 Declare = Callable[[Arguments], None]
 Carry = Callable[[argparse.Namespace], int]
 
@@ -20,10 +24,25 @@ def declare_kinds(add: Arguments) -> None:
     for name, (declare, _) in KINDS.items():
         declare(action(name, declare.__doc__ or name))
 
+    def installed() -> None:
+        for name in exporters:
+            if name not in KINDS:
+                of_runs(action(name, f"A kind of {exporters.package(name)}."))
+
+    exporters = InstalledParts("podium.exporters")
+    add.later(installed)
+
 
 def export_command(args: argparse.Namespace) -> int:
     """Write one kind of files; return its exit code."""
-    return KINDS[args.action][1](args)
+    if args.action in KINDS:
+        return KINDS[args.action][1](args)
+    if args.out.exists():
+        raise UserError(f"{args.out} is there already: name another --out.")
+    exporter: Exporter = InstalledParts("podium.exporters")[args.action]
+    for path in exporter(args.dirs, args.out):
+        say(f"Wrote {path}")
+    return 0
 
 
 def of_runs(add: Arguments) -> None:

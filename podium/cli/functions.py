@@ -58,9 +58,8 @@ def run(
 ) -> RunOutcome:
     """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
 
-    Suites and systems of your own stand beside names: a suite as it is, a system by its card, whose
-    `make` makes its solver, or either as `FILE.py@NAME`. UserError, before any call, for what
-    cannot run.
+    Suites and systems of your own stand beside names: a suite as it is, a system by its card, or
+    either as `FILE.py@NAME`. UserError, before any call, for what cannot run.
     """
     asked, run_by = _several(suites), _several(systems)
     request = RunRequest(
@@ -117,5 +116,7 @@ def grade(
     The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
     programs run in `box`. UserError for a question that is not there.
     """
-    found = find_named(SUITES, suite, "suite") if isinstance(suite, str) else suite
+    found = (
+        find_named(whole_catalogue().suites, suite, "suite") if isinstance(suite, str) else suite
+    )
     return grade_replies(found, replies, boxes(), Path(problems) if problems else None, box)

@@ -4,11 +4,12 @@ The only place where all spokes meet; they are imported inside functions, as few
 """
 
 import argparse
+from collections import ChainMap
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 from podium.harness.errors import UserError
 from podium.harness.text import records, say, say_listing
@@ -23,20 +24,43 @@ def whole_catalogue() -> Any:
     from podium.conductor import SYSTEMS as CONDUCTORS
     from podium.conductor import _registry as conductors
     from podium.harness.run.catalogue import Catalogue
+    from podium.harness.run.installed_parts import InstalledParts
     from podium.suites import SUITES
 
     def factory(registry_name: str) -> Callable[..., Any]:
-        name = registry_name.rpartition("/")[2]
-        return getattr(conductors if hasattr(conductors, name) else written_by_hand, name)
+        room, _, name = registry_name.rpartition("/")
+        if room in ROOMS:
+            return getattr(conductors if hasattr(conductors, name) else written_by_hand, name)
+        return registered_solver(registry_name)
 
+    suites, systems = InstalledParts("podium.suites"), InstalledParts("podium.systems")
     return Catalogue(
-        suites=SUITES,
-        systems={**BASELINES, **CONDUCTORS},
+        suites=ChainMap[str, Any](cast(Any, SUITES), cast(Any, suites)),
+        systems=ChainMap({**BASELINES, **CONDUCTORS}, cast(Any, systems)),
         solver=lambda name, args: factory(name)(**args),
         parameters=lambda name: signature(factory(name)).parameters.keys(),
         boxes=boxes(),
         draw_pools=draw_pools,
+        ours=frozenset((*SUITES, *BASELINES, *CONDUCTORS)),
+        package=lambda name: (suites if name in suites else systems).package(name),
     )
+
+
+ROOMS = ("podium", "baselines", "conductor")  # of names of our solvers, the latter two before 0.2
+
+
+def registered_solver(name: str) -> Callable[..., Any]:
+    """Return what makes a solver of other people's; UserError where nothing has registered it."""
+    from inspect_ai._util.registry import registry_lookup
+
+    made = registry_lookup("solver", name)
+    if made is None:
+        raise UserError(
+            f"No solver is called {name!r}: pass the function that makes the system to "
+            "podium.registered, and name its card's solver as that function without _system; in a "
+            "package, PACKAGE/NAME."
+        )
+    return cast(Callable[..., Any], made)
 
 
 def draw_pools(count: int) -> Any:
@@ -101,8 +125,9 @@ def suites_command(args: argparse.Namespace) -> int:
     from podium.harness.run.catalogue import show_suites
     from podium.suites.data_command import describe_sources
 
-    known, name = whole_catalogue().suites, args.name
-    sources = describe_sources(known[name]) if name is not None and name in known else ()
+    known, name = whole_catalogue(), args.name
+    here = name is not None and name in known.suites and name in known.ours
+    sources = describe_sources(known.suites[name]) if here else ()
     say_listing(args, *show_suites(known, name, sources))
     return 0
 
@@ -128,7 +153,7 @@ def systems_command(args: argparse.Namespace) -> int:
     """Print all systems or one; return 0."""
     from podium.harness.run.catalogue import show_systems
 
-    say_listing(args, *show_systems(whole_catalogue().systems, args.name))
+    say_listing(args, *show_systems(whole_catalogue(), args.name))
     return 0
 
 

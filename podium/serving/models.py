@@ -63,9 +63,9 @@ class ServedModel:
     @property
     def passes_through(self) -> bool:
         """Whether one worker answers, who can be sent the conversation itself, with its tools."""
-        expected = self.card.expected
+        expected = self.card.calls.expected
         once = expected is not None and expected(len(self.spec.names), self.args) == ONE_CALL
-        return once and (self.card.recorded or self.card.group == "routers")
+        return once and ("recorded" in self.card.traits or self.card.group == "routers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _made(name: str, source: ModelSource, learnt: Experiment | None) -> ServedMo
 
 
 def _unserved(card: SystemCard, *, taught: bool) -> str | None:
-    if card.uses_targets:
+    if "sees targets" in card.traits:
         return "it looks at the answers, and a client sends none"
     if card.group == "frameworks":
         return "a framework changes clients of the whole process"
@@ -198,8 +198,8 @@ def _arguments(name: str, card: SystemCard, source: ModelSource) -> dict[str, An
         return {"worker": name.partition(":")[2]}
     takes, k = source.catalogue.parameters(card.solver), split_k(name)[1]
     found: dict[str, Any] = {"seed": source.seed} if "seed" in takes else {}
-    if card.brings is not None:
-        return {**found, **card.brings(k)}
+    if card.named_by_file:
+        return {**found, **card.methods.arguments(k)}
     return {**found, card.k: int(k)} if k else found
 
 

@@ -253,11 +253,13 @@ def test_every_system_names_a_solver_that_is_registered() -> None:
         package, _, solver = manifest.solver.partition("/")
         assert (name, package) == (manifest.name, "podium")
         assert callable(getattr(_registry, solver))
-    assert {name for name, one in baselines.SYSTEMS.items() if one.uses_targets} == {"oracle"}
+    assert {name for name, one in baselines.SYSTEMS.items() if "sees targets" in one.traits} == {
+        "oracle"
+    }
 
 
 def test_recorded_pools_serve_exactly_the_systems_that_make_single_requests() -> None:
-    served = {name for name, manifest in baselines.SYSTEMS.items() if manifest.recorded}
+    served = {name for name, manifest in baselines.SYSTEMS.items() if "recorded" in manifest.traits}
     routers = {name for name in served if baselines.SYSTEMS[name].group == "routers"}
     assert served - routers == {"single:<worker>", "best-single", "random-worker", "oracle"}
     assert all(baselines.SYSTEMS[name].calls == "1" for name in routers)

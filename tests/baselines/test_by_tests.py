@@ -177,8 +177,8 @@ def test_a_dry_run_counts_the_most_calls_that_the_manifest_allows(
     name: str, system: System
 ) -> None:
     manifest, workers = SYSTEMS[name], ("ada", "bob", "cleo")
-    assert manifest.expected
-    assert len(counted_all(system, [(CODE, 1)], workers)[0]) == manifest.expected(3, {})[1]
+    assert manifest.calls.expected
+    assert len(counted_all(system, [(CODE, 1)], workers)[0]) == manifest.calls.expected(3, {})[1]
     assert manifest.needs == {"public tests"}
 
 

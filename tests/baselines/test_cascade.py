@@ -136,8 +136,8 @@ def test_a_cascade_that_cannot_be_is_refused_when_it_is_made() -> None:
 def test_a_manifest_says_how_many_calls_its_scorer_makes(
     manifest: SystemCard, args: dict[str, Any], calls: tuple[int, int]
 ) -> None:
-    assert manifest.expected is not None
-    assert manifest.expected(8, args) == calls
+    assert manifest.calls.expected is not None
+    assert manifest.calls.expected(8, args) == calls
 
 
 # --- learning ---------------------------------------------------------------------------------

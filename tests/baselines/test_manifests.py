@@ -23,7 +23,7 @@ from podium.harness.run.estimate import estimate
 from podium.harness.run.forecast import counted_all
 from podium.harness.run.run import run
 from podium.harness.run.systems import missing_extra
-from podium.harness.system import Need, SystemCard
+from podium.harness.system import Calls, Need, SystemCard
 from podium.reports.audit import audit
 from podium.reports.derived import compare
 from podium.reports.row import TableRow
@@ -35,7 +35,7 @@ SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
 def has_its_conductor(manifest: SystemCard) -> bool:
     """Say whether a system brings no conductor along, or one whose checkpoint is released."""
     try:
-        return manifest.brings is None or bool(manifest.brings(""))
+        return not manifest.named_by_file or bool(manifest.methods.arguments(""))
     except UserError:
         return False
 
@@ -56,13 +56,16 @@ def test_a_manifest_says_where_its_system_is_from_and_where_it_deviates(name: st
     assert all((manifest.source, manifest.summary, manifest.calls))
     assert manifest.summary.endswith(".")
     assert len(set(manifest.deviations)) == len(manifest.deviations)
-    for said in (*manifest.deviations, *manifest.on_label.values()):
+    labels = ("rehearsal", "recorded", "live")
+    footnotes = filter(None, map(manifest.methods.footnote, labels))
+    for said in (*manifest.deviations, *footnotes):
         assert said == said.strip()
         assert 10 < len(said) < 200
         assert not said.endswith(".")
         assert "\n" not in said
     assert all(prompt.strip() for prompt in manifest.prompts)
-    assert bool(manifest.modules) <= bool(manifest.extra)
+    extra = manifest.methods.extra
+    assert extra is None or (extra.name and extra.modules)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -71,29 +74,29 @@ def test_a_manifests_solver_exists_and_takes_the_arguments_it_speaks_of(name: st
     taken = parts.parameters(manifest.solver)
     assert "pool" in taken
     assert manifest.k in {"", *taken}
-    assert "worker" in taken or not manifest.on_best
+    assert "worker" in taken or "best worker" not in manifest.traits
     assert {"learned", "sha256"} <= set(taken) or not manifest.learns
 
 
-@pytest.mark.parametrize("name", [name for name, one in SYSTEMS.items() if one.expected])
+@pytest.mark.parametrize("name", [name for name, one in SYSTEMS.items() if one.calls.expected])
 def test_expected_calls_are_a_range_and_follow_the_number_behind_the_at_sign(name: str) -> None:
     manifest = SYSTEMS[name]
-    assert manifest.expected is not None
+    assert manifest.calls.expected is not None
     for workers in (1, 2, 7):
-        least, most = manifest.expected(workers, {})
+        least, most = manifest.calls.expected(workers, {})
         assert 0 <= least <= most
-        if manifest.k and manifest.calls.startswith(manifest.k):
-            assert manifest.expected(workers, {manifest.k: 9})[1] >= 9
+        if manifest.k and manifest.calls.words.startswith(manifest.k):
+            assert manifest.calls.expected(workers, {manifest.k: 9})[1] >= 9
 
 
 def test_the_papers_mixture_makes_eight_calls_with_its_seven_workers() -> None:
-    expected = SYSTEMS["moa-paper"].expected
+    expected = SYSTEMS["moa-paper"].calls.expected
     assert expected is not None
     assert expected(7, {}) == (8, 8)
 
 
 def test_expected_calls_of_a_mixture_follow_its_arguments() -> None:
-    expected = SYSTEMS["moa-3"].expected
+    expected = SYSTEMS["moa-3"].calls.expected
     assert expected is not None
     assert expected(7, {}) == (15, 15)
     assert expected(7, {"layers": 4, "proposers": ["a", "b"]}) == (7, 7)
@@ -110,15 +113,19 @@ def test_the_prompt_digest_changes_when_a_word_of_a_prompt_does() -> None:
 
 
 def test_where_prompts_are_cut_is_part_of_their_digest() -> None:
-    one: dict[str, Any] = {"name": "n", "solver": "s", "summary": "S.", "source": "p", "calls": "1"}
-    whole, cut = SystemCard(**one, prompts=("ab", "c")), SystemCard(**one, prompts=("a", "bc"))
+    one: dict[str, Any] = {"name": "n", "solver": "s", "summary": "S.", "source": "p"}
+    whole, cut = (
+        SystemCard(**one, calls=Calls("1"), prompts=parts) for parts in (("ab", "c"), ("a", "bc"))
+    )
     assert whole.prompt_sha256 != cut.prompt_sha256
 
 
 PLANNED = [
     name
     for name in ALONE
-    if name != "oracle" and "conductor" not in SYSTEMS[name].needs and not SYSTEMS[name].override
+    if name != "oracle"
+    and "conductor" not in SYSTEMS[name].needs
+    and not SYSTEMS[name].methods.replaces("conductor")
 ]
 """Those whose calls a dry run can count: the oracle's plans and a conductor's are not there yet."""
 
@@ -131,8 +138,8 @@ def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
         system = system_of(parts.solver(manifest.solver, {**args, "pool": spec.name}))
     question = parts.suites["practice-integer"].load("eval")[0].sealed()
     counted = counted_all(system, [(question, 1)], spec.names, spec)[0]
-    assert manifest.expected is not None
-    least, most = manifest.expected(len(spec.names), args)
+    assert manifest.calls.expected is not None
+    least, most = manifest.calls.expected(len(spec.names), args)
     assert least <= len(counted) <= most
 
 
@@ -179,7 +186,7 @@ def test_every_system_makes_as_many_calls_as_its_manifest_says(rows: dict[str, T
     assert {*ALONE, "single:sage", "self-consistency@2"} == rows.keys()
     for name, row in rows.items():
         manifest = SYSTEMS["single:<worker>" if ":" in name else name.partition("@")[0]]
-        assert manifest.expected is not None or not row.calls_expected
+        assert manifest.calls.expected is not None or not row.calls_expected
         if row.calls_expected:
             least, _, most = row.calls_expected.partition("-")
             assert row.calls_min is not None
@@ -240,7 +247,7 @@ def test_all_of_a_manifest_can_be_printed(name: str, capsys: pytest.CaptureFixtu
     assert main(["systems", name]) == 0
     said, manifest = capsys.readouterr().out, SYSTEMS[name]
     flat = " ".join(said.split())
-    for part in (manifest.source, manifest.solver, manifest.calls, *manifest.deviations):
+    for part in (manifest.source, manifest.solver, manifest.calls.words, *manifest.deviations):
         assert " ".join(part.split()) in flat
     assert (manifest.prompt_sha256 or "none of its own") in flat
     assert max(len(line) for line in said.splitlines()) <= 100

@@ -28,7 +28,7 @@ from podium.harness.pool import Pool
 from podium.harness.records import Question
 from podium.harness.run.catalogue import Catalogue, RunRequest
 from podium.harness.run.run import run
-from podium.harness.system import SystemCard, planned
+from podium.harness.system import Calls, SystemCard, SystemMethods, planned
 from podium.harness.workflow import Step, Workflow
 from tests.benchmarks.paired_table import by_suite, read, table
 
@@ -55,17 +55,21 @@ def two_plans(second: str, pool: str | None = None) -> Solver:
     return as_solver(planned(plan), pool)
 
 
+class _Second(SystemMethods):
+    def arguments(self, x: str) -> Mapping[str, Any]:
+        return {"second": x or SECONDS[0]}
+
+
 MANIFEST = SystemCard(
     name=NAME,
     solver=f"benchmarks/{NAME}",
     summary="Two plans written by hand, chosen by the kind of question.",
     source="podium (control, after a look at trained conductors' plans)",
-    calls="1-2",
+    calls=Calls("1-2", lambda n, args: (1, 2)),
     group="controls",
-    expected=lambda n, args: (1, 2),
     prompts=(GATHER, USE),
     k="second",
-    brings=lambda k: {"second": k or SECONDS[0]},
+    methods=_Second(),
 )
 
 

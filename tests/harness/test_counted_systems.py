@@ -27,12 +27,14 @@ GIVEN: dict[str, dict[str, Any]] = {
 COUNTED = [
     name
     for name, manifest in ALL.systems.items()
-    if not manifest.learns and not manifest.uses_targets and manifest.group != "frameworks"
+    if not manifest.learns
+    and "sees targets" not in manifest.traits
+    and manifest.group != "frameworks"
 ]
 
 
 def brought(manifest: SystemCard) -> Mapping[str, Any]:
-    return manifest.brings("") if manifest.brings else {}
+    return manifest.methods.arguments("")
 
 
 @pytest.mark.parametrize("suite", ["practice-integer", "practice-choice", "practice-code"])
@@ -40,8 +42,8 @@ def brought(manifest: SystemCard) -> Mapping[str, Any]:
 def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite: str) -> None:
     manifest = ALL.systems[name]
     if missing_extra(manifest):
-        pytest.skip(f"{name} needs the extra {manifest.extra}")
-    if manifest.brings and why_unfit(name, ALL, SPEC):
+        pytest.skip(f"{name} needs the extra {manifest.methods.extra}")
+    if manifest.named_by_file and why_unfit(name, ALL, SPEC):
         pytest.skip(f"{name}: no such checkpoint is released")
     arguments = {**GIVEN.get(name, {}), **brought(manifest), "pool": SPEC.name}
     with run_context(log_dir=Path("nowhere"), spec=SPEC):
@@ -52,6 +54,6 @@ def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite:
     except Unplannable as stop:
         assert stop.first.worker == "conductor"  # noqa: PT017 - either way is right
         return
-    if manifest.expected:
-        least, most = manifest.expected(len(SPEC.names), arguments)
+    if manifest.calls.expected:
+        least, most = manifest.calls.expected(len(SPEC.names), arguments)
         assert least <= counted <= most

@@ -155,6 +155,7 @@ def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None, *more: T
         parameters=lambda name: signature(factory(name)).parameters.keys(),
         boxes=boxes or Boxes(lambda *_: None, lambda *_: None, lambda: ""),
         draw_pools=draw_many,
+        ours=frozenset(SYSTEMS),
     )
 
 

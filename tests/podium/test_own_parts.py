@@ -59,15 +59,16 @@ def majority_system(k: int = 2) -> podium.System:
     return answer
 
 
+podium.registered(majority_system)
 letters = Letters()
 majority = podium.SystemCard(
     name="majority",
     solver="majority",
-    make=podium.registered(majority_system),
     summary="The first worker answers k times, and votes.",
     source="a test",
-    calls="k, with k = 2 unless said",
-    expected=podium.exactly(lambda n, args: int(args.get("k") or 2)),
+    calls=podium.Calls(
+        "k, with k = 2 unless said", podium.exactly(lambda n, args: int(args.get("k") or 2))
+    ),
     k="k",
 )
 """

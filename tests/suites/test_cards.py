@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.run.catalogue import show_suites
 from podium.harness.suite import Card
@@ -66,7 +67,7 @@ def test_a_suite_loads_as_many_questions_as_its_card_says(name: str) -> None:
 @pytest.mark.parametrize("name", SUITES)
 def test_the_card_is_printed_with_all_its_facts(name: str) -> None:
     suite = SUITES[name]
-    said = " ".join(show_suites(SUITES, name)[1].split())
+    said = " ".join(show_suites(whole_catalogue(), name)[1].split())
     facts = [suite.card.title, suite.card.paper, suite.card.licence, suite.card.human]
     facts += [suite.version, suite.data_revision, suite.dates, suite.card.about]
     facts += [f"{split} {size}" for split, size in suite.card.sizes.items()]
@@ -74,7 +75,7 @@ def test_the_card_is_printed_with_all_its_facts(name: str) -> None:
 
 
 def test_the_list_of_suites_has_a_line_for_each() -> None:
-    table, _, described = show_suites(SUITES, None)[1].partition("\n\n")
+    table, _, described = show_suites(whole_catalogue(), None)[1].partition("\n\n")
     assert [line.split()[0] for line in table.splitlines()] == ["suite", *SUITES]
     assert "livecodebench-train" in described
 
@@ -83,7 +84,8 @@ def test_a_release_of_livecodebench_has_its_own_size_and_a_window_is_counted_whe
     assert SUITES["livecodebench"].card.sizes == {"eval": 175}
     assert SUITES["livecodebench-v3"].card.sizes == {"eval": 612}
     assert SUITES["livecodebench-v3@2024-01-01.."].card.sizes == {}
-    assert "known when they are loaded" in show_suites(SUITES, "livecodebench-v3@2024-01-01..")[1]
+    window = show_suites(whole_catalogue(), "livecodebench-v3@2024-01-01..")[1]
+    assert "known when they are loaded" in window
 
 
 def test_bigcodebench_tells_how_many_tasks_are_not_asked() -> None:
