@@ -15,16 +15,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "Answer", "Budget", "Calls", "Card", "DatasetSuite", "Grade", "PodiumError", "Pool", "PoolSpec",
-    "Question", "Reply", "Report", "Reward", "RewardClient", "RewardItem", "RewardOutcome",
-    "RewardSettings", "RunFrames", "RunOutcome", "Sampling", "Session", "SpendLimit", "Step",
-    "Suite", "SuiteSplit", "System", "SystemCard", "SystemMethods", "TrlReward", "Usage",
-    "UserError", "WorkerError", "Workflow", "as_solver", "as_task", "choice_metadata",
-    "choice_text", "curves", "exactly", "execute", "extract_choice", "extract_integer", "figure",
-    "grade", "grade_choice", "load_runs",
-    "load_training_split", "normalised", "open_box", "openrlhf_reward", "planned", "read_pool",
-    "registered", "report", "run", "suites", "systems", "trl_rows", "verifiers_reward",
-    "verl_reward", "vote",
+    "Answer", "Budget", "Calls", "Card", "DatasetSuite", "Effort", "Grade", "PodiumError", "Pool",
+    "PoolSpec", "Question", "Reply", "Report", "Reward", "RewardClient", "RewardItem",
+    "RewardOutcome", "RewardSettings", "RunFrames", "RunOutcome", "Sampling", "Session",
+    "SpendLimit", "Status", "Step", "Suite", "SuiteSplit", "System", "SystemCard", "SystemMethods",
+    "TrlReward", "Usage", "UserError", "WorkerError", "Workflow", "as_solver", "as_task",
+    "choice_metadata", "choice_text", "curves", "exactly", "execute", "extract_choice",
+    "extract_integer", "figure", "grade", "grade_choice", "load_runs", "load_training_split",
+    "normalised", "open_box", "openrlhf_reward", "planned", "read_pool", "registered", "report",
+    "run", "suites", "systems", "trl_rows", "verifiers_reward", "verl_reward", "vote",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -38,7 +37,13 @@ if TYPE_CHECKING:
     from podium.harness.pool import Pool
     from podium.harness.pool_config import PoolSpec, read_pool
     from podium.harness.records import Answer, Grade, Question, Reply, Usage
-    from podium.harness.rewards.outcome import RewardClient, RewardItem, RewardOutcome
+    from podium.harness.rewards.outcome import (
+        Effort,
+        RewardClient,
+        RewardItem,
+        RewardOutcome,
+        Status,
+    )
     from podium.harness.rewards.reward import Reward, RewardSettings
     from podium.harness.rewards.splits import SuiteSplit, load_training_split
     from podium.harness.rewards.trainers import (
@@ -87,7 +92,7 @@ HOMES = {
     "podium.harness.pool": "Pool",
     "podium.harness.pool_config": "PoolSpec read_pool",
     "podium.harness.records": "Answer Grade Question Reply Usage",
-    "podium.harness.rewards.outcome": "RewardClient RewardItem RewardOutcome",
+    "podium.harness.rewards.outcome": "Effort RewardClient RewardItem RewardOutcome Status",
     "podium.harness.rewards.reward": "Reward RewardSettings",
     "podium.harness.rewards.splits": "SuiteSplit load_training_split",
     "podium.harness.rewards.trainers": (

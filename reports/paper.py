@@ -11,6 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from importlib import import_module
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -199,7 +200,7 @@ PODIUM = {
     "title": "podium: learned orchestrators beside single models, voting, Mixture-of-Agents and "
     "routers",
     "author": "{The podium authors}",
-    "version": "0.1.0",
+    "version": version("podium"),
     "year": "2026",
 }
 """As in CITATION.cff, which a wheel does not have."""

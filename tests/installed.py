@@ -69,6 +69,12 @@ def install(folder: Path) -> Installed:
     return installed
 
 
+def add_package(installed: Installed, folder: Path) -> None:
+    """Install a package from its folder, beside podium, without the network."""
+    pip = [sys.executable, "-m", "pip", "--python", str(installed.python), "install", "--quiet"]
+    _must([*pip, "--no-deps", "--no-index", "--no-build-isolation", str(folder)], cwd=folder)
+
+
 def build_wheel(folder: Path) -> Path:
     """Build this checkout's wheel into `folder`, without the network."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]

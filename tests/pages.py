@@ -21,6 +21,7 @@ _BLOCK = re.compile(
     r"(?P<text>.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )
+_SNIPPET = re.compile(r"^--8<--\n(\S+)\n--8<--\n", re.MULTILINE)  # a file that mkdocs puts there
 RUN = "run"
 PARSE = "parse: "
 PRINTED = "printed"
@@ -51,7 +52,8 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     for found in _BLOCK.finditer(page.read_text()):
         parts = {name: text or "" for name, text in found.groupdict().items()}
-        yield Block(parts["language"], dedent(parts["text"]), parts["title"], parts["mark"])
+        text = _SNIPPET.sub(lambda line: (ROOT / line[1]).read_text(), dedent(parts["text"]))
+        yield Block(parts["language"], text, parts["title"], parts["mark"])
 
 
 def cells(text: str) -> list[list[str]]:

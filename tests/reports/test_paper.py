@@ -228,7 +228,7 @@ def test_no_source_steers_bibtex(made: Report) -> None:
 def test_podium_is_cited_as_its_citation_file_asks() -> None:
     said = (ROOT / "CITATION.cff").read_text()
     assert f'title: "{PODIUM["title"]}"' in said
-    assert f"version: {PODIUM['version']}" in said
+    assert f"\nversion: {PODIUM['version']}\n" in said
     assert f"date-released: {PODIUM['year']}" in said
     assert f'name: "{PODIUM["author"].strip("{}")}"' in said
 
