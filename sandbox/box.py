@@ -36,6 +36,10 @@ class SandboxError(Exception):
     """The box failed, not the program: the sample stays unscored, with this reason."""
 
 
+SLACK_BYTES = 192 << 20
+"""Memory of a box beyond a program's limit: the judge, its zygote, and what is read and written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one run of a program may use."""
@@ -46,7 +50,8 @@ class Limits:
     wall_s: float = 18.0
     """Real time, against programs that sleep or wait: three times the CPU limit."""
     memory_bytes: int = 1 << 30
-    """Memory of all its processes together."""
+    """Memory of all its processes together. Stated here alone: a suite that needs more says so in
+    its own `LIMITS`, and a test holds compose.yaml, which is no Python, against the two numbers."""
     output_bytes: int = 8 << 20
     """Largest stdout, largest result and largest file; stderr has no limit."""
     processes: int = 64

@@ -19,13 +19,11 @@ import docker
 from docker.types import LogConfig, Ulimit
 
 from podium.sandbox import cells
-from podium.sandbox.box import IMAGE, SandboxError, SandboxFacts
+from podium.sandbox.box import IMAGE, SLACK_BYTES, SandboxError, SandboxFacts
 from podium.sandbox.cells import CellBox, CellDied, CellKind, CellStuck, SandboxCell
 from podium.sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
-SLACK_BYTES = 192 << 20
-"""Memory beyond a program's limit: the judge, its zygote, and what is read and written."""
 OWN_PROCESSES = 8  # the judge, its zygote and what sweeps, beyond a program's
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
 """Without a limit on files, a million empty ones would keep the judge busy removing them."""

@@ -39,8 +39,8 @@ from podium.sandbox import (
     cells,
 )
 from podium.sandbox import open_box as open_own_box
+from podium.sandbox.box import SLACK_BYTES
 from podium.sandbox.cells import TWICE
-from podium.sandbox.docker_box import SLACK_BYTES
 from podium.sandbox.images import RECIPES
 from podium.sandbox.packages import pinned_packages
 
