@@ -71,7 +71,7 @@ class SystemMethods:
     """What must be installed; None where the core is enough."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments, where `NAME@X` names a checkpoint or another file.
+        """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset.
 
         A system that does not replace this takes a number there: the argument `k` of its card.
         """
@@ -147,7 +147,7 @@ class SystemCard:
         return hashlib.sha256(joined.encode()).hexdigest() if self.prompts else ""
 
     @property
-    def named_by_file(self) -> bool:
+    def takes_name(self) -> bool:
         """Whether a name stands behind its `@` (a checkpoint, a preset), and not a number."""
         return self.methods.replaces("arguments")
 

@@ -334,7 +334,7 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
     extra = manifest.methods.extra
     yield "extra", f"pip install '.[{extra.name}]'" if extra else "none"
-    example = f"{manifest.name}@{manifest.k.upper() if manifest.named_by_file else '3'}"
+    example = f"{manifest.name}@{manifest.k.upper() if manifest.takes_name else '3'}"
     yield "@K", f"sets {manifest.k}: {example}" if manifest.k else "sets nothing"
     yield (
         "recorded",

@@ -173,7 +173,7 @@ def _arguments(
         offered[CARDS] = False
     found = {name: value for name, value in offered.items() if name in takes}
     k = split_k(system)[1]
-    if manifest.named_by_file:
+    if manifest.takes_name:
         return {**found, **manifest.methods.arguments(k)}
     return {**found, manifest.k: int(k)} if k else found
 

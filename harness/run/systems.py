@@ -90,7 +90,7 @@ def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:
         return
     if not card.k:
         yield f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
-    elif card.named_by_file:
+    elif card.takes_name:
         yield from () if k else (f"{name!r}: behind the @ stands a {card.k}.",)
     elif not re.fullmatch(r"[1-9]\d{0,4}", k, re.ASCII) or int(k) > MOST_TRIES:
         said = f"a whole number from 1 on, at most {MOST_TRIES:,}, as in {plain}@3."

@@ -198,7 +198,7 @@ def _arguments(name: str, card: SystemCard, source: ModelSource) -> dict[str, An
         return {"worker": name.partition(":")[2]}
     takes, k = source.catalogue.parameters(card.solver), split_k(name)[1]
     found: dict[str, Any] = {"seed": source.seed} if "seed" in takes else {}
-    if card.named_by_file:
+    if card.takes_name:
         return {**found, **card.methods.arguments(k)}
     return {**found, card.k: int(k)} if k else found
 

@@ -35,7 +35,7 @@ SYSTEMS = {**baselines.SYSTEMS, **conductor.SYSTEMS}
 def has_its_conductor(manifest: SystemCard) -> bool:
     """Say whether a system brings no conductor along, or one whose checkpoint is released."""
     try:
-        return not manifest.named_by_file or bool(manifest.methods.arguments(""))
+        return not manifest.takes_name or bool(manifest.methods.arguments(""))
     except UserError:
         return False
 

@@ -43,7 +43,7 @@ def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite:
     manifest = ALL.systems[name]
     if missing_extra(manifest):
         pytest.skip(f"{name} needs the extra {manifest.methods.extra}")
-    if manifest.named_by_file and why_unfit(name, ALL, SPEC):
+    if manifest.takes_name and why_unfit(name, ALL, SPEC):
         pytest.skip(f"{name}: no such checkpoint is released")
     arguments = {**GIVEN.get(name, {}), **brought(manifest), "pool": SPEC.name}
     with run_context(log_dir=Path("nowhere"), spec=SPEC):
