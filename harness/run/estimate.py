@@ -17,8 +17,8 @@ from podium.harness.model_judge import judged_among
 from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY, Question
 from podium.harness.run import entries, lessons
-from podium.harness.run.catalogue import BEST_SINGLE, Catalogue, RunRequest, conductor_override
-from podium.harness.run.evaluate import Controls, Job, answered_pairs, planned_system
+from podium.harness.run.catalogue import BEST_SINGLE, RunRequest, conductor_override
+from podium.harness.run.evaluate import Job, answered_pairs, planned_system
 from podium.harness.run.experiment import SELECTION, Entry, check_experiment, task_name
 from podium.harness.run.forecast import (
     NO_CALLS,
@@ -35,7 +35,6 @@ from podium.harness.run.forecast import (
     worst_case,
 )
 from podium.harness.run.lessons import FitTask, TrainingQuestions
-from podium.harness.run.run_request import read_request
 from podium.harness.suite import Suite, at_epoch
 from podium.harness.text import columns, pluralise
 from podium.harness.workflow import MAX_STEPS
@@ -176,11 +175,9 @@ class Estimate:
         return sum((line.most for line in self.lines), NO_CALLS)
 
 
-def estimate(
-    request: RunRequest, catalogue: Catalogue, controls: Controls, like: Sequence[Path] = ()
-) -> Estimate:
-    """Return what a request will take; UserError where `podium run` would refuse it."""
-    job = read_request(request, catalogue, controls)
+def estimate(job: Job, like: Sequence[Path] = ()) -> Estimate:
+    """Return what a job will take; UserError where `podium run` would refuse it."""
+    request = job.request
     for folder in like:
         if not folder.is_dir():
             raise UserError(f"There is no {folder}; name a directory that `podium run` wrote.")

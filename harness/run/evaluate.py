@@ -59,7 +59,7 @@ from podium.harness.run.experiment import Entry, Experiment, task_name
 from podium.harness.run.rate_limit import RateLimiter
 from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
-from podium.harness.suite import Suite, publishable, redacted_message
+from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
 from podium.harness.system import System, card_header
 from podium.harness.text import pluralise
 
@@ -101,13 +101,20 @@ class Job:
     left_out: Sequence[str] = ()  # who of a named group of systems does not fit, and why
     box: OpenBox | None = None
     lease: ShardLimits | None = None  # of a shard: its part of the run's limits
+    _picked: dict[tuple[Any, ...], Sequence[Question]] = field(
+        default_factory=dict[tuple[Any, ...], Sequence[Question]], repr=False, compare=False
+    )
 
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
-        """Return the questions of a suite that the run covers."""
-        found = pick(suite, self.experiment.split, self.experiment.limit)
-        rows = (row for row in self.experiment.entries if row.suite == suite.name)
+        """Return the questions of a suite that the run covers; they are drawn and checked once."""
+        experiment = self.experiment
+        key = (suite.name, prompt_of(suite), experiment.split, experiment.limit)
+        if key not in self._picked:
+            self._picked[key] = pick(suite, experiment.split, experiment.limit)
+        picked = self._picked[key]
+        rows = (row for row in experiment.entries if row.suite == suite.name)
         of_shard = {id for row in rows for id in row.questions}
-        return [one for one in found if one.id in of_shard] if of_shard else found
+        return [one for one in picked if one.id in of_shard] if of_shard else picked
 
     def known_systems(self, suite: Suite[Any]) -> list[str]:
         """Return the systems that the experiment has had on a suite."""

@@ -27,7 +27,6 @@ from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import lock_experiment, open_experiment
 from podium.harness.run.run_request import (
     RequestReader,
-    read_request,
     refuse_heard,
     unknown_prompt_note,
 )
@@ -41,21 +40,19 @@ NEARLY_FULL = (
     f"The disk of {{}} has less than {ROOM >> 20} MiB left, which replies that are paid for may "
     "take: make room, and the same command goes on."
 )
-Runner = Callable[[RunRequest, Catalogue, Controls], RunOutcome]
+Runner = Callable[[RequestReader], RunOutcome]
 
 
-def podium_run(
-    request: RunRequest, catalogue: Catalogue, controls: Controls, runner: Runner | None = None
-) -> int:
+def podium_run(reader: RequestReader, runner: Runner | None = None) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
-    refuse_heard(request, catalogue)  # before anybody reads a question
-    job = read_request(request, catalogue, controls)
+    refuse_heard(reader.request, reader.catalogue)  # before anybody reads a question
+    job, request = reader.read(), reader.request
     moved = say_who_runs(job)
     if request.max_usd or request.max_usd_per_query:
         _say_limits(job)
     for line in moved:
         say(line)
-    outcome = (runner or run)(request, catalogue, controls)
+    outcome = (runner or run_job)(reader)
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
     if not outcome.finished:
@@ -85,7 +82,7 @@ def _say_limits(job: Job) -> None:
     # Few runs have a limit, and no other run needs an estimate.
     from podium.harness.run.estimate import estimate, limit_warning, refuse_too_little
 
-    found = estimate(job.request, job.catalogue, job.controls)
+    found = estimate(job)
     refuse_too_little(found, job.request)
     if warning := limit_warning(found, job.request):
         say(f"podium: {warning}", file=sys.stderr)
@@ -105,10 +102,15 @@ def run(
     open_lease: LeaseOpener | None = None,
 ) -> RunOutcome:
     """Run a request until it ends or can be resumed; UserError before any call and any file."""
+    return run_job(RequestReader(request, catalogue, controls), open_lease)
+
+
+def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> RunOutcome:
+    """Run what a reader has read, or will; as `run`."""
+    request = reader.request
     refuse_sharded(request.log_dir)
     with ExitStack() as stack:
         stack.enter_context(graceful_shutdown(request.grace_s))
-        reader = RequestReader(request, catalogue, controls)
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
         job = reader.job

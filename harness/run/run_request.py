@@ -49,19 +49,12 @@ def refuse_heard(request: RunRequest, catalogue: Catalogue) -> None:
     refuse_listeners(known[name] for name in request.suites if name in known)
 
 
-def read_request(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Job:
-    """Return what a request names; UserError for what must fail, keys, prices and boxes apart."""
-    reader = RequestReader(request, catalogue, controls)
-    for reason in reader.reasons():
-        raise UserError(reason)
-    return reader.job
-
-
 @dataclass(slots=True)
 class RequestReader:
-    """Reads a request, and says in turn all that speaks against it; nothing is asked or written.
+    """Reads a request, once, and says in turn all that speaks against it; nothing is written.
 
-    A run stops at the first reason; a doctor hears all, without what was refused before.
+    A run stops at the first reason; a doctor hears all, without what was refused before. The job
+    that was read goes through notes, estimate and run.
     """
 
     request: RunRequest
@@ -69,6 +62,13 @@ class RequestReader:
     controls: Controls
     job: Job = field(init=False)
     """What was read; all of it once the reasons have been gone through."""
+    _is_read: bool = False
+
+    def read(self) -> Job:
+        """Return the job; UserError for what must fail, keys, prices and boxes apart."""
+        for reason in () if self._is_read else self.reasons():
+            raise UserError(reason)
+        return self.job
 
     def reasons(self, ready: bool = False) -> Iterator[str]:
         """Yield why the request is refused, if `ready` for keys and prices, too.
@@ -90,12 +90,13 @@ class RequestReader:
         for suite in self.job.suites:
             yield from reasons_of(_refuse_questions, self.job, suite)
         yield from reasons_of(_refuse_unrecorded_lessons, self.job)
+        self._is_read = True
 
     def all_reasons(self, stack: ExitStack) -> Iterator[str]:
         """Yield why the run cannot begin; its sandbox stands as long as the stack does."""
         heard = [*reasons_of(refuse_heard, self.request, self.catalogue)]
         yield from heard  # before anybody reads a question or sets a provider up
-        yield from self.reasons(ready=True)
+        yield from _missing_needs(self.job) if self._is_read else self.reasons(ready=True)
         if not heard:
             yield from reasons_of(refuse_listeners, self._suites())
         yield from reasons_of(self._open_box, stack)

@@ -23,9 +23,9 @@ from podium.harness.ledger.logs import newest_logs
 from podium.harness.ledger.manifest import manifested
 from podium.harness.parallel import cores
 from podium.harness.run import entries
-from podium.harness.run.catalogue import OWN, Catalogue, RunRequest
+from podium.harness.run.catalogue import OWN, RunRequest
 from podium.harness.run.estimate import cost_of_one
-from podium.harness.run.evaluate import Controls, Job, RunOutcome
+from podium.harness.run.evaluate import Job, RunOutcome
 from podium.harness.run.experiment import (
     BY_SUITE,
     Experiment,
@@ -81,15 +81,13 @@ class Sharding:
     """Suites and systems of the user's own, as FILE.py@NAME."""
 
 
-def run_sharded(
-    request: RunRequest, catalogue: Catalogue, controls: Controls, sharding: Sharding
-) -> RunOutcome:
+def run_sharded(reader: RequestReader, sharding: Sharding) -> RunOutcome:
     """Run a request in shards until it ends or can be resumed; UserError before any call."""
+    request = reader.request
     _refuse_unfit(request, sharding)
     log_dir = request.log_dir
     with ExitStack() as stack:
         stack.enter_context(graceful_shutdown(request.grace_s))
-        reader = RequestReader(request, catalogue, controls)
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
         stack.enter_context(lock_experiment(log_dir))

@@ -32,15 +32,17 @@ def run_command(args: argparse.Namespace) -> int:
     from podium.harness.run.catalogue import with_own
     from podium.harness.run.estimate import estimate, estimate_text
     from podium.harness.run.run import podium_run, say_who_runs
-    from podium.harness.run.run_request import read_request
+    from podium.harness.run.run_request import RequestReader
 
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
     request, parts = with_own(run_request(args), whole_catalogue())
+    reader = RequestReader(request, parts, controls())
     if not args.dry_run:
-        return podium_run(request, parts, controls(), _sharded(args))
-    moved = say_who_runs(read_request(request, parts, controls()))
-    say(estimate_text(estimate(request, parts, controls(), args.like), request), end="")
+        return podium_run(reader, _sharded(args))
+    job = reader.read()
+    moved = say_who_runs(job)
+    say(estimate_text(estimate(job, args.like), request), end="")
     say("\n".join(moved), end="\n" if moved else "")
     return 0
 

@@ -22,6 +22,7 @@ from podium.harness.run.catalogue import NEEDS, RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.forecast import counted_all
 from podium.harness.run.run import run
+from podium.harness.run.run_request import RequestReader
 from podium.harness.run.systems import missing_extra
 from podium.harness.system import Calls, Need, SystemCard
 from podium.reports.audit import audit
@@ -148,7 +149,7 @@ def test_a_dry_run_knows_that_a_longer_reply_costs_more(tmp_path: Path) -> None:
         request = RunRequest(
             ("practice-integer",), (system,), "rehearsal", tmp_path / "run", limit=1
         )
-        lines = estimate(request, whole_catalogue(), controls()).lines
+        lines = estimate(RequestReader(request, whole_catalogue(), controls()).read()).lines
         (line,) = [one for one in lines if one.system == system]
         assert line.most.output is not None
         return line.most.output

@@ -20,6 +20,7 @@ from podium.harness.records import Answer, Question
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.forecast import counted_all
+from podium.harness.run.run_request import RequestReader
 from podium.harness.system import System
 from tests.baselines.shown_suite import CODE, by_text
 from tests.providers.scripted import Heard, ScriptedPool, scripted_pool
@@ -184,7 +185,7 @@ def test_a_dry_run_takes_every_call_for_the_dearest_workers() -> None:
     request = RunRequest(
         ("practice-integer",), ("ab-mcts@3",), "rehearsal", Path("nowhere"), limit=2
     )
-    (line,) = estimate(request, whole_catalogue(), controls()).lines
+    (line,) = estimate(RequestReader(request, whole_catalogue(), controls()).read()).lines
     sage = book.prices["rehearsal/sage"]
     limit = spec.worker("sage").config.max_tokens
     assert limit

@@ -31,7 +31,7 @@ from podium.harness.records import Question
 from podium.harness.rewards.splits import question_digest
 from podium.harness.run.catalogue import RunRequest, conductor_override
 from podium.harness.run.run import examine_run
-from podium.harness.run.run_request import read_request
+from podium.harness.run.run_request import RequestReader
 from podium.harness.run.systems import match_target, moved_graders, why_unfit
 from podium.harness.suite import TaskRefusal
 from podium.suites import strip_instruction
@@ -346,7 +346,7 @@ def test_a_folder_is_refused_on_another_pool_as_a_released_checkpoint_is(tmp_pat
 
 def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: Path) -> None:
     request = RunRequest(("practice-integer",), ("all",), "openrouter", tmp_path / "new")
-    found = read_request(request, whole_catalogue(), controls())
+    found = RequestReader(request, whole_catalogue(), controls()).read()
     assert "conductor-adaptive" in found.systems
     (line,) = [line for line in found.left_out if FIXED in line]
     assert line.startswith("conductor, conductor-cost-aware, conductor-untrained: was trained for")

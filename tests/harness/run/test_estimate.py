@@ -20,6 +20,7 @@ from podium.harness.records import Question
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.estimate import Estimate, EstimateLine, estimate, estimate_text
 from podium.harness.run.forecast import CountedCall, Estimator, PastRuns, Unplannable, counted_all
+from podium.harness.run.run_request import RequestReader
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
 from tests.suites.toy_suites import JudgedToy, VariedToy
 
@@ -60,7 +61,8 @@ def asked(log_dir: Path, suite: Toy | None = None, **changes: Any) -> RunRequest
 
 
 def dry(log_dir: Path, *like: Path, suite: Toy | None = None, **changes: Any) -> Estimate:
-    return estimate(asked(log_dir, suite, **changes), toy_catalogue(suite), CONTROLS, like)
+    reader = RequestReader(asked(log_dir, suite, **changes), toy_catalogue(suite), CONTROLS)
+    return estimate(reader.read(), like)
 
 
 def line(found: Estimate, system: str) -> EstimateLine:

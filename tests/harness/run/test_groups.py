@@ -10,7 +10,7 @@ from podium.harness.learning import read_artifact
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.evaluate import Job
-from podium.harness.run.run_request import read_request
+from podium.harness.run.run_request import RequestReader
 from podium.harness.suite import TaskRefusal
 from podium.harness.system import SystemCard
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
@@ -19,7 +19,7 @@ from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool,
 def asked(log_dir: Path, *systems: str, exam: Toy | None = None, **changes: Any) -> Job:
     pool = toy_pool(log_dir)
     request = RunRequest(("toy",), systems, str(pool), log_dir, **changes)
-    return read_request(request, toy_catalogue(exam), CONTROLS)
+    return RequestReader(request, toy_catalogue(exam), CONTROLS).read()
 
 
 def left_out(found: Job) -> dict[str, str]:
@@ -105,12 +105,12 @@ def test_a_dry_run_of_all_bounds_what_the_longest_plans_may_cost(tmp_path: Path)
     text = pool.read_text().splitlines()
     pool.write_text("\n".join(limit if one.startswith("config") else one for one in text) + "\n")
     request = RunRequest(("toy",), ("router-mas", "cascade", "best-single"), str(pool), log_dir)
-    found = estimate(request, toy_catalogue(), CONTROLS)
+    found = estimate(RequestReader(request, toy_catalogue(), CONTROLS).read())
     most = {line.system: line.most for line in found.lines}
     single = most["best-single"].output
     assert single == 12 * 100
     for name in ("router-mas", "cascade"):
-        expected = manifest(name).expected
+        expected = manifest(name).calls.expected
         assert expected is not None
         assert most[name].output == single * expected(2, {})[1]
 

@@ -17,6 +17,7 @@ from podium.harness.records import Question
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.experiment import read_experiment
+from podium.harness.run.run_request import RequestReader
 from podium.harness.suite import Split
 from podium.harness.workflow import MAX_STEPS
 from podium.reports.audit.audit_report import audit
@@ -115,7 +116,7 @@ def test_a_dry_run_expects_what_a_trained_system_took_and_not_what_its_tries_too
     request = RunRequest(
         ("toy",), LEARNERS, str(pool), tmp_path / "new", limit=5, train_calls=TRAIN_CALLS
     )
-    found = estimate(request, toy_catalogue(), CONTROLS, [whole])
+    found = estimate(RequestReader(request, toy_catalogue(), CONTROLS).read(), [whole])
     lines = {line.system: line for line in found.lines}
     took = {row.system: row for row in write_report([whole], tmp_path / "report").rows}
     for name in LEARNERS:

@@ -18,6 +18,7 @@ from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.experiment import read_experiment
 from podium.harness.run.lessons import read_tries
+from podium.harness.run.run_request import RequestReader
 from podium.harness.suite import Split
 from podium.reports.report import write_report
 from tests.harness.toy_run import CONTROLS, Toy, calls, toy_catalogue, toy_pool, toy_run
@@ -237,7 +238,7 @@ def test_a_dry_run_counts_what_learning_takes(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     pool = toy_pool(log_dir)
     request = RunRequest(("toy",), (*ROUTER, "best-single"), str(pool), log_dir, train_calls=10)
-    found = estimate(request, toy_catalogue(), CONTROLS)
+    found = estimate(RequestReader(request, toy_catalogue(), CONTROLS).read())
     counted = {line.system: int(line.expected.calls) for line in found.lines}
     assert counted["training template-router"] == 10
     assert counted["choosing best-single: single:ada"] == 5
