@@ -10,7 +10,7 @@ from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariable
 from podium.cli import main
 from podium.conductor.checkpoint import StudyInfo, write_study
 from podium.conductor.parse import PlanFormat
-from podium.conductor.trained import conductor, suite_refusal
+from podium.conductor.trained import CheckpointMethods, conductor
 from podium.harness.errors import UserError
 from podium.suites.practice.integer import practice_integer
 from tests.conductor.toy_checkpoint import Toy, write_checkpoint
@@ -32,8 +32,10 @@ def study(part: str, id: str) -> StudyInfo:
 
 
 def test_it_is_refused_on_its_exam_whichever_questions_are_asked(folder: Path) -> None:
-    assert "learnt from recorded verdicts" in str(suite_refusal(str(folder), EXAM, ()))
-    assert suite_refusal(str(folder), "practice-choice", ()) is None
+    assert "learnt from recorded verdicts" in str(
+        CheckpointMethods().suite_refusal(str(folder), EXAM, ())
+    )
+    assert CheckpointMethods().suite_refusal(str(folder), "practice-choice", ()) is None
 
 
 @pytest.mark.parametrize("system", ["conductor", "conductor-served"])

@@ -12,7 +12,7 @@ import pytest
 from podium.cli.list_commands import whole_catalogue
 from podium.conductor.checkpoint import read_info, read_study
 from podium.conductor.embedded import greedy_speaker
-from podium.conductor.trained import suite_refusal
+from podium.conductor.trained import CheckpointMethods
 from podium.conductor.training.config import TrainingConfig, read_config
 from podium.conductor.training.job import find_job
 from podium.conductor.verdict_reward import planned_workers, split_verdicts
@@ -91,7 +91,7 @@ def test_three_steps_of_a_study_keep_no_text_and_say_what_they_are(tmp_path: Pat
     about = read_info(out / "best")
     assert about.role == "study"
     assert "has learnt from recorded verdicts" in (
-        suite_refusal(str(out / "best"), "gpqa-diamond", ()) or ""
+        CheckpointMethods().suite_refusal(str(out / "best"), "gpqa-diamond", ()) or ""
     )
     judged = matrix().rows(range(30, 40))
     assert planned_workers(study, judged, greedy_speaker(out / "best")).shape == (10,)
