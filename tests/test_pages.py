@@ -174,6 +174,13 @@ def test_the_pool_on_the_page_is_priced() -> None:
     assert spec["workers"][0]["model"] in read_book(spec["prices"]).prices
 
 
+def test_the_files_of_a_question_are_there() -> None:
+    text = (ROOT / "docs" / "question.md").read_text()
+    files = re.findall(r"`((?:podium|harness|reports|conductor)/[\w/]+\.py)`", text)
+    assert len(files) >= 8
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
 def stems(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
