@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,8 @@ def test_every_shipped_ablation_is_a_configuration_and_differs_from_the_referenc
 def test_every_shipped_ablation_can_be_estimated_before_it_is_trained(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for one in (row for row in SHIPPED.rows if not row.not_run):
+    rows = [row for row in SHIPPED.rows if not row.not_run]
+    for one in rows[:2] if find_spec("torch") else rows:  # with torch each is probed for 15 s
         settings = [word for said in one.settings for word in ("--set", said)]
         out = tmp_path / one.name
         assert main(["train", one.config, *settings, "--out", str(out), "--dry-run"]) == 0
