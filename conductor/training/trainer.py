@@ -75,11 +75,35 @@ def freeze_parameters(model: Any, parts: Sequence[str]) -> None:
             values.requires_grad = False
 
 
+class PromptTransform:
+    """Renders a batch for `datasets`, which hashes its transforms to name what it caches.
+
+    Nothing is cached here, and to hash the bound method took seconds: all of a training hangs on a
+    prompt, and where a part of it could not be pickled its text filled the screen.
+    """
+
+    def __init__(self, prompts: PromptBuilder) -> None:
+        """Keep what makes prompts."""
+        self._prompts = prompts
+
+    def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """Return the batch with its prompts."""
+        return self._prompts.render(batch)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PromptTransform":
+        """Return itself: a data set is copied with its transform."""
+        return self
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Stand as a word where it is hashed."""
+        return str, ("prompts of a training",)
+
+
 def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
     """Return the rows as TRL reads them: ids only, and a prompt when one is asked for."""
     columns = [row.as_columns() for row in rows]
     plain: Any = Dataset.from_dict({name: [one[name] for one in columns] for name in COLUMNS})
-    return plain.with_transform(prompts.render)
+    return plain.with_transform(PromptTransform(prompts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,7 @@ def test_conductors_are_trained_where_there_is_torch(torched: Trainers, tmp_path
         cwd=ROOT,
         capture_output=True,
         text=True,
+        timeout=2400,  # it takes 15 minutes
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
