@@ -216,7 +216,7 @@ from podium.harness.rewards.outcome import RewardItem
 items = [RewardItem(*sys.argv[3:6])]
 print(asyncio.run(RewardClient(sys.argv[2]).score(items))[0].value)
 roots = {name.split(".")[0] for name in sys.modules}
-print(*sorted(roots - set(sys.stdlib_module_names) - {"harness"}))
+print(*sorted(roots - set(sys.stdlib_module_names) - {"podium"}))
 """
 
 
