@@ -35,7 +35,7 @@ from tests.reports.small_reports import report
 pytestmark = CLIENTS_WARN
 
 WITNESS = ROOT / "harness" / "ledger" / "witness.py"
-TOTALS = Path("harness") / "ledger" / "totals.py"
+TOTALS = Path("podium") / "harness" / "ledger" / "totals.py"
 LINES = 200
 WRONG_SUMS = Path(__file__).with_name("wrong_sums.py")
 BEFORE = ROOT / "tests" / "written_before"
@@ -93,7 +93,13 @@ def few(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wrong(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of the runs for each corruption, by its number."""
     code, out = tmp_path_factory.mktemp("code"), tmp_path_factory.mktemp("wrong")
-    shutil.copytree(ROOT / "harness", code / "harness")
+    shutil.copytree(ROOT / "podium", code / "podium", symlinks=True)
+    for room in (path for path in (code / "podium").iterdir() if path.is_symlink()):
+        room.unlink()
+        if room.name == "harness":
+            shutil.copytree(ROOT / "harness", room)
+        else:
+            room.symlink_to(ROOT / room.name)
     for compiled in (code / TOTALS.parent / "__pycache__").glob("totals.*"):
         compiled.unlink()
     done = subprocess.run(

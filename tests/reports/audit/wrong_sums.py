@@ -2,7 +2,7 @@
 
     python wrong_sums.py CODE RUNS OUT < corruptions.json
 
-CODE holds a copy of `harness` that each fork imports; what is not ours is imported once, before
+CODE holds a copy of `podium` that each fork imports; what is not ours is imported once, before
 the first. OUT gets a folder per corruption, by its number.
 """
 
@@ -19,7 +19,7 @@ import matplotlib.pyplot  # noqa: F401
 import pandas  # noqa: F401
 import scipy.stats  # noqa: F401
 
-TOTALS = Path("harness") / "ledger" / "totals.py"
+TOTALS = Path("podium") / "harness" / "ledger" / "totals.py"
 
 
 def report(runs: str, out: Path) -> int:
