@@ -215,8 +215,8 @@ from podium.harness.rewards.outcome import RewardClient
 from podium.harness.rewards.outcome import RewardItem
 items = [RewardItem(*sys.argv[3:6])]
 print(asyncio.run(RewardClient(sys.argv[2]).score(items))[0].value)
-roots = {name.split(".")[0] for name in sys.modules}
-print(*sorted(roots - set(sys.stdlib_module_names) - {"podium"}))
+rooms = {name.removeprefix("podium.").split(".")[0] for name in sys.modules}
+print(*sorted(rooms - set(sys.stdlib_module_names) - {"podium", "harness"}))
 """
 
 
