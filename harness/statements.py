@@ -282,7 +282,7 @@ _JOINING = re.compile(
 
 def denied(said: str, one: Statement) -> bool:
     """Return whether a statement is a condition, a denial or hearsay, or called wrong at once."""
-    if _DENIES.search(one.text) or (not one.value and _DENIES.search(one.more)):
+    if _DENIES.search(_ends(one.text)) or (not one.value and _DENIES.search(_ends(one.more))):
         return True
     before = said[max(0, one.start - 200) : one.start]
     before = before[before.rfind("\n") + 1 :]
@@ -295,6 +295,11 @@ def denied(said: str, one: Statement) -> bool:
     if "would" in said[one.start : one.value] and " if " in one.text:
         return True
     return bool(_ABOUT.search(before)) or doubted(_SENTENCE.sub("", before, count=1))
+
+
+def _ends(text: str) -> str:
+    """Return a text without the middle of what is far longer than a statement can be."""
+    return text if len(text) < 20_000 else f"{text[:9_000]}\n{text[-9_000:]}"
 
 
 def contradicted(text: str) -> bool:
@@ -383,7 +388,7 @@ _TURN_ENDS = re.compile(
 )
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s*")
 _BARE = re.compile(r"[^\s$}]*")
-_BRACE = re.compile(r"\\.|[{}]")
+_BRACE = re.compile(r"\\.|(?:\{[^{}\\]*+\})++|[{}]")  # escaped; pairs with none inside; one alone
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(
@@ -428,15 +433,13 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
     if at < len(said) and said[at] != "{":
         bare = _BARE.match(said, at)
         return (bare.group(), bare.end()) if bare else (None, at)
-    depth = 0
-    for brace in _BRACE.finditer(said, at):
-        found = said[brace.start()]  # of an escaped one, its backslash
-        if found == "{":
-            depth += 1
-        elif found == "}":
-            depth -= 1
-            if depth == 0:
-                return said[at + 1 : brace.start()], brace.end()
+    depth = 1
+    for brace in _BRACE.finditer(said, at + 1):
+        if brace.end() - brace.start() > 1:
+            continue
+        depth += 1 if said[brace.start()] == "{" else -1
+        if depth == 0:
+            return said[at + 1 : brace.start()], brace.end()
     return None, len(said)
 
 

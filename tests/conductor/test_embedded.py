@@ -128,8 +128,11 @@ def test_turns_are_put_one_behind_the_other(tmp_path: Path) -> None:
     assert len(whole.completion) > 3
 
 
-def test_draws_of_one_request_differ_and_a_run_repeats_them(tmp_path: Path) -> None:
-    folder = speaker(tmp_path)
+def test_draws_of_one_request_differ_and_a_run_repeats_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(speaker(tmp_path / "speaker").name)
+    monkeypatch.chdir(tmp_path)  # the model's name, a folder's, is drawn with: the same each time
     hot = GenerateConfig(temperature=1, max_tokens=30)
 
     def eight() -> list[str]:
@@ -137,7 +140,7 @@ def test_draws_of_one_request_differ_and_a_run_repeats_them(tmp_path: Path) -> N
         return [ask(folder, "Why?", hot, model).completion for _ in range(8)]
 
     first = eight()
-    assert len(set(first)) > 4  # the model's name, a folder's, is drawn with: two may be alike
+    assert len(set(first)) > 4
     assert eight() == first
 
 
