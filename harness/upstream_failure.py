@@ -18,8 +18,6 @@ from inspect_ai.log._samples import (
 )
 from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput, ModelUsage
 from inspect_ai.model._model import RetryDecision, record_and_check_model_usage
-from inspect_ai.model._openai import OpenAIResponseError, http_status_from_error_code
-from openai import APIError
 
 from podium.harness.api_keys import Cleaner, known_keys
 from podium.harness.ledger.recorder import HttpResponse, call_in_flight
@@ -85,6 +83,8 @@ def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFa
     )
     if not (error or reason):
         return None
+    from inspect_ai.model._openai import http_status_from_error_code  # a fifth of every start
+
     code = http_status_from_error_code(error.get("code"))
     began = began or bool(choice or body.get("output") or body.get("content"))
     return UpstreamFailure(
@@ -205,6 +205,9 @@ async def _kept_body() -> Raw:
 
 def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
     """Return the failure behind an exception of Inspect or of a client that could not read it."""
+    from inspect_ai.model._openai import OpenAIResponseError
+    from openai import APIError
+
     if type(error) is APIError:  # in the middle of a stream
         return reported_failure({"error": error.body}, began=True)
     if isinstance(error, OpenAIResponseError) and not body:

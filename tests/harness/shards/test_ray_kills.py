@@ -124,6 +124,7 @@ def test_three_nodes_stop_within_one_limit_and_leave_less_than_a_call_each(
 ) -> None:
     log_dir, limit = tmp_path / "run", Decimal("0.3")
     words = ["--suite", "practice-integer", "--system", "single:sage", "--epochs", "5"]
+    words += ["--time-scale", "0.1"]  # some 200 calls, one at a time on each node
     with begun(log_dir, [*words, "--max-usd", f"{limit}", *on(cluster)]) as process:
         assert process.wait(600) == 1
     book, shards = read_book("rehearsal"), shard_dirs(log_dir)
