@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_threads_are_joined_and_open_files_flushed(any_box: Box) -> None:
 
 
 def test_threads_with_large_stacks_pass_although_memory_is_limited(any_box: Box) -> None:
-    [outcome] = run(any_box, BIG_STACKS)
+    [outcome] = run(any_box, BIG_STACKS, limits=replace(TIGHT, cpu_s=20.0, wall_s=60.0))
     assert (outcome.stdout, outcome.status) == (b"160000\n", "exited"), outcome.stderr
 
 
