@@ -83,7 +83,7 @@ def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFa
     )
     if not (error or reason):
         return None
-    from inspect_ai.model._openai import http_status_from_error_code  # a fifth of every start
+    from inspect_ai.model._openai import http_status_from_error_code  # see _behind
 
     code = http_status_from_error_code(error.get("code"))
     began = began or bool(choice or body.get("output") or body.get("content"))
@@ -205,6 +205,7 @@ async def _kept_body() -> Raw:
 
 def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
     """Return the failure behind an exception of Inspect or of a client that could not read it."""
+    # The client is slow to import, and most commands ask nobody: only a failure pays for it.
     from inspect_ai.model._openai import OpenAIResponseError
     from openai import APIError
 
