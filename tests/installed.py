@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from uv import find_uv_bin
+
 from tests import ROOT
 
 PACKAGES = ("podium", "harness", "suites", "baselines", "conductor", "sandbox", "reports")
@@ -63,8 +65,7 @@ def install(folder: Path) -> Installed:
     home = folder / "env"
     venv.create(home, with_pip=False, symlinks=True)
     installed = Installed(wheel, home)
-    pip = [sys.executable, "-m", "pip", "--python", str(installed.python), "install"]
-    _must([*pip, "--quiet", "--no-deps", "--no-index", str(wheel)], cwd=folder)
+    put(installed.python, "--no-deps", "--no-index", str(wheel))
     _borrow_dependencies(installed, folder)
     return installed
 
@@ -104,14 +105,11 @@ def lend(python: Path, folder: Path, *first: Path) -> None:
 def foreign(folder: Path, *packages: str) -> Path:
     """Return the Python of an environment with packages of others beside our dependencies.
 
-    It runs this checkout. What is lent is used as it is: pip takes nothing out of another's folder.
+    It runs this checkout; what the packages need comes before what is lent.
     """
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
+    python = new_environment(folder)
     lend(python, folder, ROOT)
-    _must(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", *packages], folder
-    )
+    put(python, *packages)
     return python
 
 
@@ -140,13 +138,42 @@ def newer_python() -> Path | None:
 def apart(folder: Path, python: Path, *packages: str, without_needs: str = "") -> Path:
     """Make an environment with packages of others and nothing of ours; return its Python.
 
-    Of `without_needs` pip installs the package alone: what its part under test needs is among the
+    Of `without_needs` the package alone is installed: what its part under test needs is among the
     others, and the rest of what it asks for would be hundreds of megabytes.
     """
-    _must([str(python), "-m", "venv", str(folder)], cwd=folder.parent)
-    made = folder / "bin" / "python"
-    pip = [str(made), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    made = new_environment(folder, python)
     if without_needs:
-        _must([*pip, "--no-deps", without_needs], cwd=folder)
-    _must([*pip, *packages], cwd=folder)
+        put(made, "--no-deps", without_needs)
+    put(made, *packages)
     return made
+
+
+def new_environment(folder: Path, python: Path = Path(sys.executable)) -> Path:
+    """Make an environment with nothing in it; return its Python."""
+    _must([str(python), "-m", "venv", "--without-pip", str(folder)], cwd=folder.parent)
+    return folder / "bin" / "python"
+
+
+def put(python: Path, *words: str) -> None:
+    """Install packages into an environment, by uv, and where uv does not find them by pip."""
+    done = installing(python, *words)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+
+
+def installing(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Install packages as `put` does; return how it ended.
+
+    A dozen environments took pip ten minutes, and take uv one. Where wheels lie beside the index,
+    only pip has been told.
+    """
+    beside = os.environ.get("PIP_FIND_LINKS")
+    env = {**os.environ, **({"UV_FIND_LINKS": beside} if beside else {})}
+    uv = [find_uv_bin(), "pip", "install", "--quiet", "--python", str(python)]
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    for command in (uv, pip):
+        done = subprocess.run(
+            [*command, *words], env=env, capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:
+            break
+    return done

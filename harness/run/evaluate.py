@@ -7,6 +7,7 @@ failed question again; with `log_realtime=False` alone a killed run asks finishe
 import errno
 import re
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,6 +25,7 @@ from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnk
 from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
 from inspect_ai.model import Model
+from inspect_ai.model import _assistant_internal  # pyright: ignore[reportMissingTypeStubs]
 from rich import get_console
 
 from podium.harness.api_keys import shown
@@ -226,9 +228,38 @@ def _models_in(log_dir: Path) -> dict[str, str]:
     return {header.task: header.model for header in headers}
 
 
+_PROVIDERS = {
+    "_HAS_OPENAI": "inspect_ai.model._openai_responses",
+    "_HAS_ANTHROPIC": "inspect_ai.model._providers.anthropic",
+}
+"""What Inspect imports for every sample, by the name under which it knows whether it can."""
+
+
+class _Imported:
+    """True as soon as a module is imported."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __bool__(self) -> bool:
+        return self._module in sys.modules
+
+
+def _import_only_what_is_asked() -> None:
+    """Let samples begin without the clients of providers that none of the workers has.
+
+    Inspect keeps for each sample what only OpenAI's or Anthropic's own replies hold, and imports
+    both providers for that: a second and a half of processor time at each start. What is not
+    imported has replied nothing. Where Inspect has other names for this, the second is back.
+    """
+    for name, module in _PROVIDERS.items():
+        setattr(_assistant_internal, name, _Imported(module))
+
+
 def _eval_set(
     job: Job, tasks: list[Task], models: dict[str, Model], log_dir: Path, limit: int | None
 ) -> Sequence[EvalLog]:
+    _import_only_what_is_asked()
     display = job.request.display
     getLogger("inspect_ai._eval.evalset").addFilter(_matters)  # adding it again changes nothing
     console, still = get_console(), display in ("line", "none")

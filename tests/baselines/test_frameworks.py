@@ -20,7 +20,7 @@ from podium.baselines.frameworks import FRAMEWORKS
 from podium.harness.ledger.call import Call
 from podium.harness.records import PODIUM
 from podium.reports.audit import audit
-from tests.installed import build_wheel
+from tests.installed import build_wheel, new_environment, put
 from tests.providers import serve
 from tests.reports.audit.audited_run import rows_below
 from tests.sandbox.boxes import BWRAP, missing
@@ -80,13 +80,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 def made(folder: Path, wanted: str) -> Path:
     """Make an environment in which pip finds nothing broken; return its Python."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    python = folder / "bin" / "python"
-    for words in (["install", "--quiet", wanted], ["check"]):
-        done = subprocess.run(
-            [python, "-m", "pip", *words], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
+    python = new_environment(folder)
+    put(python, wanted)
+    check = [sys.executable, "-m", "pip", "--python", str(python), "check"]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     return python
 
 

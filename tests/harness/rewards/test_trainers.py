@@ -7,7 +7,6 @@ service in this process, as where a trainer's pins are not ours; podium is a fol
 import json
 import os
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from podium.harness.rewards.taskset import write_taskset
 from podium.suites import SUITES
 from tests import ROOT
 from tests.harness.rewards.small_suites import Graded, exams, items, same, score, served
+from tests.installed import installing, new_environment, put
 from tests.providers.script import ok
 from tests.providers.server import serve
 
@@ -80,41 +80,30 @@ def service() -> Generator[str]:
 @pytest.fixture(scope="module")
 def torched(tmp_path_factory: pytest.TempPathFactory, service: str) -> Trainers:
     """TRL and, without what it trains with, verl; torch in its build for CPUs."""
-    python = made(tmp_path_factory.mktemp("torched"), "torch==2.13.0+cpu")
-    installed(python, "trl==1.16.0", "peft", "tensorboard")
-    installed(python, "trackio==0.43.0", "wandb==0.31.0", "mlflow-skinny==3.17.2")
-    installed(python, "--no-deps", "verl==0.9.1")
+    python = made(tmp_path_factory.mktemp("torched") / "env", "torch==2.13.0+cpu")
+    put(python, "trl==1.16.0", "peft", "tensorboard")
+    put(python, "trackio==0.43.0", "wandb==0.31.0", "mlflow-skinny==3.17.2")
+    put(python, "--no-deps", "verl==0.9.1")
     needed = "ray omegaconf hydra-core codetiming tensordict pyvers cloudpickle aiohttp orjson"
-    installed(python, *needed.split())
+    put(python, *needed.split())
     return Trainers(python, service)
 
 
 @pytest.fixture(scope="module")
 def light(tmp_path_factory: pytest.TempPathFactory, service: str) -> Trainers:
     """The verifiers package and, without what it trains with, OpenRLHF."""
-    python = made(tmp_path_factory.mktemp("light"), "verifiers==0.4.0")
-    installed(python, "--no-deps", "openrlhf==0.11.2")
+    python = made(tmp_path_factory.mktemp("light") / "env", "verifiers==0.4.0")
+    put(python, "--no-deps", "openrlhf==0.11.2")
     return Trainers(python, service)
 
 
 def made(folder: Path, *words: str) -> Path:
     """Make an environment; skip where the package index does not have these."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    python = folder / "bin" / "python"
-    done = _pip(python, *words)
+    python = new_environment(folder)
+    done = installing(python, *words)
     if done.returncode:
-        pytest.skip(f"pip cannot install {' '.join(words)}: {done.stderr.splitlines()[-1]}")
+        pytest.skip(f"no {' '.join(words)} to install: {done.stderr.splitlines()[-1]}")
     return python
-
-
-def installed(python: Path, *words: str) -> None:
-    done = _pip(python, *words)
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-def _pip(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [python, "-m", "pip", "install", "--quiet", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_trl_makes_the_same_of_texts_and_of_chats_and_leaves_out_what_has_no_value(
@@ -152,8 +141,8 @@ def test_verifiers_evaluates_the_package_and_gives_the_rewards_that_we_give(
 ) -> None:
     package, suite = tmp_path / "podium-practice", SUITES["practice-integer"]
     write_taskset(package, ["practice-integer"], ["practice-integer"])
-    installed(light.python, "uv", "hatchling")  # its harness begins programs with uv
-    installed(light.python, "--no-deps", "--no-build-isolation", str(package))
+    put(light.python, "uv", "hatchling")  # its harness begins programs with uv
+    put(light.python, "--no-deps", "--no-build-isolation", str(package))
     split = load_training_split(suite, "train", limit=3)
     texts = [rf"It is \boxed{{{one.target}}}." for one in split.questions.values()]
     texts[1:] = [r"It is \boxed{1000}.", "I do not know."]

@@ -58,6 +58,21 @@ def test_help_and_completion_import_no_inspect(words: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_run_imports_no_client_of_a_provider_that_it_does_not_ask(tmp_path: Path) -> None:
+    words = "run --suite practice-integer --pool rehearsal --system single:sage --limit 1".split()
+    code = (
+        "import sys\nfrom podium.cli import main\n"
+        f"assert main({[*words, '--log-dir', str(tmp_path / 'run')]!r}) == 0\n"
+        "assert not {'openai', 'anthropic'} & {*sys.modules}\n"
+        "from inspect_ai.model import _assistant_internal as kept\n"
+        "assert not kept._HAS_OPENAI and not kept._HAS_ANTHROPIC\n"
+        "import inspect_ai.model._providers.anthropic, inspect_ai.model._openai_responses\n"
+        "assert kept._HAS_OPENAI and kept._HAS_ANTHROPIC\n"  # a sample has a place for both again
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 # --- completion ---------------------------------------------------------------------------------
 
 ASK_BASH = """
