@@ -24,8 +24,10 @@ from inspect_ai import Task
 from inspect_ai import eval_set as inspect_eval_set  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
-from inspect_ai.model import Model
-from inspect_ai.model import _assistant_internal  # pyright: ignore[reportMissingTypeStubs]
+from inspect_ai.model import (
+    Model,
+    _assistant_internal,  # pyright: ignore[reportMissingTypeStubs]
+)
 from rich import get_console
 
 from podium.harness.api_keys import shown

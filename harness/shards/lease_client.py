@@ -38,6 +38,16 @@ class LeaseLost(Exception):
     """A newer process has the shard, or nobody hands out leases any more."""
 
 
+def _client() -> httpx.Client:
+    """Return a client for plain HTTP, with a connection to each request.
+
+    A server that takes another's place finds no connection of old; and certificates, which `verify`
+    reads anew in each client, are a twentieth of a second that a plain address has no use for.
+    """
+    alone = httpx.Limits(max_keepalive_connections=0)
+    return httpx.Client(trust_env=False, timeout=10.0, verify=False, limits=alone)
+
+
 @dataclass(slots=True)
 class HeldLease:
     """The lease of one process of a shard; its requests go one at a time."""
@@ -49,6 +59,7 @@ class HeldLease:
     lost: bool = False
     generation: int = 0
     patience_s: float = PATIENCE_S
+    _http: httpx.Client = field(default_factory=_client)
     _lock: Lock = field(default_factory=Lock)
     _keeps: Decimal | None = None
     _over: Event = field(default_factory=Event)
@@ -186,12 +197,10 @@ class HeldLease:
         parent, sent = parent_of(self.folder), time.monotonic()
         try:
             server = orjson.loads(((parent or self.folder) / ADDRESS).read_bytes())
-            found = httpx.post(
+            found = self._http.post(
                 f"{server['url']}/{what}",
                 content=orjson.dumps(body, default=str),
                 headers={"authorization": f"Bearer {server['token']}"},
-                trust_env=False,
-                timeout=10.0,
             )
         except (OSError, LookupError, ValueError, httpx.HTTPError):
             return None

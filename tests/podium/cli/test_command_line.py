@@ -59,7 +59,17 @@ def test_help_and_completion_import_no_inspect(words: str) -> None:
 
 
 def test_a_run_imports_no_client_of_a_provider_that_it_does_not_ask(tmp_path: Path) -> None:
-    words = "run --suite practice-integer --pool rehearsal --system single:sage --limit 1".split()
+    words = [
+        "run",
+        "--suite",
+        "practice-integer",
+        "--pool",
+        "rehearsal",
+        "--system",
+        "single:sage",
+        "--limit",
+        "1",
+    ]
     code = (
         "import sys\nfrom podium.cli import main\n"
         f"assert main({[*words, '--log-dir', str(tmp_path / 'run')]!r}) == 0\n"
