@@ -35,10 +35,6 @@ UNREADABLE = "No answer could be read from it."
 FIRST = 0.5  # score of a readable answer that stands alone: nobody has agreed or disagreed
 
 
-class _Installed(SystemMethods):
-    extra = Extra("routers", ("treequest",))
-
-
 AB_MCTS = SystemCard(
     name="ab-mcts",
     solver="podium/ab_mcts",
@@ -47,7 +43,7 @@ AB_MCTS = SystemCard(
     calls=Calls("10 unless said", calls_by("calls", CALLS)),
     prompts=(REFINE, AGREEMENT, UNREADABLE),
     k="calls",
-    methods=_Installed(),
+    methods=SystemMethods(Extra("routers", ("treequest",))),
     traits=frozenset({"adaptive"}),
     deviations=(
         "the budget is 10 calls; the authors spend many times as many",

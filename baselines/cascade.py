@@ -38,7 +38,7 @@ from podium.harness.learning import (
 )
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Kind, Question
-from podium.harness.system import Calls, System, SystemCard, SystemMethods
+from podium.harness.system import Calls, Exploring, System, SystemCard
 from podium.harness.workflow import Step
 
 Scorer = Literal["agreement", "verifier", "logistic"]
@@ -262,10 +262,6 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
         first = used.last_calls if stages == 1 or args.get("learned") else used.calls
         return min(first, used.calls), (stages - 1) * used.calls + used.last_calls
 
-    class _Exploring(SystemMethods):
-        def explorer(self) -> CascadeExplorer:
-            return CascadeExplorer(name, scoring)
-
     return SystemCard(
         name=name,
         solver=f"podium/{name.replace('-', '_')}",
@@ -274,7 +270,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
         source=source,
         calls=Calls(f"{scoring.last_calls}-{2 * scoring.calls + scoring.last_calls}", expected),
         prompts=(VERIFY,) if scoring.scorer == "verifier" else (),
-        methods=_Exploring(),
+        methods=Exploring(lambda: CascadeExplorer(name, scoring)),
         deviations=(
             *deviations,
             "workers, order and thresholds with the highest train accuracy, ties to the cheapest "

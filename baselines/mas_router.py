@@ -27,7 +27,7 @@ from podium.harness.errors import UserError
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
+from podium.harness.system import Calls, Exploring, System, SystemCard, planned
 from podium.harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
@@ -199,11 +199,6 @@ def ridge(rows: Floats, grades: Floats) -> Floats:
     return np.asarray(np.linalg.solve(curve, rows.T @ (grades - grades.mean())), dtype=np.float64)
 
 
-class _Exploring(SystemMethods):
-    def explorer(self) -> MasExplorer:
-        return MasExplorer()
-
-
 MAS_SAMPLE = SystemCard(
     name="mas-sample",
     solver="podium/mas_sample",
@@ -221,7 +216,7 @@ ROUTER_MAS = replace(
     summary="A learned choice of collaboration mode, members and roles for each question.",
     group="routers",
     source=SOURCE,
-    methods=_Exploring(),
+    methods=Exploring(MasExplorer),
     deviations=(
         "a ridge regression on hashed words over drawn designs (the authors: four networks on "
         "sentence embeddings, trained by policy gradient)",

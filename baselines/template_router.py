@@ -33,7 +33,7 @@ from podium.harness.learning import Arrays, Artifact, Floats, Round, TrainingBud
 from podium.harness.pool import Pool
 from podium.harness.records import Question
 from podium.harness.rewards.splits import question_digest
-from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
+from podium.harness.system import Calls, Exploring, System, SystemCard, planned
 from podium.harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
@@ -247,11 +247,6 @@ def _tries_of(
     )
 
 
-class _Exploring(SystemMethods):
-    def explorer(self) -> TemplateExplorer:
-        return TemplateExplorer()
-
-
 TEMPLATE_ROUTER = SystemCard(
     name=NAME,
     solver="podium/template_router",
@@ -261,7 +256,7 @@ TEMPLATE_ROUTER = SystemCard(
     group="controls",
     prompts=(GATHER, USE, FINISH),
     needs=frozenset({"train"}),
-    methods=_Exploring(),
+    methods=Exploring(TemplateExplorer),
     deviations=(
         "its budget of worker calls is that of every system that learns, and all of it are its own "
         "tries: what single workers did alone is not used",

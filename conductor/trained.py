@@ -224,35 +224,39 @@ class CheckpointMethods(SystemMethods):
 
     def __init__(self, own: str = "", extra: Extra | None = None) -> None:
         """Keep the checkpoint that it has where nothing stands behind the `@`."""
-        self.own, self.extra = own, extra
+        super().__init__(extra)
+        self.own = own
+
+    def _named(self, x: str) -> str:
+        return x or self.own
 
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the checkpoint, and the digest of its files."""
-        return solver_arguments(x or self.own)
+        return solver_arguments(self._named(x))
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
         """Return why a checkpoint cannot conduct a pool, a sentence without its name; else None."""
-        about = _read(x or self.own)
+        about = _read(self._named(x))
         if about.conducted(spec.names, [worker.card for worker in spec.workers]):
             return None
         return _others(about, f"pool {spec.name!r}")
 
     def remarks(self, x: str, spec: PoolSpec) -> tuple[str, ...]:
         """Return what it will read of a pool's workers."""
-        about = _read(x or self.own)
+        about = _read(self._named(x))
         if not about.is_adaptive:
             return ()
         words = about.form.card_words
         part = "" if words is None else f"the first {pluralise(words, 'word')} of "
         found = [f"is shown workers by {part}their cards; it learnt on pool {about.pool!r}."]
-        reading = card_reading(x or self.own, constrained=True)
+        reading = card_reading(self._named(x), constrained=True)
         if reading is not None:
             found += reading.remarks({worker.name: worker.card for worker in spec.workers})
         return tuple(found)
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, by their digests; or None."""
-        checkpoint = x or self.own
+        checkpoint = self._named(x)
         about = _read(checkpoint)
         if about.role == "study" and suite in about.suites:
             return (
@@ -270,14 +274,14 @@ class CheckpointMethods(SystemMethods):
 
     def graders(self, x: str) -> Mapping[str, str] | None:
         """Return the versions of the graders that trained it."""
-        return grader_versions(checkpoint_folder(x or self.own))
+        return grader_versions(checkpoint_folder(self._named(x)))
 
 
 class _Seated(CheckpointMethods):
     """Those that run in this process: the conductor comes along."""
 
     def conductor(self, x: str) -> WorkerSpec:
-        return conductor_slot(x or self.own)
+        return conductor_slot(self._named(x))
 
 
 class _NotReleased(SystemMethods):

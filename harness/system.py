@@ -70,6 +70,10 @@ class SystemMethods:
     extra: Extra | None = None
     """What must be installed; None where the core is enough."""
 
+    def __init__(self, extra: Extra | None = None) -> None:
+        """Keep what must be installed, unless the class says it."""
+        self.extra = extra or self.extra
+
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset.
 
@@ -112,6 +116,19 @@ class SystemMethods:
     def replaces(self, method: str) -> bool:
         """Say whether a method is the system's own."""
         return getattr(type(self), method) is not getattr(SystemMethods, method)
+
+
+class Exploring(SystemMethods):
+    """Those of a system that learns by trying, and does nothing else of its own."""
+
+    def __init__(self, make: Callable[[], Explorer]) -> None:
+        """Keep what makes its explorer."""
+        super().__init__()
+        self._make = make
+
+    def explorer(self) -> Explorer:
+        """Return how it learns."""
+        return self._make()
 
 
 NO_METHODS = SystemMethods()

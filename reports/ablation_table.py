@@ -19,6 +19,7 @@ from podium.harness.records import CONDUCTOR
 from podium.harness.text import aligned
 from podium.reports import render
 from podium.reports.blocks import refuse_mixed_versions
+from podium.reports.columns import label, narrow_label
 from podium.reports.intervals import accuracy_columns, difference, grades_of, holm_adjusted
 from podium.reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 from podium.reports.training_runs import read_run
@@ -180,11 +181,11 @@ MARKS = {"ablations.md": MARK, "ablations.csv": ",".join(COLUMNS[:8])}
 
 ACCURACY: Columns[AblationRow] = (
     ("ablation", lambda row: row.ablation),
-    ("acc %", lambda row: percent(row.accuracy)),
-    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    (narrow_label("accuracy"), lambda row: percent(row.accuracy)),
+    (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
     ("vs unablated", lambda row: points(row.paired_diff)),
-    ("95 % interval", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
-    ("verdict", lambda row: row.verdict or UNKNOWN),
+    (label("ci_low"), lambda row: interval(row.paired_low, row.paired_high, signed=True)),
+    (label("verdict"), lambda row: row.verdict or UNKNOWN),
 )
 SUITE: Columns[AblationRow] = (*ACCURACY[1:3], ("steps", lambda row: count(row.steps, 2)))
 WORK: Columns[AblationRow] = (

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from podium.harness.ledger.totals import SystemRun
 from podium.reports.blocks import pinned_name, prompt_words
+from podium.reports.columns import label, narrow_label
 from podium.reports.comparison_rows import Pair
 from podium.reports.render import (
     UNKNOWN,
@@ -147,16 +148,16 @@ def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
     return Bounds(mean - below, mean + above)
 
 
-LEFT_OUT = ("tok in", "tok out", "questions", "USD in all")
+LEFT_OUT = (narrow_label("tokens_in"), narrow_label("tokens_out"), "questions", "USD in all")
 """In this order columns give way where a terminal is too narrow."""
 COLUMNS: Columns[AcrossRow] = (
     ("mean %", lambda row: percent(row.accuracy)),
-    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
     ("questions", lambda row: count(row.n_questions)),
-    ("USD/query", lambda row: usd(row.usd_per_query)),
+    (label("usd_per_query"), lambda row: usd(row.usd_per_query)),
     ("USD in all", lambda row: usd(row.usd_total)),
-    ("tok in", lambda row: count(row.tokens_in)),
-    ("tok out", lambda row: count(row.tokens_out)),
+    (narrow_label("tokens_in"), lambda row: count(row.tokens_in)),
+    (narrow_label("tokens_out"), lambda row: count(row.tokens_out)),
     ("lacks", lambda row: ", ".join(row.missing) or UNKNOWN),
 )
 

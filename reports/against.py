@@ -21,6 +21,7 @@ from podium.harness.ledger.totals import SystemRun
 from podium.harness.text import pluralise
 from podium.reports import intervals, render, stats
 from podium.reports.blocks import pinned_name
+from podium.reports.columns import label, narrow_label
 from podium.reports.intervals import Difference, grades_of, question_means
 from podium.reports.render import UNKNOWN, Columns, points, usd
 from podium.reports.stats import TIE, Bounds
@@ -286,14 +287,14 @@ FIGURES: Columns[SystemDifference] = (
     ("won", lambda one: str(one.difference.n_better)),
     ("lost", lambda one: str(one.difference.n_worse)),
     ("tied", lambda one: str(one.tied)),
-    ("points", lambda one: points(one.difference.paired_diff)),
-    ("95 % CI", lambda one: _interval(one.difference)),
-    ("verdict", lambda one: one.difference.verdict),
-    ("USD/query", lambda one: usd(one.cost.here if one.cost else None)),
+    (narrow_label("paired_diff"), lambda one: points(one.difference.paired_diff)),
+    (label("ci_low"), lambda one: _interval(one.difference)),
+    (label("verdict"), lambda one: one.difference.verdict),
+    (label("usd_per_query"), lambda one: usd(one.cost.here if one.cost else None)),
     ("other run", lambda one: usd(one.cost.against if one.cost else None)),
     ("change", lambda one: _relative(one.cost)),
 )
-LEFT_OUT = ("other run", "tied", "USD/query", "95 % CI")
+LEFT_OUT = ("other run", "tied", label("usd_per_query"), label("ci_low"))
 """In this order columns give way where a terminal is too narrow."""
 
 

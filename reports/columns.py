@@ -1,25 +1,88 @@
-"""The columns that `--columns` chooses: any of table.csv, under the name that it has there."""
+"""How columns of a comparison look: columns.toml declares them, and every table draws from here."""
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from podium.harness.errors import UserError, did_you_mean
-from podium.reports.render import UNKNOWN, Columns, count, percent, points, share, usd
+from podium.harness.text import aligned
+from podium.reports.comparison_rows import paid_cell, usd_cell
+from podium.reports.render import (
+    UNKNOWN,
+    Columns,
+    count,
+    interval,
+    percent,
+    points,
+    share,
+    usd,
+    usd_about,
+)
 from podium.reports.row import COLUMNS, TableRow
 
-SHARES = frozenset(
-    {
-        "accuracy", "ci_low", "ci_high", "se", "se_clustered", "min_detectable", "pass_at_5",
-        "pass_at_10", "maj_accuracy", "official_accuracy", "share_infinite", "pareto_probability",
-        "regret_accuracy", "equivalence_margin",
-    }
-)  # fmt: skip
-POINTS = frozenset(
-    {name for name in COLUMNS if name.startswith(("paired_", "equivalence_"))} - SHARES
-)
 LIST = ("list",)
 """What `--columns` is when it asks which there are."""
+Show = Callable[[TableRow], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a figure is called and means: the same in terminal, Markdown, LaTeX, page and files."""
+
+    key: str
+    """Its name in table.csv, table.json, table.parquet and frames."""
+    tip: str
+    unit: str = ""
+    """`share` and `points` are fractions of 1, shown in percent; `%` is in percent already."""
+    label: str = ""
+    """Its head in table.md and on the page; empty for what stands in files alone."""
+    narrow: str = ""
+    """Its head in a terminal and in LaTeX, where there is less room."""
+
+    def shown(self, value: Any) -> str:
+        """Return a value of the column as a cell."""
+        if self.unit in UNITS:
+            return UNITS[self.unit](value)
+        found = (show(value) for kind, show in KINDS.items() if isinstance(value, kind))
+        return next(found, UNKNOWN)
+
+    def cell(self, row: TableRow) -> str:
+        """Return what stands in a row of a table whose columns have been chosen."""
+        return self.shown(getattr(row, self.key))
+
+
+@cache
+def declared() -> Mapping[str, Column]:
+    """Return every column by its key, in the order of table.csv."""
+    text = files("podium.reports").joinpath("columns.toml").read_text(encoding="utf-8")
+    return {key: Column(key, **one) for key, one in tomllib.loads(text).items()}
+
+
+def label(key: str) -> str:
+    """Return a column's head in table.md and on the page."""
+    return declared()[key].label
+
+
+def narrow_label(key: str) -> str:
+    """Return a column's head where there is less room."""
+    return declared()[key].narrow or label(key)
+
+
+def full_columns(*keys: str) -> Columns[TableRow]:
+    """Return columns as table.md and the page show them."""
+    return [(one.label, FULL.get(one.key, one.cell)) for one in map(declared().__getitem__, keys)]
+
+
+def narrow_columns(*keys: str) -> Columns[TableRow]:
+    """Return columns as a terminal and LaTeX show them."""
+    return [
+        (narrow_label(one.key), NARROW.get(one.key) or FULL.get(one.key, one.cell))
+        for one in map(declared().__getitem__, keys)
+    ]
 
 
 def named_columns(names: Sequence[str]) -> Columns[TableRow]:
@@ -34,30 +97,83 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
                 f"--columns: there is no column {name!r}; `podium report DIR --columns list` names "
                 f"all.{near}"
             )
-    return [_column(name) for name in dict.fromkeys(names) if name != "system"]
+    chosen = (declared()[name] for name in dict.fromkeys(names) if name != "system")
+    return [(f"{one.key} %" if one.unit in PERCENT else one.key, one.cell) for one in chosen]
 
 
-def _column(name: str) -> tuple[str, Callable[[TableRow], str]]:
-    head = f"{name} %" if name in SHARES | POINTS else name
-    return head, lambda row: _shown(name, getattr(row, name))
-
-
-def _shown(name: str, value: Any) -> str:
-    if name in SHARES | POINTS:
-        return (points if name in POINTS else percent)(value)
-    if name == "invalid_plan_pct":
-        return share(value)
-    return next((show(value) for kind, show in SHOWN.items() if isinstance(value, kind)), UNKNOWN)
+def column_list() -> str:
+    """Return what `--columns list` prints: each column, its unit and what it is."""
+    heads = ("column", "unit", "what it is")
+    return "\n".join(aligned([heads, *((key, x.unit, x.tip) for key, x in declared().items())]))
 
 
 def _figure(value: float) -> str:
     return count(value, 2) if abs(value) >= 1 else f"{value:.3g}"
 
 
-SHOWN: Mapping[type, Callable[[Any], str]] = {
+PERCENT = ("share", "points")
+UNITS: Mapping[str, Callable[[Any], str]] = {"share": percent, "points": points, "%": share}
+KINDS: Mapping[type, Callable[[Any], str]] = {
     Decimal: usd,
     bool: lambda value: "yes" if value else "no",  # before int, which it is, too
     int: count,
     float: _figure,
     str: lambda value: " ".join(value.split()) or UNKNOWN,
 }
+
+
+def _graded(row: TableRow) -> str:
+    return f"{row.n_graded}/{row.n_asked}"
+
+
+def _interval(row: TableRow) -> str:
+    return interval(row.ci_low, row.ci_high)
+
+
+def _difference(row: TableRow) -> str:
+    """Return the difference with its interval and its verdict."""
+    if row.verdict == "reference":
+        return "reference"
+    if row.paired_diff is None:
+        return UNKNOWN
+    bounds = interval(row.paired_low, row.paired_high, signed=True)
+    return f"{points(row.paired_diff)} {bounds} {row.verdict}"
+
+
+def _invalid(row: TableRow) -> str:
+    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
+    return f"{share(row.invalid_plan_pct)}{reason}"
+
+
+def _counted(key: str, places: int) -> Show:
+    return lambda row: count(getattr(row, key), places)
+
+
+FULL: Mapping[str, Show] = {
+    "ci_low": _interval,
+    "paired_diff": _difference,
+    "n_graded": _graded,
+    "invalid_plan_pct": _invalid,
+    "usd_per_query": lambda row: usd_cell(row.usd_per_query, row.n_unpriced, row.auditable),
+    "usd_paid_low": lambda row: paid_cell(
+        row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable
+    ),
+    **{
+        key: _counted(key, 0)
+        for key, one in declared().items()
+        if one.unit == "tokens" and one.label
+    },
+    **{key: _counted(key, 2) for key in ("calls", "steps", "depth")},
+    **{key: _counted(key, 3) for key in ("critical_path_s", "conductor_s")},
+    "knowledge_cutoff": lambda row: row.knowledge_cutoff or "none",
+    "regret_usd": lambda row: usd_about(row.regret_usd),
+}
+"""What table.md and the page show, where it is more than the value, or less exact."""
+NARROW: Mapping[str, Show] = {
+    "paired_diff": lambda row: points(row.paired_diff),
+    "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
+    "usd_per_query": lambda row: usd(row.usd_per_query),
+    "calls": _counted("calls", 1),
+    "critical_path_s": _counted("critical_path_s", 2),
+}
+"""What stands there where there is less room."""

@@ -108,6 +108,7 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         "pass_at_5": intervals.accuracy(passed.get(5, {})),
         "pass_at_10": intervals.accuracy(passed.get(10, {})),
         "usd_per_query": totals.usd,
+        "latency_s": totals.critical_path_s,  # its older name, for one release
     }
 
 

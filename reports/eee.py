@@ -49,7 +49,7 @@ MONEY = (
     *("price_book_date", "price_book_sha256", "auditable"),
 )
 WORK = (
-    *("calls", "steps", "depth", "tokens_in", "tokens_out", "tokens_reasoning", "latency_s"),
+    *("calls", "steps", "depth", "tokens_in", "tokens_out", "tokens_reasoning", "critical_path_s"),
     "conductor_tokens",
 )
 SYSTEM = (

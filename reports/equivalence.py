@@ -85,7 +85,7 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
     """Return Student's with the spread that unseen questions, won outright, would add.
 
     So many of them as would bring the mean to the margin. For means over epochs, whose differences
-    no exact model has: with it no simulated case passed 5 % (tests/benchmarks/equivalence_size.py).
+    no exact model has: with it no simulated case passed 5 % (equivalence_size.py at bbc2f728).
     """
     left = min(max(margin - float(deltas.mean()), 0.0), 1.0)
     error = sqrt(_mean_and_error(deltas)[1] ** 2 + left * (1 - left) / deltas.size)

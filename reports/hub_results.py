@@ -12,7 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 from podium.harness.errors import UserError
-from podium.reports.render import Columns, interval, markdown_table, percent, points, tabulate, usd
+from podium.reports.columns import full_columns, narrow_columns
+from podium.reports.render import Columns, interval, markdown_table, tabulate, usd
 from podium.reports.report import Report, refuse_unfinished
 from podium.reports.row import TableRow
 
@@ -24,12 +25,8 @@ SHOWN: Columns[TableRow] = (
     ("pool", lambda row: row.pool),
     ("label", lambda row: row.label),
     ("questions", lambda row: f"{row.n_asked // row.epochs}, avg@{row.epochs}"),
-    ("accuracy %", lambda row: percent(row.accuracy)),
-    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
-    ("USD/query", lambda row: usd(row.usd_per_query)),
-    ("against", lambda row: row.reference),
-    ("points", lambda row: points(row.paired_diff)),
-    ("verdict", lambda row: row.verdict),
+    *full_columns("accuracy", "ci_low", "usd_per_query", "reference"),
+    *narrow_columns("paired_diff", "verdict"),
 )
 BELOW = """
 `rehearsal`: programs of podium's own answered, which says nothing of any real model. `recorded`:

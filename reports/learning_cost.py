@@ -18,6 +18,7 @@ from math import ceil
 from podium.harness.ledger.totals import SystemRun, total
 from podium.harness.shards.plan import parent_of
 from podium.reports.blocks import SINGLE
+from podium.reports.columns import label
 from podium.reports.comparison_rows import Pair
 from podium.reports.intervals import accuracy, grades_of
 from podium.reports.render import Columns, figures_table, tabulate, usd
@@ -184,7 +185,7 @@ SAID = (
 TABLE: Columns[LearningCost] = (
     ("system", lambda one: f"`{one.row.system}`"),
     ("learning USD", lambda one: usd(one.usd)),
-    ("USD/query", lambda one: usd(one.row.usd_per_query)),
+    (label("usd_per_query"), lambda one: usd(one.row.usd_per_query)),
     *(
         (f"at {queries:,}", lambda one, at=place: usd(one.usd_at[at]))
         for place, queries in enumerate(QUERIES)

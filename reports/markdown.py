@@ -11,7 +11,8 @@ from podium.harness.ledger.totals import SystemRun, system_totals, total
 from podium.harness.prices import book_from_json
 from podium.reports import blocks, published, render
 from podium.reports.across import across_markdown
-from podium.reports.comparison_rows import paid_cell, systems_table, usd_cell
+from podium.reports.columns import full_columns, label
+from podium.reports.comparison_rows import paid_cell, systems_table
 from podium.reports.derived import (
     MOST_GROUPS,
     PASS_AT,
@@ -30,7 +31,6 @@ from podium.reports.render import (
     interval,
     percent,
     points,
-    share,
     usd,
     usd_about,
 )
@@ -39,28 +39,11 @@ from podium.reports.row import TableRow
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""
 
-FIGURES: Columns[TableRow] = (
-    ("accuracy %", lambda row: percent(row.accuracy)),
-    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
-    ("vs reference (points)", lambda row: _versus(row)),
-    ("epochs", lambda row: str(row.epochs)),
-    ("graded/asked", lambda row: f"{row.n_graded}/{row.n_asked}"),
-    ("no answer", lambda row: str(row.n_unparsed)),
-    ("too long", lambda row: str(row.n_too_long)),
-    ("invalid plans", lambda row: _invalid(row)),
-    ("USD/query", lambda row: usd_cell(row.usd_per_query, row.n_unpriced, row.auditable)),
-    ("paid/query", lambda row: _paid(row)),
-    ("tokens in", lambda row: count(row.tokens_in)),
-    ("tokens out", lambda row: count(row.tokens_out)),
-    ("reasoning", lambda row: count(row.tokens_reasoning)),
-    ("worker out", lambda row: count(row.worker_tokens_out)),
-    ("conductor", lambda row: count(row.conductor_tokens)),
-    ("calls", lambda row: count(row.calls, 2)),
-    ("steps", lambda row: count(row.steps, 2)),
-    ("depth", lambda row: count(row.depth, 2)),
-    ("latency s", lambda row: count(row.latency_s, 3)),
-    ("conductor s", lambda row: count(row.conductor_s, 3)),
-    ("knowledge cutoff", lambda row: row.knowledge_cutoff or "none"),
+FIGURES: Columns[TableRow] = full_columns(
+    *("accuracy", "ci_low", "paired_diff", "epochs", "n_graded", "n_unparsed", "n_too_long"),
+    *("invalid_plan_pct", "usd_per_query", "usd_paid_low", "tokens_in", "tokens_out"),
+    *("tokens_reasoning", "worker_tokens_out", "conductor_tokens", "calls", "steps", "depth"),
+    *("critical_path_s", "conductor_s", "knowledge_cutoff"),
 )
 CALLS: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}` ({row.label})"),
@@ -139,15 +122,6 @@ def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) 
             name = render.footnoted(f"`{row.system}`", said, notes)
             lines.append(render.markdown_line([name, *render.cells(figures, row)]))
     return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), render.numbered(notes))))
-
-
-def _invalid(row: TableRow) -> str:
-    reason = f" ({row.invalid_plan_reason})" if row.invalid_plan_reason else ""
-    return f"{share(row.invalid_plan_pct)}{reason}"
-
-
-def _paid(row: TableRow) -> str:
-    return paid_cell(row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable)
 
 
 def _head(block: Sequence[TableRow]) -> str:
@@ -321,7 +295,7 @@ EQUAL: Columns[TableRow] = (
     ),
     ("p", lambda row: _p(row.p_equivalence)),
     ("p (Holm)", lambda row: _p(row.p_equivalence_holm)),
-    ("verdict", lambda row: row.verdict),
+    (label("verdict"), lambda row: row.verdict),
 )
 REGRETS = (
     "The oracle gives each question to the best of these systems. Accuracy: what it gets more, on "
@@ -331,7 +305,7 @@ REGRETS = (
 REGRET: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
     ("accuracy (points)", lambda row: points(row.regret_accuracy)),
-    ("USD/query", lambda row: usd_about(row.regret_usd)),
+    (label("usd_per_query"), lambda row: usd_about(row.regret_usd)),
 )
 COSTS = (
     "Over questions, would-be dollars. *Cost of pass* is E[cost] / P(right), the mean over the "
@@ -341,7 +315,10 @@ COSTS = (
 )
 COST: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
-    ("USD/query, BCa", lambda row: _within(usd(row.usd_per_query), row.usd_low, row.usd_high)),
+    (
+        f"{label('usd_per_query')}, BCa",
+        lambda row: _within(usd(row.usd_per_query), row.usd_low, row.usd_high),
+    ),
     ("median", lambda row: usd_about(row.usd_median)),
     ("p95", lambda row: usd_about(row.usd_p95)),
     (
@@ -399,19 +376,6 @@ DERIVED = (
 )
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("row", lambda row: f"`{row.system}` ({row.label}, pool {row.pool})"),
-    ("accuracy %", lambda row: percent(row.accuracy)),
-    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
-    ("vs reference (points)", lambda row: _versus(row)),
-    ("USD/query", lambda row: usd(row.usd_per_query)),
+    *full_columns("accuracy", "ci_low", "paired_diff", "usd_per_query"),
     ("how", lambda row: f"{row.derived}; {row.notes}"),
 )
-
-
-def _versus(row: TableRow) -> str:
-    """Return the paired difference with its interval and verdict."""
-    if row.verdict == "reference":
-        return "reference"
-    if row.paired_diff is None:
-        return UNKNOWN
-    bounds = interval(row.paired_low, row.paired_high, signed=True)
-    return f"{points(row.paired_diff)} {bounds} {row.verdict}"

@@ -1,4 +1,4 @@
-"""What a paper takes from a report: table.tex, references.bib, table.parquet, and paper.tex to try.
+"""What a paper takes from a report: table.tex, references.bib and table.parquet.
 
 table.tex is great-tables' LaTeX (booktabs, caption): a table per block, and published figures in
 tables of their own. A name is whatever somebody called a system, so that every text is escaped.
@@ -19,29 +19,22 @@ from typing import Any
 from podium.harness.text import escape_controls
 from podium.reports import blocks, published, render
 from podium.reports.blocks import ReportOptions
-from podium.reports.render import UNKNOWN, Columns, Content, count, interval, percent, points, usd
+from podium.reports.columns import narrow_columns
+from podium.reports.render import Columns, Content, interval
 from podium.reports.report import MARKS, Report, refuse_unfinished, report_of
 from podium.reports.row import COLUMNS, TableRow
 
 PARQUET = "podium-table-1"
 PAPER_MARKS = {
-    "paper.tex": "% podium report: paper.tex",
     "table.tex": "% podium report: table.tex",
     "references.bib": "% podium report: references.bib",
     "table.parquet": PARQUET,
 }
 """By file, as `MARKS` is."""
 FIGURES: Columns[TableRow] = (
-    ("acc %", lambda row: percent(row.accuracy)),
-    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
-    ("diff", lambda row: points(row.paired_diff)),
-    ("CI of diff", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
-    ("verdict", lambda row: row.verdict or UNKNOWN),
-    ("USD/query", lambda row: usd(row.usd_per_query)),
-    ("tok out", lambda row: count(row.tokens_out)),
-    ("calls", lambda row: count(row.calls, 2)),
-    ("steps", lambda row: count(row.steps, 2)),
-    ("sec", lambda row: count(row.latency_s, 2)),
+    *narrow_columns("accuracy", "ci_low", "paired_diff"),
+    ("interval of diff", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
+    *narrow_columns("verdict", "usd_per_query", "tokens_out", "calls", "steps", "critical_path_s"),
 )
 LABELS = {
     "live": "live: a provider was asked and paid",
@@ -58,18 +51,6 @@ HEAD = r"""
 \begingroup\setlength{\tabcolsep}{2pt}
 """
 END = "\\endgroup\n"
-PAPER = r"""
-% A document of its own, to look at: pdflatex paper, bibtex paper, pdflatex paper.
-\documentclass{article}
-\usepackage[margin=1in]{geometry}
-\usepackage{booktabs,caption,longtable}
-\begin{document}
-\input{table}
-\nocite{*}
-\bibliographystyle{plain}
-\bibliography{references}
-\end{document}
-"""
 
 
 def write_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> Report:
@@ -92,7 +73,6 @@ def export_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> tupl
 def paper_contents(report: Report) -> Mapping[str, Content]:
     """Return the files of `PAPER_MARKS`."""
     return {
-        "paper.tex": PAPER_MARKS["paper.tex"] + PAPER,
         "table.tex": latex_tables(report),
         "references.bib": references(report),
         "table.parquet": partial(_write_parquet, report),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from podium.reports.columns import label
 from podium.reports.render import UNKNOWN, fitted, footnoted, left_out, numbered, wrapped
 
 TITLE = "Published, other harness"
@@ -66,8 +67,8 @@ def averages() -> list[Figure]:
 def table_of(found: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
     """Return the lines of a table, heads first; its notes are numbered and put into `notes`."""
     heads = (
-        "published, other harness", "%", "SE", "setting", "source", "tokens out", "USD/query",
-        "calls",
+        "published, other harness", "%", "SE", "setting", "source",
+        *map(label, ("tokens_out", "usd_per_query", "calls")),
     )  # fmt: skip
     return [heads, *(_line(one, notes) for one in found)]
 

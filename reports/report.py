@@ -3,6 +3,7 @@
 The same logs give the same bytes. Files that a report did not write are never overwritten.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
@@ -234,24 +235,36 @@ def figure(*dirs: str | Path) -> Figure:
     return figure_of(compare(logs.load_runs([Path(one) for one in dirs])[0]).rows)
 
 
+RENAMED = (
+    "latency_s has another name: critical_path_s in runs, elapsed_s in samples; it goes with the "
+    "next release of podium"
+)
+
+
 def load_runs(*dirs: str | Path) -> RunFrames:
     """Return what logs below directories hold; UserError where they can be no comparison.
 
-    What each column of samples and calls means is in `schema.md` of `podium ledger export`.
+    What each column of runs means is in `podium report DIR --columns list`, of samples and calls in
+    `schema.md` of `podium ledger export`. A frame names its form in `attrs["schema"]`.
     """
     import pandas as pd  # it takes a moment to load, as the export does
 
+    from podium.harness.ledger.ledger_tables import SCHEMA as LEDGER
     from podium.harness.ledger.ledger_tables import each_of
 
-    def frame(table: Any) -> "pd.DataFrame":
-        return table.to_pandas(types_mapper=pd.ArrowDtype)
+    warnings.warn(RENAMED, FutureWarning, stacklevel=2)
+
+    def frame(table: Any, schema: str) -> "pd.DataFrame":
+        made = table.to_pandas(types_mapper=pd.ArrowDtype)
+        made.attrs["schema"] = schema
+        return made
 
     pa: Any = import_module("pyarrow")  # it has no types
     places = [Path(one) for one in dirs]
     rows = compare(logs.load_runs(places)[0]).rows
     tables = [found for place in places for found, _ in each_of(system_runs_below(place))]
     return RunFrames(
-        runs=frame(pa.Table.from_pylist([asdict(row) for row in rows])),
-        samples=frame(pa.concat_tables([one["queries"] for one in tables])),
-        calls=frame(pa.concat_tables([one["calls"] for one in tables])),
+        runs=frame(pa.Table.from_pylist([asdict(row) for row in rows]), SCHEMA),
+        samples=frame(pa.concat_tables([one["queries"] for one in tables]), LEDGER),
+        calls=frame(pa.concat_tables([one["calls"] for one in tables]), LEDGER),
     )

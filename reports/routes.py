@@ -16,6 +16,7 @@ from podium.harness.errors import UserError
 from podium.harness.learning import RouteComparison, RoutedSystem, RouteKind
 from podium.harness.text import pluralise
 from podium.reports import render
+from podium.reports.columns import label, narrow_label
 from podium.reports.costs import aiq
 from podium.reports.intervals import Difference, Values, accuracy_columns, difference, holm_adjusted
 from podium.reports.render import UNKNOWN, Columns, interval, percent, points, shortened, usd_about
@@ -161,21 +162,21 @@ COLUMNS = tuple(field.name for field in fields(RouteRow))
 MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"{SCHEMA}"'}
 NUMBER = render.rounded(9)
 NAME = 44
-LEFT_OUT = ("moved %", "Holm p", "95 % interval", "gap %")
+LEFT_OUT = ("moved %", "Holm p", label("ci_low"), "gap %")
 """In this order columns give way where a terminal is too narrow; route.md has them all."""
 FIGURES: Columns[RouteRow] = (
-    ("acc %", lambda row: percent(row.accuracy)),
-    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
+    (narrow_label("accuracy"), lambda row: percent(row.accuracy)),
+    (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
     ("vs best", lambda row: points(row.difference)),
-    ("95 % interval", lambda row: interval(row.difference_low, row.difference_high, signed=True)),
+    (label("ci_low"), lambda row: interval(row.difference_low, row.difference_high, signed=True)),
 )
 VERDICTS: Columns[RouteRow] = (
-    ("verdict", lambda row: row.verdict or UNKNOWN),
+    (label("verdict"), lambda row: row.verdict or UNKNOWN),
     ("Holm p", lambda row: UNKNOWN if row.p_holm is None else f"{row.p_holm:.3f}"),
     ("gap %", lambda row: percent(row.gap_closed if row.kind == "router" else None)),
     ("moved %", lambda row: percent(row.elsewhere if row.kind == "router" else None)),
 )
-USD: Columns[RouteRow] = (("USD/query", lambda row: usd_about(row.usd_per_query)),)
+USD: Columns[RouteRow] = ((label("usd_per_query"), lambda row: usd_about(row.usd_per_query)),)
 ABOUT = (
     "name", "source", "label", "split", "workers", "draws", "seed", "embedder", "refits",
     "reference", "hindsight", "oracle", "notes",
@@ -324,7 +325,7 @@ def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
 def _frontiers(routing: RouteComparison) -> list[str]:
     parts: list[str] = []
     for name, found in routing.frontiers.items():
-        lines = [("USD per right answer", "acc %", "USD/query")]
+        lines = [("USD per right answer", narrow_label("accuracy"), label("usd_per_query"))]
         for one in found:
             paid = "any price" if one.willingness is None else usd_about(one.willingness)
             lines.append((paid, percent(one.score), usd_about(one.usd)))

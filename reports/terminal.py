@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from podium.harness.text import aligned
 from podium.reports import blocks, render
 from podium.reports.across import across_text
+from podium.reports.columns import narrow_columns, narrow_label
 from podium.reports.derived import (
     MOST_GROUPS,
     SUBJECT,
@@ -14,53 +15,31 @@ from podium.reports.derived import (
     largest_groups,
 )
 from podium.reports.equivalence import equivalence_words
-from podium.reports.render import (
-    UNKNOWN,
-    Columns,
-    count,
-    interval,
-    percent,
-    points,
-    share,
-    shortened,
-    usd,
-)
+from podium.reports.render import Columns, count, percent, share, shortened
 from podium.reports.row import IMPOSSIBLE, TableRow
 
 LEGEND = (
-    "vs ref: points against the reference, question by question; inconclusive: less than so many "
+    "diff: points against the reference, question by question; inconclusive: less than so many "
     "questions can show, or not confirmed by a sign test or for so many comparisons (Holm)"
 )
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
+NO_ANSWER, TOO_LONG = map(narrow_label, ("n_unparsed", "n_too_long"))
 NAME = 30
 FEWEST = 10  # questions of a subject: shares of fewer say nothing at a glance
 DERIVED = 64  # of a derived row's name, which names its suite and its worker, too
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
-    ("acc %", lambda row: percent(row.accuracy)),
-    ("95 % interval", lambda row: interval(row.ci_low, row.ci_high)),
-    ("vs ref", lambda row: points(row.paired_diff)),
-    ("verdict", lambda row: row.verdict or UNKNOWN),
-    ("USD/query", lambda row: usd(row.usd_per_query)),
+    *narrow_columns("accuracy", "ci_low", "paired_diff", "verdict", "usd_per_query"),
 )
 FIGURES: Columns[TableRow] = (
     ("system", lambda row: _name(row)),
-    ("acc %", lambda row: percent(row.accuracy)),
-    ("95 % CI", lambda row: interval(row.ci_low, row.ci_high)),
-    ("vs ref", lambda row: points(row.paired_diff)),
-    ("verdict", lambda row: row.verdict or UNKNOWN),
-    ("graded", lambda row: f"{row.n_graded}/{row.n_asked}"),
-    ("no ans", lambda row: count(row.n_unparsed)),
-    ("too long", lambda row: count(row.n_too_long)),
-    ("invalid", lambda row: share(row.invalid_plan_pct)),
-    ("USD/query", lambda row: usd(row.usd_per_query)),
-    ("tok out", lambda row: count(row.tokens_out)),
-    ("calls", lambda row: count(row.calls, 1)),
-    ("sec", lambda row: count(row.latency_s, 2)),
+    *narrow_columns("accuracy", "ci_low", "paired_diff", "verdict", "n_graded", "n_unparsed"),
+    *narrow_columns("n_too_long", "invalid_plan_pct", "usd_per_query", "tokens_out", "calls"),
+    *narrow_columns("critical_path_s"),
 )
 LEFT_OUT = (
-    *("graded", "tok out", "invalid", "no ans", "too long", "calls", "sec"),
-    *("95 % CI", "95 % interval", "vs ref"),
+    *map(narrow_label, ("n_graded", "tokens_out", "invalid_plan_pct", "n_unparsed", "n_too_long")),
+    *map(narrow_label, ("calls", "critical_path_s", "ci_low", "paired_diff")),
 )
 """In this order columns give way where a terminal is too narrow; table.md has them all."""
 
@@ -89,10 +68,10 @@ def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRo
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
         some = any(row.n_too_long for row in block)
-        figures = [one for one in FIGURES if some or one[0] != "too long"]  # else all would be 0
+        figures = [one for one in FIGURES if some or one[0] != TOO_LONG]  # else all would be 0
         lines, gone = render.fitted(render.tabulate(figures, block), LEFT_OUT)
     lines += render.left_out(gone)
-    lines += [*_each(block, ("no ans", "too long") if chosen else gone), *_once(block)]
+    lines += [*_each(block, (NO_ANSWER, TOO_LONG) if chosen else gone), *_once(block)]
     for grouping, parts in shown.blocks(block):
         lines += _parts(grouping, parts)
     above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
@@ -117,12 +96,12 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
     for title, each in {
         "graded wrong, no answer found": [
-            f"{row.system} {row.n_unparsed}" for row in block if row.n_unparsed and "no ans" in gone
+            f"{row.system} {row.n_unparsed}"
+            for row in block
+            if row.n_unparsed and NO_ANSWER in gone
         ],
         "graded wrong, request longer than the worker's context": [
-            f"{row.system} {row.n_too_long}"
-            for row in block
-            if row.n_too_long and "too long" in gone
+            f"{row.system} {row.n_too_long}" for row in block if row.n_too_long and TOO_LONG in gone
         ],
         "invalid plans, graded wrong, with their commonest fault": [
             f"{row.system} {share(row.invalid_plan_pct)} ({row.invalid_plan_reason})"
@@ -135,7 +114,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             for row in block
             if row.label == "live" and row.conductor_s is not None
         ],
-        "no USD/query, calls without a price": [
+        f"no {narrow_label('usd_per_query')}, calls without a price": [
             f"{row.system} {row.n_unpriced}"
             for row in block
             if priced and row.n_unpriced and row.usd_per_query is None

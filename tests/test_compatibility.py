@@ -20,7 +20,7 @@ from podium.harness.ledger import details, journal, ledger_tables, manifest
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.queries import QueryRow
 from podium.harness.run.experiment import Experiment
-from podium.reports import against, paper, report, routes, targets
+from podium.reports import against, paper, report, routes
 from podium.reports.audit import audit_report, routerarena_audit
 from podium.reports.row import COLUMNS
 from podium.reports.site import build
@@ -40,7 +40,6 @@ FORMS = {
     "ledger/*/*.jsonl": journal.SCHEMA,
     "MANIFEST.json": manifest.SCHEMA,
     "route.json": routes.SCHEMA,
-    "targets.json": targets.SCHEMA,
     "site.json": build.SCHEMA,
     "podium grade": grade_file.VerdictOrigin.model_fields["format"].default,
 }

@@ -95,9 +95,7 @@ _DEVIATIONS = (
 def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
     few = name in ("langgraph", "langchain", "openai-agents")
 
-    class _Installed(SystemMethods):
-        extra = Extra("frameworks" if few else "all-frameworks", modules) if modules else None
-
+    extra = Extra("frameworks" if few else "all-frameworks", modules) if modules else None
     return replace(
         PLANNER_EXECUTOR_VERIFIER,
         name=name,
@@ -105,7 +103,7 @@ def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
         summary=f"Planner, executor and verifier as {how}.",
         source=f"github.com/{source}",
         group="frameworks",
-        methods=_Installed(),
+        methods=SystemMethods(extra),
         deviations=_DEVIATIONS,
     )
 

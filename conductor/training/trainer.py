@@ -22,7 +22,6 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from tqdm import tqdm
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
-from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from podium.conductor.training import grpo_options, run_folder
@@ -38,11 +37,11 @@ from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJ
 from podium.conductor.training.model import chat_template
 from podium.conductor.training.model_card import describe_checkpoint
 from podium.conductor.training.training_rows import COLUMNS, PromptBuilder, TrainingRow
+from podium.conductor.training.trl_adapter import TrlAdapter
 from podium.harness.errors import SpendLimit, TooManyMasked, UserError
 from podium.harness.rewards.outcome import RewardItem, Status
 from podium.harness.rewards.trainers import run_in_loop
 
-Trainer: Any = GRPOTrainer
 Callback: Any = TrainerCallback
 gather: Any = gather_object
 
@@ -157,7 +156,7 @@ def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[T
     return [*mine, *list(rows[-1:]) * (each - len(mine))]
 
 
-class ConductorTrainer(Trainer):
+class ConductorTrainer(TrlAdapter):
     """TRL's trainer, told what a run folder is."""
 
     def __init__(self, stepping: "StepCallback", **given: Any) -> None:
@@ -185,9 +184,10 @@ class ConductorTrainer(Trainer):
         if self.lends:
             record_graphs(self.generation_config)
 
-    def _generate(self, prompts: Any) -> Any:
+    def write_plans(self, prompts: Any) -> Any:
+        """Write plans, and note how long that took."""
         started = monotonic()
-        made = super()._generate(prompts)
+        made = super().write_plans(prompts)
         self.stepping.state.generating += monotonic() - started
         return made
 
@@ -204,14 +204,15 @@ class ConductorTrainer(Trainer):
         ):
             yield model
 
-    def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+    def write_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+        """Write with the model itself, unless TRL is what writes."""
         if not self.lends:
-            return super()._generate_single_turn(prompt_ids, *given, **named)
+            return super().write_turn(prompt_ids, *given, **named)
         with self.writing() as model:
             tokenizer, config = self.processing_class, self.generation_config
             return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
-    def _generate_and_score_completions(self, inputs: Any) -> Any:
+    def write_and_score(self, inputs: Any) -> Any:
         """Write and score a batch; groups that teach nothing make room, where that is asked for."""
         if not self.resampling.rounds:
             return self.scored(inputs)
@@ -227,7 +228,7 @@ class ConductorTrainer(Trainer):
     def scored(self, inputs: Any) -> Any:
         """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
         self.told = self._begins(inputs) if self.ahead else None
-        made = super()._generate_and_score_completions(inputs)
+        made = super().write_and_score(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
         if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):
             raise SpendLimit("The money is spent.")
@@ -256,13 +257,14 @@ class ConductorTrainer(Trainer):
         saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
         if not saved and self.stepping.restore_random():
             self.stepping.state.line = {}
-            self._save_checkpoint(self.model, None)
+            self.save_step(self.model, None)
 
     def create_model_card(self, *given: Any, **named: Any) -> None:
         """Write none of TRL's: ours has the provenance."""
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
+    def save_step(self, model: Any, trial: Any) -> None:
+        """Save as TRL does, and beside it what a checkpoint of ours has."""
+        super().save_step(model, trial)
         step = self.state.global_step
         folder = self.stepping.out / grpo_options.CHECKPOINTS / f"checkpoint-{step}"
         if grpo_options.is_main() and folder.is_dir():

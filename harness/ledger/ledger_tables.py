@@ -5,7 +5,6 @@ may be replaced; anything else stays. DuckDB is locked before it sees a query.
 """
 
 import atexit
-import html
 import json
 import shutil
 import tempfile
@@ -43,7 +42,7 @@ from podium.harness.ledger.runs import (
     system_runs_below,
 )
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
-from podium.harness.text import csv_line, escape_controls, escape_markdown, markdown_cell
+from podium.harness.text import csv_line, escape_markdown, markdown_cell
 
 pa: Any = import_module("pyarrow")  # it has no types, nor have its parts
 parquet: Any = import_module("pyarrow.parquet")
@@ -172,31 +171,19 @@ def writer_for(format: str, path: Path, schema: Any) -> Writer:
     if format == "csv":
         head = csv_line(names) + "\n"
         return _LineWriter(path, lambda row: csv_line(row.values()) + "\n", head)
-    if format == "md":
-        head = _md_line(names) + "|---" * len(names) + "|\n"
-        return _LineWriter(path, lambda row: _md_line(row.values()), head)
-    head = HTML.format(head="".join(f"<th>{html.escape(name)}</th>" for name in names))
-    return _LineWriter(path, _html_line, head, "</table>\n")
+    head = _md_line(names) + "|---" * len(names) + "|\n"
+    return _LineWriter(path, lambda row: _md_line(row.values()), head)
 
 
-HTML = (
-    '<!doctype html>\n<meta charset="utf-8">\n<title>podium: queries</title>\n'
-    "<table border=1>\n<tr>{head}</tr>\n"
-)
 SUFFIX = {"otel": "otel.jsonl"}
 WHOLE = ("parquet", "csv", "jsonl")
-"""Formats that have both tables; `md` and `html` are of queries, `otel` of calls."""
-FORMATS = (*WHOLE, "otel", "md", "html")
+"""Formats that have both tables; `md` is of queries, `otel` of calls."""
+FORMATS = (*WHOLE, "otel", "md")
 
 
 def _md_line(values: Iterable[Any]) -> str:
     cells = " | ".join(markdown_cell(_one_line(value)) for value in values)
     return escape_markdown(f"| {cells} |\n")
-
-
-def _html_line(row: Row) -> str:
-    cells = (html.escape(escape_controls(_one_line(value))) for value in row.values())
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
 
 
 def _one_line(value: Any) -> str:

@@ -75,6 +75,7 @@ class QueryRow:
     logs: str
     journals: str
     too_long: bool
+    elapsed_s: float | None
 
 
 NO_ANSWER = "no log has an answer: the run was stopped before it was there"
@@ -115,7 +116,7 @@ def query_row(rows: Sequence[Call], answer: AnswerRecord | None) -> QueryRow:
         **{name: getattr(answer, name) if answer else UNANSWERED.get(name) for name in SAID},
         **(_identity(answer.header, answer) if answer else _identity(rows[0], rows[0])),
         **_figures(solving, scoring, discarded),
-        "latency_s": timed.latency_s if timed else None,
+        **dict.fromkeys(("elapsed_s", "latency_s"), timed.latency_s if timed else None),
         "critical_path_s": timed.critical_path_s if timed else None,
         "started": min((row.started for row in solving), default=None),
         "logs": _names(row.log for row in rows),

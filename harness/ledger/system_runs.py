@@ -323,7 +323,7 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        latency_s=times.critical_path_s,
+        critical_path_s=times.critical_path_s,
         overhead_s=times.overhead_s,
         totals=_totals(entry),
         official=None if found.get("official") is None else float(found["official"]),

@@ -285,7 +285,7 @@ class QuestionResult:
     steps: int | None
     depth: int | None
     stopped: str | None
-    latency_s: float | None
+    critical_path_s: float | None
     """Of the longest chain of calls (`critical_path`); None for replies that were read back."""
     totals: QueryTotals
     official: float | None = None
@@ -359,7 +359,7 @@ class SystemTotals:
     usd_grading: Decimal | None
     steps: float | None
     depth: float | None
-    latency_s: float | None
+    critical_path_s: float | None
     overhead_s: float | None
     n_unpriced: int
     """Calls with a reply and no price: the reason when there is no dollar figure."""
@@ -386,7 +386,7 @@ MEANS = (
     "conductor_tokens", "conductor_s",
 )  # fmt: skip
 
-TIMES = ("latency_s", "overhead_s")
+TIMES = ("critical_path_s", "overhead_s")
 
 
 def system_totals(run: SystemRun) -> SystemTotals:

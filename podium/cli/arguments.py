@@ -158,6 +158,15 @@ def percentage_points(text: str) -> float:
     return value
 
 
+def table_format(text: str) -> str:
+    """Return the name of a form of tables; what an older podium wrote is said for one release."""
+    if text == "html":
+        raise ArgumentTypeError(
+            "html is gone: `podium report DIR --site D` shows every query, and md is a table"
+        )
+    return text
+
+
 def dollars(text: str) -> Decimal:
     """Return a positive amount of US dollars."""
     with suppress(ValueError):

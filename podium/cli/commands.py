@@ -30,6 +30,7 @@ from podium.cli.arguments import (
     renamed,
     seed,
     share,
+    table_format,
     tokens,
     up_to,
 )
@@ -200,8 +201,7 @@ def report(add: Arguments) -> None:
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
     other = "compare with the run in this directory instead, each system with itself: against.json"
     add("--against DIR", other, Path)
-    goals = "hold what was trained, by seeds, against its targets instead"
-    add.flag("--targets", f"{goals}: targets.md and targets.json")
+    add.flag("--targets", "gone: `python -m tests.benchmarks.targets DIR` in a checkout")
     add.flag("--published", "print published figures of these suites, too")
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
     shown = "columns of table.csv that the tables show, in this order; `list` names them all"
@@ -209,7 +209,7 @@ def report(add: Arguments) -> None:
     add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
     add.flag(
         "--latex",
-        "also table.tex (booktabs), references.bib, table.parquet and paper.tex, for a paper",
+        "also table.tex (booktabs), references.bib and table.parquet, for a paper",
     )
 
 
@@ -429,8 +429,8 @@ def ledger(add: Arguments) -> None:
     export = action("export", "write calls and queries as tables")
     export("dir DIR", "directory that a run wrote", Path)
     export("--out D", "directory for the tables", Path, required=True)
-    only = "otel has calls only, md and html queries only (parquet)"
-    export("--format parquet|csv|jsonl|otel|md|html", only)
+    only = "otel has calls only, md queries only (parquet)"
+    export("--format parquet|csv|jsonl|otel|md", only, table_format)
     sql = action("sql", "run one SELECT over the views calls and queries")
     sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
     sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from podium.cli.arguments import taken
@@ -16,24 +15,21 @@ def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.blocks import ReportOptions
-    from podium.reports.columns import LIST
+    from podium.reports.columns import LIST, column_list
     from podium.reports.paper import write_paper
     from podium.reports.render import report_folder
     from podium.reports.report import write_report
-    from podium.reports.row import COLUMNS
     from podium.reports.site import refuse_foreign_site
-    from podium.reports.targets import write_targets
 
     if args.columns == LIST:
-        say("\n".join(wrap(", ".join(COLUMNS), 80)))
+        say(column_list())
         return 0
     dirs, trainings = _apart(args)
     out = args.out or report_folder(dirs[0])
     if args.site:
         refuse_foreign_site(args.site, out)
-    elif args.targets or args.against:
-        alone = write_targets(dirs, out) if args.targets else write_against(dirs, args.against, out)
-        _say_written(*alone, out)
+    elif args.against:
+        _say_written(*write_against(dirs, args.against, out), out)
         return 0
     against = difference_of_runs(dirs, args.against) if args.against else None
     write_all = write_paper if args.latex else write_report
@@ -50,13 +46,14 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
 
     trainings = [one for one in args.dirs if is_training(one)]
     dirs = [one for one in args.dirs if one not in trainings]
-    chosen = (args.vs, args.epochs, args.maj, args.derived, args.published, args.targets)
+    chosen = (args.vs, args.epochs, args.maj, args.derived, args.published)
     chosen = (*chosen, args.columns, args.latex, args.equivalence)
     refused = {
         "There is no run here: `podium train --plot DIR... --to FOLDER` shows trainings alone.": (
             not dirs
         ),
-        "--site shows a comparison: leave it or --targets out.": args.targets and args.site,
+        "--targets is gone: `python -m tests.benchmarks.targets DIR` in a checkout of podium holds "
+        "what was trained against its targets.": args.targets,
         "--against takes --out and --site and nothing else: leave the other options out.": (
             args.against and not args.site and any(chosen)
         ),

@@ -13,6 +13,7 @@ from podium.harness.suite import moved_versions
 from podium.harness.text import pluralise
 from podium.reports import across, blocks, learning_cost, markdown, published, render
 from podium.reports.audit import Audit
+from podium.reports.columns import declared, full_columns
 from podium.reports.comparison_rows import Pair, systems_table
 from podium.reports.derived import (
     MOST_GROUPS,
@@ -22,7 +23,6 @@ from podium.reports.derived import (
     by_group,
     largest_groups,
 )
-from podium.reports.render import Columns
 from podium.reports.report import Report
 from podium.reports.row import TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
@@ -33,34 +33,14 @@ LABELS = {
     "recorded": "real replies of real models, replayed",
     "rehearsal": "our own practice workers: they say nothing about real models",
 }
-FIRST = ("USD/query", "tokens out", "calls", "steps", "latency s")
+FIRST = ("usd_per_query", "tokens_out", "calls", "steps", "critical_path_s")
 """Of table.md's figures, those that stand beside accuracy and difference from the start."""
-OWN = ("accuracy %", "95 % interval", "vs reference (points)")
-"""Figures that have a form of their own on the page."""
-REGRET: Columns[TableRow] = (
-    ("regret, points", lambda row: render.points(row.regret_accuracy)),
-    ("regret, USD", lambda row: render.usd_about(row.regret_usd)),
+MORE = (
+    *("epochs", "n_graded", "n_unparsed", "n_too_long", "invalid_plan_pct", "usd_paid_low"),
+    *("tokens_in", "tokens_reasoning", "worker_tokens_out", "conductor_tokens", "depth"),
+    *("conductor_s", "knowledge_cutoff", "regret_accuracy", "regret_usd"),
 )
-HEADS = {"latency s": "seconds"}
-FIELDS = {
-    "graded/asked": "n_graded",
-    "no answer": "n_unparsed",
-    "too long": "n_too_long",
-    "invalid plans": "invalid_plan_pct",
-    "USD/query": "usd_per_query",
-    "paid/query": "usd_paid_low",
-    "tokens in": "tokens_in",
-    "tokens out": "tokens_out",
-    "reasoning": "tokens_reasoning",
-    "worker out": "worker_tokens_out",
-    "conductor": "conductor_tokens",
-    "latency s": "latency_s",
-    "conductor s": "conductor_s",
-    "knowledge cutoff": "knowledge_cutoff",
-    "regret, points": "regret_accuracy",
-    "regret, USD": "regret_usd",
-}
-"""The column of table.csv that a figure is from, where it has another name there."""
+"""Those that are shown when they are asked for."""
 Table = Sequence[Sequence[str]]
 
 
@@ -70,16 +50,16 @@ class SiteColumn:
 
     head: str
     field: str
+    tip: str
     show: Callable[[TableRow], str]
     more: bool
     """Whether it is shown only when asked for."""
 
 
 COLUMNS = tuple(
-    SiteColumn(HEADS.get(head, head), FIELDS.get(head, head), show, more)
-    for more in (False, True)
-    for head, show in (*markdown.FIGURES, *REGRET)
-    if head not in OWN and (head in FIRST) is not more
+    SiteColumn(head, key, declared()[key].tip, show, keys is MORE)
+    for keys in (FIRST, MORE)
+    for key, (head, show) in zip(keys, full_columns(*keys), strict=True)
 )
 
 

@@ -263,8 +263,8 @@ def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[An
             "tokens": [_tokens(one) for one in asked],
             "calls": [min(one.totals.calls, 0xFFFF) for one in asked],
         }
-        if row.latency_s is not None:  # replies that are replayed took no time that means anything
-            found["seconds"] = [_known(one.latency_s) for one in asked]
+        if row.critical_path_s is not None:  # replayed replies took no time that means anything
+            found["seconds"] = [_known(one.critical_path_s) for one in asked]
         for name, values in found.items():
             cells[name][at, where] = values
     return cells

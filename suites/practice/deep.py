@@ -2,7 +2,7 @@
 
 Every part but the last has a letter and needs the letters that it names, so the text says who must
 work after whom, and what may run side by side. The pool `rehearsal-deep` has one worker for each
-skill, a cheap one for sums, and two that only distract. tests/benchmarks/deep_calibration.py shows
+skill, a cheap one for sums, and two that only distract. deep_calibration.py at bbc2f728 shows
 what oracles, fixed plans, listed templates and rules make of it. Frozen before any training.
 """
 

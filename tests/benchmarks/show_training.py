@@ -23,7 +23,10 @@ from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun
 from podium.reports.plot import drawable
-from podium.reports.targets import (
+from podium.reports.training_runs import curve_points, read_run
+from tests.benchmarks.final_evaluation import leads
+from tests.benchmarks.reproduce import RELEASED
+from tests.benchmarks.targets import (
     scored_systems,
     seed_of,
     target_results,
@@ -31,9 +34,6 @@ from podium.reports.targets import (
     targets_markdown,
     training_family,
 )
-from podium.reports.training_runs import curve_points, read_run
-from tests.benchmarks.final_evaluation import leads
-from tests.benchmarks.reproduce import RELEASED
 from tests.conductor.training.readme_block import write_page
 from tests.conductor.training.training_page import Leaks, Seed, found_seeds, training_page
 

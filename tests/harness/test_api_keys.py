@@ -111,7 +111,7 @@ def test_a_key_that_a_provider_quotes_is_in_no_file_and_on_no_screen(
     shown += said("audit", str(run)) + said(
         "audit", str(run), "--query", "practice-integer-eval-0001"
     )
-    for form in ("jsonl", "csv", "md", "html"):
+    for form in ("jsonl", "csv", "md"):
         out = str(tmp_path / f"as-{form}")
         shown += said("ledger", "export", str(run), "--out", out, "--format", form)
     shown += said("workers", "--pool", pool) + said("doctor", "--pool", pool)

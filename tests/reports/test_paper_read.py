@@ -20,6 +20,17 @@ from tests.reports.test_paper import HOSTILE, renamed
 
 READERS = ("pylatexenc==2.11", "pybtex==0.26.1", "bibtexparser==2.1.0")
 SET = ("pdflatex", "-draftmode", "-interaction=nonstopmode", "-halt-on-error", "paper")
+DOCUMENT = r"""
+\documentclass{article}
+\usepackage[margin=1in]{geometry}
+\usepackage{booktabs,caption,longtable}
+\begin{document}
+\input{table}
+\nocite{*}
+\bibliographystyle{plain}
+\bibliography{references}
+\end{document}
+"""
 READ_TABLES = """\
 import json, pathlib, sys
 from pylatexenc.latexwalker import LatexEnvironmentNode, LatexWalker
@@ -81,7 +92,7 @@ def test_a_reader_of_latex_finds_our_figures_under_our_heads(
         (table,) = read(python, READ_TABLES, path)
         heads, *rows = table
         assert heads[-10:] == [
-            *("acc %", "95 % CI", "diff", "CI of diff", "verdict"),
+            *("acc %", "95 % interval", "diff", "interval of diff", "verdict"),
             *("USD/query", "tok out", "calls", "steps", "sec"),
         ]
         assert len(rows) == len(report.rows)
@@ -117,7 +128,7 @@ def test_readers_of_bibtex_find_every_source_and_set_it(
 def test_tex_sets_the_document_with_its_references(made: Report, tmp_path: Path) -> None:
     for number, report in enumerate((made, renamed(made, HOSTILE))):
         out = tmp_path / str(number)
-        write_files(out, paper_contents(report))
+        write_files(out, {**paper_contents(report), "paper.tex": DOCUMENT})
         for command in (SET, ("bibtex", "paper"), SET):
             done = subprocess.run(command, cwd=out, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stdout[-3000:]

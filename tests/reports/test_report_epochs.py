@@ -41,7 +41,7 @@ def test_tables_say_avg_at_k_for_k_epochs(tmp_path: Path) -> None:
     found = report(tmp_path)
     assert "acc: avg@4, the mean over epochs; intervals are clustered by question" in found.text
     text = found.files[0].read_text()
-    assert "| vs reference (points) | epochs | graded/asked |" in text
+    assert "| difference | epochs | graded/asked |" in text
     assert "| reference | 4 | 16/16 | 0 |" in text
 
 

@@ -10,7 +10,7 @@ import pytest
 from podium.cli import main
 from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
-from podium.reports.targets import (
+from tests.benchmarks.targets import (
     ScoredSystem,
     ScoredSystems,
     SystemCosts,
@@ -21,6 +21,7 @@ from podium.reports.targets import (
     target_results,
     targets_markdown,
 )
+from tests.benchmarks.targets import main as write
 from tests.harness.runs import Crew, number, sit, steps, wrong
 from tests.reports.small_reports import EXAM, right_up_to
 
@@ -144,7 +145,7 @@ def test_the_command_writes_the_table_from_logs_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(tmp_path / "logs")
-    assert main(["report", str(tmp_path / "logs"), "--targets"]) == 0
+    write([str(tmp_path / "logs")])
     said = capsys.readouterr().out
     assert "## `conductor@tiny`" in said
     assert "3 seeds, 6 questions: 83.3 [" in said
@@ -158,16 +159,21 @@ def test_the_command_writes_the_table_from_logs_alone(
     assert [sum(one.values()) for one in found["seeds"].values()] == pytest.approx(
         [4 / 6, 5 / 6, 1]
     )
-    assert main(["report", str(tmp_path / "logs"), "--targets"]) == 0
+    write([str(tmp_path / "logs")])
     assert first == ((folder / "targets.md").read_bytes(), (folder / "targets.json").read_bytes())
 
 
-def test_logs_without_anything_trained_or_of_two_seeds_are_refused(
+def test_podium_report_says_where_the_targets_went(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sit(tmp_path, "single:sage", exam=EXAM)
     assert main(["report", str(tmp_path), "--targets"]) == 2
-    assert "Nothing that was trained" in capsys.readouterr().err
+    assert "python -m tests.benchmarks.targets DIR" in capsys.readouterr().err
+
+
+def test_logs_without_anything_trained_or_of_two_seeds_are_refused(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", exam=EXAM)
+    with pytest.raises(UserError, match="Nothing that was trained"):
+        write([str(tmp_path)])
     sit(tmp_path, "pair", steps("clerk", "sage"), exam=EXAM, seed=1)
     with pytest.raises(UserError, match="one run's directory"):
         scored_systems(load_runs([tmp_path])[0])

@@ -12,9 +12,9 @@ import pytest
 
 from podium.conductor.checkpoint import RELEASED as FOLDER
 from podium.harness.errors import UserError
-from podium.reports.targets import scored_systems
 from tests.benchmarks.reproduce import RELEASED
 from tests.benchmarks.show_training import TITLES, pools, show
+from tests.benchmarks.targets import scored_systems
 from tests.conductor.training.readme_block import (
     PAGE,
     RESULTS,

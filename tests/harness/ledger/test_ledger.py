@@ -171,7 +171,7 @@ def test_only_live_calls_are_paid(tmp_path: Path, label: str) -> None:
     assert found.usd == Decimal("0.000014")
     assert found.usd_paid == 0
     assert spent(tmp_path, BOOK) == 4 * Decimal("0.000014"), "a limit counts what would be paid"
-    assert (found.latency_s is None) == (label == "recorded")
+    assert (found.critical_path_s is None) == (label == "recorded")
 
 
 def test_a_reply_that_could_not_be_graded_is_unscored_with_its_reason(tmp_path: Path) -> None:

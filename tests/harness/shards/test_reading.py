@@ -65,7 +65,9 @@ def parent(tmp_path: Path) -> Path:
 
 
 def figures(run: SystemRun) -> object:
-    timeless = [replace(one, sample="", latency_s=None, overhead_s=None) for one in run.attempts]
+    timeless = [
+        replace(one, sample="", critical_path_s=None, overhead_s=None) for one in run.attempts
+    ]
     return timeless, run.spend, run.paid, run.asked, run.epochs
 
 

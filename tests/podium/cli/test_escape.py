@@ -91,7 +91,6 @@ COMMANDS = (
     "reprice {d}/run --book {d}/book.toml",
     "reprice {d}/run --book rehearsal",
     "ledger export {d}/run --out {d}/out/md --format md",
-    "ledger export {d}/run --out {d}/out/html --format html",
     "ledger export {d}/run --out {d}/out/csv --format csv",
     "ledger sql {d}/run select|*|from|queries --format csv",
     "export latex {d}/run --out {d}/out/latex",
@@ -151,7 +150,7 @@ def test_no_command_prints_a_control_byte_that_a_run_a_book_or_a_pool_holds(
         assert text, command
         assert not RAW.search(text), (command, RAW.findall(text), text[:400])
         assert codes[command] in (0, 1, 2), command
-    for kind in ("csv", "tex", "bib", "html"):
+    for kind in ("csv", "tex", "bib"):
         for path in (folder / "out").rglob(f"*.{kind}"):
             assert not RAW.search(path.read_text()), path
     pages = [*(folder / "out").rglob("*.md")]

@@ -174,7 +174,7 @@ def test_what_is_unknown_is_no_number(several: Path) -> None:
     shown = compared(several)
     one = shown.pairs[0][0][1].attempts[0]
     totals = replace(one.totals, usd=None, tokens_out=None)
-    _, _, cells = only_cells(with_results(shown, replace(one, totals=totals, latency_s=None)))
+    _, _, cells = only_cells(with_results(shown, replace(one, totals=totals, critical_path_s=None)))
     assert np.isnan(cells["usd"][0, 0])
     assert np.isnan(cells["seconds"][0, 0])
     assert cells["tokens"][0, 0] == index.NONE

@@ -1,11 +1,14 @@
 """What a trained conductor must reach, held against all other systems on the same suites.
 
+    python -m tests.benchmarks.targets DIR ...      # targets.md and targets.json in DIR/report
+
 The targets are fixed before the eval split is opened. All of several comparisons must hold for one
 target to be reached, so that no single one needs a stricter level (Berger 1982, Technometrics
 24(4)). A best worker or system is the best in hindsight, on the very questions: nobody is favoured
 by a bad choice.
 """
 
+import argparse
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -528,3 +531,18 @@ def targets_json(found: ScoredSystems, results: Sequence[TargetResult]) -> str:
     ]
     about = {"schema": SCHEMA, "split": found.split, "pool": found.pool, "suites": found.suites}
     return render.as_json({**about, "left_out": found.left_out, "field": field, "trained": every})
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Write the targets of the runs that are named, and print them."""
+    ask = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    ask.add_argument("dirs", metavar="DIR", nargs="+", type=Path)
+    ask.add_argument("--out", type=Path)
+    asked = ask.parse_args(words)
+    text, paths = write_targets(asked.dirs, asked.out or render.report_folder(asked.dirs[0]))
+    print(text)
+    print(f"Written: {', '.join(map(str, paths))}")
+
+
+if __name__ == "__main__":
+    main()

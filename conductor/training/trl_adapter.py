@@ -1,0 +1,48 @@
+"""The private methods of TRL's GRPOTrainer that a training replaces, each under a public name.
+
+Nowhere else is anything of TRL replaced; tests/conductor/training/test_trl_adapter.py holds each
+method against the release that is installed (TRL 1.16).
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+from typing import Any
+
+from trl import GRPOTrainer
+
+Trainer: Any = GRPOTrainer
+
+
+class TrlAdapter(Trainer):
+    """GRPOTrainer (arXiv 2402.03300) whose steps a subclass replaces by public methods.
+
+    Each does what TRL does unless it is replaced; TRL calls the private ones.
+    """
+
+    def write_plans(self, prompts: Any) -> Any:
+        """Write a completion of each prompt of a batch."""
+        return super()._generate(prompts)
+
+    def write_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+        """Write the tokens of one turn."""
+        return super()._generate_single_turn(prompt_ids, *given, **named)
+
+    def write_and_score(self, inputs: Any) -> Any:
+        """Write completions for the rows of a batch, and score them."""
+        return super()._generate_and_score_completions(inputs)
+
+    def save_step(self, model: Any, trial: Any) -> None:
+        """Save the state of a step as a checkpoint."""
+        super()._save_checkpoint(model, trial)
+
+    def _generate(self, prompts: Any) -> Any:
+        return self.write_plans(prompts)
+
+    def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+        return self.write_turn(prompt_ids, *given, **named)
+
+    def _generate_and_score_completions(self, inputs: Any) -> Any:
+        return self.write_and_score(inputs)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        self.save_step(model, trial)
