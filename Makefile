@@ -22,6 +22,9 @@ DIGEST := $(shell find $(SOURCES) -type f -not -name '*.pyc' -print0 | sort -z |
 INSTALLED := $(VENV)/installed-$(DIGEST)
 INSTALLED_DEV := $(VENV)/installed-dev-$(DIGEST)
 
+# uv trusts whom the machine trusts, as pip does.
+export UV_SYSTEM_CERTS = 1
+
 # A test starts many processes: none should compile what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 

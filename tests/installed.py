@@ -167,7 +167,8 @@ def installing(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     only pip has been told.
     """
     beside = os.environ.get("PIP_FIND_LINKS")
-    env = {**os.environ, **({"UV_FIND_LINKS": beside} if beside else {})}
+    wheels = {"UV_FIND_LINKS": beside} if beside else {}
+    env = {**os.environ, "UV_SYSTEM_CERTS": "1", **wheels}  # it trusts whom the machine trusts
     uv = [find_uv_bin(), "pip", "install", "--quiet", "--python", str(python)]
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
     for command in (uv, pip):
