@@ -165,18 +165,20 @@ $(BIN)/python:
 # A normal install, not an editable one: in an editable install Inspect drops the package's name from
 # registry names. uv takes a tenth of pip's time; where it does not reach the index, pip may.
 define install
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode $(1) 2>$(VENV)/uv.log || \
 	  $(BIN)/python -m pip install -qq --disable-pip-version-check $(filter-out --reinstall-package=%,$(1))
 endef
 
-$(INSTALLED): | $(BIN)/python
+$(BIN)/uv: | $(BIN)/python
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check uv
+
+$(INSTALLED): | $(BIN)/uv
 	@echo "Installing podium into $(VENV) (half a minute the first time)"
 	@rm -f $(VENV)/installed-*
 	$(call install,--reinstall-package=podium .)
 	@touch $@
 
-$(INSTALLED_DEV): | $(BIN)/python
+$(INSTALLED_DEV): | $(BIN)/uv
 	@echo "Installing podium and its development tools into $(VENV) (half a minute the first time)"
 	@rm -f $(VENV)/installed-*
 	$(call install,--reinstall-package=podium '.[dev]')

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import venv
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -63,7 +62,7 @@ def install(folder: Path) -> Installed:
     """Build the wheel and install it into a new environment below `folder`."""
     wheel = build_wheel(folder / "dist")
     home = folder / "env"
-    venv.create(home, with_pip=False, symlinks=True)
+    new_environment(home)
     installed = Installed(wheel, home)
     put(installed.python, "--no-deps", "--no-index", str(wheel))
     _borrow_dependencies(installed, folder)
@@ -72,8 +71,7 @@ def install(folder: Path) -> Installed:
 
 def add_package(installed: Installed, folder: Path) -> None:
     """Install a package from its folder, beside podium, without the network."""
-    pip = [sys.executable, "-m", "pip", "--python", str(installed.python), "install", "--quiet"]
-    _must([*pip, "--no-deps", "--no-index", "--no-build-isolation", str(folder)], cwd=folder)
+    put(installed.python, "--no-deps", "--no-index", "--no-build-isolation", str(folder))
 
 
 def build_wheel(folder: Path) -> Path:
