@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -55,33 +54,33 @@ class Column:
         return self.shown(getattr(row, self.key))
 
 
-@cache
-def declared() -> Mapping[str, Column]:
-    """Return every column by its key, in the order of table.csv."""
-    text = files("podium.reports").joinpath("columns.toml").read_text(encoding="utf-8")
-    return {key: Column(key, **one) for key, one in tomllib.loads(text).items()}
+_TEXT = files("podium.reports").joinpath("columns.toml").read_text(encoding="utf-8")
+DECLARED: Mapping[str, Column] = {
+    key: Column(key, **one) for key, one in tomllib.loads(_TEXT).items()
+}
+"""Every column by its key, in the order of table.csv."""
 
 
 def label(key: str) -> str:
     """Return a column's head in table.md and on the page."""
-    return declared()[key].label
+    return DECLARED[key].label
 
 
 def narrow_label(key: str) -> str:
     """Return a column's head where there is less room."""
-    return declared()[key].narrow or label(key)
+    return DECLARED[key].narrow or label(key)
 
 
 def full_columns(*keys: str) -> Columns[TableRow]:
     """Return columns as table.md and the page show them."""
-    return [(one.label, FULL.get(one.key, one.cell)) for one in map(declared().__getitem__, keys)]
+    return [(one.label, FULL.get(one.key, one.cell)) for one in map(DECLARED.__getitem__, keys)]
 
 
 def narrow_columns(*keys: str) -> Columns[TableRow]:
     """Return columns as a terminal and LaTeX show them."""
     return [
         (narrow_label(one.key), NARROW.get(one.key) or FULL.get(one.key, one.cell))
-        for one in map(declared().__getitem__, keys)
+        for one in map(DECLARED.__getitem__, keys)
     ]
 
 
@@ -97,14 +96,14 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
                 f"--columns: there is no column {name!r}; `podium report DIR --columns list` names "
                 f"all.{near}"
             )
-    chosen = (declared()[name] for name in dict.fromkeys(names) if name != "system")
+    chosen = (DECLARED[name] for name in dict.fromkeys(names) if name != "system")
     return [(f"{one.key} %" if one.unit in PERCENT else one.key, one.cell) for one in chosen]
 
 
 def column_list() -> str:
     """Return what `--columns list` prints: each column, its unit and what it is."""
     heads = ("column", "unit", "what it is")
-    return "\n".join(aligned([heads, *((key, x.unit, x.tip) for key, x in declared().items())]))
+    return "\n".join(aligned([heads, *((key, x.unit, x.tip) for key, x in DECLARED.items())]))
 
 
 def _figure(value: float) -> str:
@@ -149,6 +148,10 @@ def _counted(key: str, places: int) -> Show:
     return lambda row: count(getattr(row, key), places)
 
 
+def _as_is(key: str) -> Show:
+    return lambda row: str(getattr(row, key))
+
+
 FULL: Mapping[str, Show] = {
     "ci_low": _interval,
     "paired_diff": _difference,
@@ -159,13 +162,13 @@ FULL: Mapping[str, Show] = {
         row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable
     ),
     **{
-        key: _counted(key, 0)
-        for key, one in declared().items()
-        if one.unit == "tokens" and one.label
+        key: _counted(key, 0) for key, one in DECLARED.items() if one.unit == "tokens" and one.label
     },
     **{key: _counted(key, 2) for key in ("calls", "steps", "depth")},
     **{key: _counted(key, 3) for key in ("critical_path_s", "conductor_s")},
+    **{key: _as_is(key) for key in ("epochs", "n_unparsed", "n_too_long")},
     "knowledge_cutoff": lambda row: row.knowledge_cutoff or "none",
+    "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }
 """What table.md and the page show, where it is more than the value, or less exact."""
@@ -173,6 +176,7 @@ NARROW: Mapping[str, Show] = {
     "paired_diff": lambda row: points(row.paired_diff),
     "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
     "usd_per_query": lambda row: usd(row.usd_per_query),
+    **{key: _counted(key, 0) for key in ("n_unparsed", "n_too_long")},
     "calls": _counted("calls", 1),
     "critical_path_s": _counted("critical_path_s", 2),
 }

@@ -25,8 +25,8 @@ SHOWN: Columns[TableRow] = (
     ("pool", lambda row: row.pool),
     ("label", lambda row: row.label),
     ("questions", lambda row: f"{row.n_asked // row.epochs}, avg@{row.epochs}"),
-    *full_columns("accuracy", "ci_low", "usd_per_query", "reference"),
-    *narrow_columns("paired_diff", "verdict"),
+    *full_columns("accuracy", "ci_low"),
+    *narrow_columns("usd_per_query", "reference", "paired_diff", "verdict"),
 )
 BELOW = """
 `rehearsal`: programs of podium's own answered, which says nothing of any real model. `recorded`:

@@ -11,7 +11,7 @@ from podium.harness.ledger.totals import SystemRun, system_totals, total
 from podium.harness.prices import book_from_json
 from podium.reports import blocks, published, render
 from podium.reports.across import across_markdown
-from podium.reports.columns import full_columns, label
+from podium.reports.columns import full_columns, label, narrow_columns
 from podium.reports.comparison_rows import paid_cell, systems_table
 from podium.reports.derived import (
     MOST_GROUPS,
@@ -376,6 +376,7 @@ DERIVED = (
 )
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("row", lambda row: f"`{row.system}` ({row.label}, pool {row.pool})"),
-    *full_columns("accuracy", "ci_low", "paired_diff", "usd_per_query"),
+    *full_columns("accuracy", "ci_low", "paired_diff"),
+    *narrow_columns("usd_per_query"),
     ("how", lambda row: f"{row.derived}; {row.notes}"),
 )

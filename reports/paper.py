@@ -19,7 +19,7 @@ from typing import Any
 from podium.harness.text import escape_controls
 from podium.reports import blocks, published, render
 from podium.reports.blocks import ReportOptions
-from podium.reports.columns import narrow_columns
+from podium.reports.columns import full_columns, narrow_columns
 from podium.reports.render import Columns, Content, interval
 from podium.reports.report import MARKS, Report, refuse_unfinished, report_of
 from podium.reports.row import COLUMNS, TableRow
@@ -34,7 +34,9 @@ PAPER_MARKS = {
 FIGURES: Columns[TableRow] = (
     *narrow_columns("accuracy", "ci_low", "paired_diff"),
     ("interval of diff", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
-    *narrow_columns("verdict", "usd_per_query", "tokens_out", "calls", "steps", "critical_path_s"),
+    *narrow_columns("verdict", "usd_per_query", "tokens_out"),
+    *full_columns("calls", "steps"),
+    *narrow_columns("critical_path_s"),
 )
 LABELS = {
     "live": "live: a provider was asked and paid",

@@ -259,8 +259,8 @@ FIGURES = (
     *("depth", "stopped", "conductor_in", "conductor_out", "worker_in", "worker_out", "reasoning"),
     *("cache_read", "cache_write", "orchestration", "grader_calls", "grader_in", "grader_out"),
     *("usd", "usd_list", "usd_low", "usd_high", "usd_scoring", "usd_discarded", "n_unpriced"),
-    *("n_unknown", "gpu_s", "usd_gpu", "elapsed_s", "latency_s", "critical_path_s"),
-    "started",
+    *("n_unknown", "gpu_s", "usd_gpu", "elapsed_s", "latency_s"),
+    *("critical_path_s", "started"),
 )
 """Columns of a row that are figures, or no texts of others."""
 FREE_TEXTS = ("raw_usage",)

@@ -13,7 +13,7 @@ from podium.harness.suite import moved_versions
 from podium.harness.text import pluralise
 from podium.reports import across, blocks, learning_cost, markdown, published, render
 from podium.reports.audit import Audit
-from podium.reports.columns import declared, full_columns
+from podium.reports.columns import DECLARED, full_columns
 from podium.reports.comparison_rows import Pair, systems_table
 from podium.reports.derived import (
     MOST_GROUPS,
@@ -57,7 +57,7 @@ class SiteColumn:
 
 
 COLUMNS = tuple(
-    SiteColumn(head, key, declared()[key].tip, show, keys is MORE)
+    SiteColumn(head, key, DECLARED[key].tip, show, keys is MORE)
     for keys in (FIRST, MORE)
     for key, (head, show) in zip(keys, full_columns(*keys), strict=True)
 )

@@ -7,7 +7,14 @@ import pytest
 
 import podium
 from podium.cli import main
-from podium.reports.columns import declared, full_columns, label, narrow_columns
+from podium.reports.columns import (
+    DECLARED,
+    full_columns,
+    label,
+    named_columns,
+    narrow_columns,
+)
+from podium.reports.paper import FIGURES
 from podium.reports.report import Report
 from podium.reports.row import COLUMNS, TableRow
 
@@ -16,12 +23,12 @@ UNITS |= {"times", ""}
 
 
 def test_the_table_declares_the_fields_of_a_row_in_their_order() -> None:
-    assert tuple(declared()) == COLUMNS == tuple(one.name for one in fields(TableRow))
-    assert all(one.tip and one.unit in UNITS for one in declared().values())
+    assert tuple(DECLARED) == COLUMNS == tuple(one.name for one in fields(TableRow))
+    assert all(one.tip and one.unit in UNITS for one in DECLARED.values())
 
 
 def test_a_head_stands_for_one_column() -> None:
-    for heads in ([x.label for x in declared().values()], [x.narrow for x in declared().values()]):
+    for heads in ([x.label for x in DECLARED.values()], [x.narrow for x in DECLARED.values()]):
         shown = [head for head in heads if head]
         assert len(shown) == len({*shown})
 
@@ -39,7 +46,22 @@ def test_each_table_of_a_report_has_the_heads_that_are_declared(made: Report) ->
     page = str(made.contents["table.md"])
     for key in ("accuracy", "ci_low", "paired_diff", "n_unparsed", "usd_per_query"):
         assert f"| {label(key)} |" in page
-        assert f" {declared()[key].narrow or label(key)} " in f"{made.text} "
+        assert f" {DECLARED[key].narrow or label(key)} " in f"{made.text} "
+
+
+def test_a_column_that_is_chosen_shows_a_share_and_the_page_shows_points(made: Report) -> None:
+    row = next(one for one in made.rows if one.regret_accuracy)
+    assert row.regret_accuracy is not None
+    shown = f"{100 * row.regret_accuracy:.1f}"
+    ((head, chosen),) = named_columns(["regret_accuracy"])
+    ((_, on_page),) = full_columns("regret_accuracy")
+    assert (head, chosen(row), on_page(row)) == ("regret_accuracy %", shown, f"+{shown}")
+
+
+def test_latex_has_two_places_of_calls_where_a_terminal_has_one(made: Report) -> None:
+    row = next(one for one in made.rows if one.calls)
+    by_head = {head: show(row) for head, show in FIGURES}
+    assert by_head["calls"] == f"{row.calls:.2f}"
 
 
 def test_the_list_says_what_each_column_is(
@@ -48,7 +70,7 @@ def test_the_list_says_what_each_column_is(
     assert main(["report", str(tmp_path), "--columns", "list"]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [*COLUMNS]
-    assert declared()["cost_of_pass"].tip in lines[COLUMNS.index("cost_of_pass")]
+    assert DECLARED["cost_of_pass"].tip in lines[COLUMNS.index("cost_of_pass")]
 
 
 def test_frames_name_their_form_and_warn_of_a_name_that_goes(logs: Path) -> None:
