@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
-from pathlib import Path
 from typing import Any, TypeVar
 
 from rich.console import Console
@@ -98,14 +97,6 @@ LARGE = 32 << 20  # Bytes of files from which on other processes are started
 BEGIN = "import signal, podium; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 """What a worker process does first: Ctrl-C reaches the whole group, and its parent answers it. A
 function of ours would be looked for before podium has taken its names."""
-
-
-def map_in_processes(
-    work: Callable[[Sequence[Path]], Result], groups: Sequence[Sequence[Path]], large: int = LARGE
-) -> list[Result]:
-    """Return what `work` makes of each group of files; in processes from `large` bytes on."""
-    size = sum(path.stat().st_size for group in groups for path in group)
-    return list(map_over_processes(work, groups, many=size >= large))
 
 
 def map_over_processes(

@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from podium.harness.ledger.system_runs import Beside
 from podium.harness.text import escape_controls
 from podium.reports import blocks, published, render
 from podium.reports.blocks import ReportOptions
@@ -55,10 +56,12 @@ HEAD = r"""
 END = "\\endgroup\n"
 
 
-def write_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> Report:
+def write_paper(
+    dirs: Sequence[Path], out: Path, wanted: ReportOptions, beside: Beside[Any] | None = None
+) -> Report:
     """Write what `write_report` writes, and beside it what a paper takes."""
     render.refuse_foreign(out, MARKS | PAPER_MARKS)
-    found = report_of(dirs, wanted)
+    found = report_of(dirs, wanted, beside)
     contents = {**found.contents, **paper_contents(found)}
     return replace(found, contents=contents, files=render.write_files(out, contents))
 

@@ -18,6 +18,7 @@ from podium.harness.errors import UserError
 from podium.harness.ledger import system_runs as logs
 from podium.harness.ledger import totals
 from podium.harness.ledger.runs import system_runs_below
+from podium.harness.ledger.system_runs import Beside
 from podium.harness.ledger.totals import SystemRun
 from podium.reports import render
 from podium.reports.across import across_data
@@ -84,21 +85,29 @@ class Report:
         return "\n\n".join(filter(None, parts))
 
 
-def write_report(dirs: Sequence[Path], out: Path, wanted: ReportOptions = DEFAULTS) -> Report:
+def write_report(
+    dirs: Sequence[Path],
+    out: Path,
+    wanted: ReportOptions = DEFAULTS,
+    beside: Beside[Any] | None = None,
+) -> Report:
     """Read the logs below `dirs` and write their report into `out`.
 
-    UserError for damaged logs, mixed suite versions or epochs, nothing to report, foreign files in
-    `out`, an `out` that cannot be written, and for what is `wanted` and cannot be had.
+    `beside` is what else is made while they are read. UserError for damaged logs, mixed suite
+    versions or epochs, nothing to report, foreign files in `out`, an `out` that cannot be written,
+    and for what is `wanted` and cannot be had.
     """
     render.refuse_foreign(out, MARKS)
-    found = report_of(dirs, wanted)
+    found = report_of(dirs, wanted, beside)
     return replace(found, files=render.write_files(out, found.contents))
 
 
-def report_of(dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS) -> Report:
+def report_of(
+    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
+) -> Report:
     """Return the same report, nothing written yet."""
     chosen = named_columns(wanted.columns)
-    system_runs, foreign = logs.load_runs(dirs, deep=wanted.deep)
+    system_runs, foreign = logs.load_runs(dirs, deep=wanted.deep, beside=beside)
     shown = compare(system_runs, wanted)
     rows = shown.rows
     if not rows:

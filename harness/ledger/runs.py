@@ -4,7 +4,7 @@ What `podium run` knew (suite, system, pool, price book, workers) travels in a l
 validated here. Files are read one run at a time: that bounds memory, and two processes can share.
 """
 
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -284,29 +284,49 @@ def header_record(log: RawLog) -> LogRecord:
     )
 
 
-def read_log_record(
-    path: Path, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool = False
-) -> LogRecord:
-    """Read one log; `seen` are the pairs of newer logs, and grows by this one's."""
-    with open_log(path) as log:
-        record = header_record(log)
-        with naming(path):
-            whose = log_header(log.header) if answers else None
-            for sample in log.samples():
-                made = _sample(sample, seen, digests=digests)
-                record.samples.append(made)
-                if whose:
-                    record.answers.append(answered(sample, whose, made.events))
-            if digests:
-                scores = [SampleScore(one.question, one.epoch, one.score) for one in record.samples]
-                record.oddities = (*oddities(log), *disagreements(log, scores))
-                passed_over = (_sample(one, seen, digests=True) for one in log.superseded())
-                record.superseded = tuple(passed_over)
-    seen.update((one.question, one.epoch) for one in record.samples)
-    return record
+class LogReading:
+    """A log that is being read, sample by sample, by whoever opened it."""
+
+    def __init__(
+        self, log: RawLog, seen: set[tuple[str, int]], *, answers: bool = False, digests: bool
+    ) -> None:
+        """Take its header; `seen` are the pairs of newer logs, and grows by this one's."""
+        self.record = header_record(log)
+        self._log, self._seen, self._digests = log, seen, digests
+        self._whose = log_header(log.header) if answers else None
+
+    def take(
+        self,
+        sample: Json,
+        events: Sequence[CallEvent] | None = None,
+        lost: Sequence[CallEvent] | None = None,
+    ) -> None:
+        """Take a sample, with its calls where they are known."""
+        made = _sample(sample, self._seen, events, lost, digests=self._digests)
+        self.record.samples.append(made)
+        if self._whose:
+            self.record.answers.append(answered(sample, self._whose, made.events))
+
+    def end(self) -> LogRecord:
+        """Return all that the log says."""
+        record, log = self.record, self._log
+        if self._digests:
+            scores = [SampleScore(one.question, one.epoch, one.score) for one in record.samples]
+            record.oddities = (*oddities(log), *disagreements(log, scores))
+            passed_over = (_sample(one, self._seen, digests=True) for one in log.superseded())
+            record.superseded = tuple(passed_over)
+        self._seen.update((one.question, one.epoch) for one in record.samples)
+        return record
 
 
-def _sample(sample: Json, seen: set[tuple[str, int]], *, digests: bool) -> SampleRecord:
+def _sample(
+    sample: Json,
+    seen: set[tuple[str, int]],
+    events: Sequence[CallEvent] | None = None,
+    lost: Sequence[CallEvent] | None = None,
+    *,
+    digests: bool,
+) -> SampleRecord:
     score = score_value(sample)
     failed = sample.get("error") is not None
     said = (
@@ -328,8 +348,8 @@ def _sample(sample: Json, seen: set[tuple[str, int]], *, digests: bool) -> Sampl
         plan=shape_in(sample),
         completed=str(sample.get("completed_at") or ""),
         retried=len(sample.get("error_retries") or ()),
-        events=list(events_of(sample)),
-        lost=list(lost_in(sample)),
+        events=list(events_of(sample) if events is None else events),
+        lost=list(lost_in(sample) if lost is None else lost),
         chars={one: len(text) for one, text in said if isinstance(text, str)},
         digests=SampleDigests(sample) if digests else None,
     )
@@ -408,15 +428,25 @@ class Gathered:
 
 def gather(files: RunFiles, *, answers: bool = False, digests: bool = False) -> Gathered:
     """Read a system run's files, with answers and digests where asked for; UserError for damage."""
+    found = read_journals(files)
+    seen: set[tuple[str, int]] = set()
+    for path in files.logs:
+        with open_log(path) as log, naming(path):
+            reading = LogReading(log, seen, answers=answers, digests=digests)
+            for sample in log.samples():
+                reading.take(sample)
+            found.logs.append(reading.end())
+    return found
+
+
+def read_journals(files: RunFiles) -> Gathered:
+    """Return what a system run's journals say, its logs still unread."""
     found = Gathered(files)
     for path in files.journals:
         journal = JournalRecord(path, {})
         found.journals.append(journal)
         for entry in read_lines(path):
             keep_line(journal, entry, found)
-    seen: set[tuple[str, int]] = set()
-    for path in files.logs:
-        found.logs.append(read_log_record(path, seen, answers=answers, digests=digests))
     return found
 
 

@@ -7,13 +7,14 @@ read raw, newest first, one sample at a time, those of many runs in several proc
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 from podium.harness.context_length import TOO_LONG
 from podium.harness.errors import UserError
@@ -38,7 +39,18 @@ from podium.harness.ledger.logs import (
     verdict,
 )
 from podium.harness.ledger.plain import plain_facts
-from podium.harness.ledger.runs import LogRecord, RunFacts, facts_in, header_record, journals_of
+from podium.harness.ledger.runs import (
+    Gathered,
+    LogReading,
+    LogRecord,
+    RunFacts,
+    RunFiles,
+    facts_in,
+    header_record,
+    journals_of,
+    naming_system_run,
+    read_journals,
+)
 from podium.harness.ledger.totals import (
     ByScope,
     CallKind,
@@ -52,7 +64,7 @@ from podium.harness.ledger.totals import (
     spent_by,
     sums_by,
 )
-from podium.harness.parallel import map_in_processes, without_collector
+from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.harness.prices import EMBEDDED, Book, book_from_json
 from podium.harness.records import CONDUCTOR, FALLBACK, Usage
 from podium.harness.shards.figures import joined, read_figures_of, whole_plan
@@ -85,9 +97,50 @@ FAULTS = {
 and reading.py, harness/workflow.py). A reason may quote a model, thus a question; a class never."""
 
 
+Made = TypeVar("Made")
+Stamp = tuple[tuple[Path, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Beside(Generic[Made]):
+    """What else is made of system runs whose logs are read for a table: each is read once.
+
+    `make` is asked in the process that reads, with all that the files of a system run say.
+    """
+
+    make: Callable[[Gathered], Made]
+    system_runs: Sequence[RunFiles]
+    _made: dict[RunFiles, tuple[Stamp, Made]] = field(default_factory=dict[RunFiles, Any])
+
+    def of_logs(self, paths: Sequence[Path]) -> RunFiles | None:
+        """Return the system run that has these logs, newest first, and no other."""
+        return self._by_logs.get(tuple(paths))
+
+    @cached_property
+    def _by_logs(self) -> Mapping[tuple[Path, ...], RunFiles]:
+        return {one.logs: one for one in self.system_runs}
+
+    def keep(self, files: RunFiles, stamp: Stamp, made: Made) -> None:
+        """Keep what was made of files that were as the stamp says."""
+        self._made[files] = stamp, made
+
+    def made_of(self, files: RunFiles) -> Made | None:
+        """Return what was made of a system run; None where its files are others by now."""
+        stamp, made = self._made.get(files, (None, None))
+        return made if stamp == _stamp(files) else None
+
+
+def _stamp(files: RunFiles) -> Stamp:
+    found = ((path, path.stat()) for path in (*files.logs, *files.journals))
+    return tuple((path, one.st_size, one.st_mtime_ns) for path, one in found)
+
+
 @without_collector()
 def load_runs(
-    dirs: Sequence[Path], recursive: bool = True, deep: bool = False
+    dirs: Sequence[Path],
+    recursive: bool = True,
+    deep: bool = False,
+    beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
     """Return the system runs below directories, and the foreign logs; UserError: none is ours.
 
@@ -102,7 +155,7 @@ def load_runs(
         for run in known or ():
             parts.setdefault((_place(parent), *_identity(run.facts)), []).append(run)
         rest += logs if known is None else ()
-    for key, run in _read_runs(rest, foreign):
+    for key, run in _read_runs(rest, foreign, beside):
         parts.setdefault(key, []).append(run)
     if not parts:
         raise UserError(f"{foreign[0]} was not written by `podium run`, and there is no other log.")
@@ -126,7 +179,7 @@ def _whole(runs: Sequence[SystemRun], dirs: Sequence[Path]) -> SystemRun:
 
 
 def _read_runs(
-    paths: Iterable[Path], foreign: list[Path]
+    paths: Iterable[Path], foreign: list[Path], beside: Beside[Any] | None
 ) -> Iterator[tuple[tuple[object, ...], SystemRun]]:
     """Yield the system runs of logs, each with what it and its other shards have in common."""
     groups: dict[object, list[_Head]] = {}
@@ -138,9 +191,15 @@ def _read_runs(
             _join(groups, head)
     once = {id(group): group for group in groups.values()}
     found = [sorted(group, key=lambda head: head.age, reverse=True) for group in once.values()]
-    sums = map_in_processes(_sums, [[head.path for head in group] for group in found])
-    for group, (attempts, spend, paid) in zip(found, sums, strict=True):
+    logs = [tuple(head.path for head in group) for group in found]
+    tasks = [(one, beside.of_logs(one) if beside else None) for one in logs]
+    size = sum(path.stat().st_size for one in logs for path in one)
+    read = partial(_sums, make=beside.make if beside else None)
+    sums = map_over_processes(read, tasks, many=size >= LARGE)
+    for group, (attempts, spend, paid, kept) in zip(found, sums, strict=True):
         newest = group[0]
+        if beside and kept:
+            beside.keep(*kept)
         parent = parent_of(newest.path.parent)
         run = replace(
             newest.run,
@@ -153,8 +212,22 @@ def _read_runs(
         yield (_place(parent), *_identity(run.facts)) if parent else (newest.task,), run
 
 
-def _sums(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None]:
-    return *read_figures(paths), _paid([head for path in paths if (head := _read_head(path))])
+_Kept = tuple[RunFiles, Stamp, Any]
+
+
+def _sums(
+    task: tuple[Sequence[Path], RunFiles | None], make: Callable[[Gathered], Any] | None
+) -> tuple[tuple[QuestionResult, ...], CallSums, ByScope | None, _Kept | None]:
+    paths, files = task
+    kept: _Kept | None = None
+    if make and files:
+        with naming_system_run(files):
+            stamp, gathered = _stamp(files), read_journals(files)
+            figures = read_figures(paths, gathered)
+            kept = files, stamp, make(gathered)
+    else:
+        figures = read_figures(paths)
+    return *figures, _paid([head for path in paths if (head := _read_head(path))]), kept
 
 
 def _paid(group: Sequence["_Head"]) -> ByScope | None:
@@ -218,12 +291,17 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
     return tuple(map(str, (*suite, facts.box, image, *system, facts.purpose)))
 
 
-def read_figures(paths: Sequence[Path]) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
+def read_figures(
+    paths: Sequence[Path], gathered: Gathered | None = None
+) -> tuple[tuple[QuestionResult, ...], CallSums]:
+    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first.
+
+    What the logs say besides is put to what is `gathered`, with digests.
+    """
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     seen: set[str] = set()
-    for entry in entries(paths):
+    for entry in entries(paths, gathered):
         with naming(entry.path):
             attempt = _attempt(entry) if entry.current else None
             counted = attempt is not None and attempt.graded
@@ -262,22 +340,28 @@ class SampleCalls:
         return write({**base, "attempt": 1}, price, of_event(event))
 
 
-def entries(paths: Sequence[Path]) -> Iterator[SampleCalls]:
+def entries(paths: Sequence[Path], gathered: Gathered | None = None) -> Iterator[SampleCalls]:
     """Yield the samples of some logs, newest log first; at last what is left of failed attempts."""
-    pairs: set[tuple[str, int]] = set()
+    pairs, seen = set[tuple[str, int]](), set[tuple[str, int]]()
     lost: list[SampleCalls] = []
     for path in paths:
         with open_log(path) as log:
             about, newest = _about(log), path == paths[0]
+            reading = None if gathered is None else LogReading(log, seen, digests=True)
             for sample in log.samples():
                 with naming(path):
                     pair = (str(sample["id"]), sample["epoch"])
                     calls, gone = tuple(events_of(sample)), tuple(lost_in(sample))
+                    if reading:
+                        reading.take(sample, calls, gone)
                     names = {name: sample.get(name) for name in ("id", "epoch", "uuid")}
                 if gone:
                     lost.append(SampleCalls(*about, path, names, gone, False, newest))
                 yield SampleCalls(*about, path, sample, calls, pair not in pairs, newest)
                 pairs.add(pair)
+            if gathered and reading:
+                with naming(path):
+                    gathered.logs.append(reading.end())
     yield from lost
 
 

@@ -13,6 +13,7 @@ from podium.harness.run.catalogue import RunRequest, find_named, with_own
 from podium.harness.run.evaluate import RunOutcome
 from podium.harness.suite import Prompt, Split, Suite
 from podium.harness.system import SystemCard
+from podium.reports.audit import beside_a_report
 from podium.reports.blocks import ReportOptions
 from podium.reports.render import report_folder
 from podium.reports.report import Report, write_report
@@ -98,9 +99,10 @@ def report(
     folder = Path(out) if out else report_folder(places[0])
     if site:
         refuse_foreign_site(Path(site), folder)
-    made = write_report(places, folder, options)
+    beside = beside_a_report(places) if site else None
+    made = write_report(places, folder, options, beside)
     if site:
-        write_site(places, made, Path(site), SiteOptions(versions=suite_versions()))
+        write_site(places, made, Path(site), SiteOptions(versions=suite_versions()), beside)
     return made
 
 

@@ -33,11 +33,19 @@ def report_command(args: argparse.Namespace) -> int:
         return 0
     against = difference_of_runs(dirs, args.against) if args.against else None
     write_all = write_paper if args.latex else write_report
-    report = write_all(dirs, out, taken(ReportOptions, args))
+    beside = _audited(dirs) if args.site else None
+    report = write_all(dirs, out, taken(ReportOptions, args), beside)
     _say_written(report.text, report.files, out)
     if args.site:
-        say_site(dirs, report, args.site, trainings=trainings, against=against)
+        say_site(dirs, report, args.site, beside, trainings=trainings, against=against)
     return 0
+
+
+def _audited(dirs: Sequence[Path]) -> Any:
+    """Return what lets pages show an audit of logs that are read once."""
+    from podium.reports.audit import beside_a_report
+
+    return beside_a_report(dirs)
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
@@ -71,11 +79,11 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
 
 
-def say_site(dirs: Sequence[Path], report: Any, out: Path, **more: Any) -> None:
+def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **more: Any) -> None:
     """Write the pages of a report, with what `SiteOptions` takes more, and say where they begin."""
     from podium.reports.site import SiteOptions, write_site
 
-    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **more))
+    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **more), beside)
     say("\n".join((*made.notes, f"To look at: {made.address}")))
 
 

@@ -101,6 +101,7 @@ def demo_command(args: argparse.Namespace) -> int:
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.run import run
     from podium.harness.run.systems import moved_graders, why_unfit
+    from podium.reports.audit import beside_a_report
     from podium.reports.report import report_of, write_report
     from podium.reports.site import refuse_foreign_site
 
@@ -131,9 +132,10 @@ def demo_command(args: argparse.Namespace) -> int:
     for suite in PRACTICE:
         ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
     say(left_out)
-    report = write_report(dirs, args.out / "report")
+    beside = beside_a_report(dirs)
+    report = write_report(dirs, args.out / "report", beside=beside)
     say(f"Written to {args.out / 'report'}: {', '.join(path.name for path in report.files)}")
-    say_site(dirs, report, args.out / "site")
+    say_site(dirs, report, args.out / "site", beside)
     return 0
 
 

@@ -1,6 +1,13 @@
 """Whether a run's money adds up: eighteen invariants over its ledger, from files alone."""
 
-from podium.reports.audit.audit_report import Audit, as_json, as_text, audit, is_audit
+from podium.reports.audit.audit_report import (
+    Audit,
+    as_json,
+    as_text,
+    audit,
+    beside_a_report,
+    is_audit,
+)
 from podium.reports.audit.evidence import AuditFault, InvariantCheck, InvariantVerdict
 from podium.reports.audit.invariants import INVARIANTS, given_anew
 
@@ -13,6 +20,7 @@ __all__ = [
     "as_json",
     "as_text",
     "audit",
+    "beside_a_report",
     "given_anew",
     "is_audit",
 ]

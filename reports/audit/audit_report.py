@@ -19,7 +19,15 @@ from podium.harness.ledger.join import merged
 from podium.harness.ledger.journal import FOLDER
 from podium.harness.ledger.logs import IN_FLIGHT
 from podium.harness.ledger.manifest import FILE
-from podium.harness.ledger.runs import UP, RunFiles, gather, naming_system_run, system_runs_below
+from podium.harness.ledger.runs import (
+    UP,
+    Gathered,
+    RunFiles,
+    gather,
+    naming_system_run,
+    system_runs_below,
+)
+from podium.harness.ledger.system_runs import Beside
 from podium.harness.ledger.totals import CallSum, add_up, sums_by, total
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.harness.prices.cost import Service
@@ -224,21 +232,30 @@ class Audit:
         return all(verdict.status != "fail" for verdict in self.verdicts)
 
 
+def beside_a_report(dirs: Sequence[Path]) -> Beside[Reconciled]:
+    """Return what lets a report's reading of logs do for their audit, too."""
+    return Beside(of_gathered, [one for folder in dirs for one in system_runs_below(folder)])
+
+
 def audit(
     folder: Path,
     *,
     strict: bool = False,
     bills: Sequence[InvariantCheck] = (),
     anew: InvariantCheck | None = None,
+    beside: Beside[Reconciled] | None = None,
 ) -> Audit:
     """Check all invariants in all system runs below a directory.
 
-    `bills` is what invoices were found to say (I10), `anew` what grading again did (I16). UserError
-    when there is no log, or a damaged one.
+    `bills` is what invoices were found to say (I10), `anew` what grading again did (I16). What was
+    made `beside` a report of files that are the same still is not made again. UserError when there
+    is no log, or a damaged one.
     """
     system_runs = system_runs_below(folder)
     whole = Reconciled()
-    for part in audit_parts(system_runs):
+    known = [beside and beside.made_of(one) for one in system_runs]
+    rest = [one for one, made in zip(system_runs, known, strict=True) if made is None]
+    for part in (*filter(None, known), *audit_parts(rest)):
         whole.join(part)
     _check_whole(folder, system_runs, whole, bills)
     if anew is not None:
@@ -274,9 +291,13 @@ def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
     with without_collector():
         for files in system_runs:
             with naming_system_run(files):
-                joined = merged(gather(files, digests=True))
-                found.join(reconciled(Evidence(**vars(joined), name=system_run_name(files))))
+                found.join(of_gathered(gather(files, digests=True)))
     return found
+
+
+def of_gathered(gathered: Gathered) -> Reconciled:
+    """Check one system run, by all that its files say."""
+    return reconciled(Evidence(**vars(merged(gathered)), name=system_run_name(gathered.files)))
 
 
 def system_run_name(files: RunFiles) -> str:

@@ -10,12 +10,14 @@ from typing import Any, cast
 
 from podium.harness.errors import UserError
 from podium.harness.files import read_json, refuse_unwritable
+from podium.harness.ledger.system_runs import Beside
 from podium.harness.text import pluralise
 from podium.reports import render
 from podium.reports.against import RunDifference
 from podium.reports.audit import Audit, audit
+from podium.reports.audit.audit_report import Reconciled
 from podium.reports.audit.reconcile import Reconciliation
-from podium.reports.paper import paper_contents
+from podium.reports.paper import PAPER_MARKS, paper_contents
 from podium.reports.report import Report, report_of
 from podium.reports.site import comparison
 from podium.reports.site.against_page import against_context
@@ -77,6 +79,8 @@ class Site:
     """A sentence for each thing that the site leaves out."""
     texts: tuple[RowTexts, ...] = ()
     """What the texts of each row are made of, written or not."""
+    later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
+    """What a server makes once it is asked for: files to take along, by their names."""
 
     @property
     def address(self) -> str:
@@ -90,15 +94,21 @@ class Site:
 
 
 def write_site(
-    dirs: Sequence[Path], report: Report, out: Path, wanted: SiteOptions = SiteOptions()
+    dirs: Sequence[Path],
+    report: Report,
+    out: Path,
+    wanted: SiteOptions = SiteOptions(),
+    beside: Beside[Reconciled] | None = None,
 ) -> Site:
     """Write the site of a report, made from the logs below `dirs`, into `out`.
 
-    The same logs give the same bytes. UserError as `refuse_foreign_site`, and for damaged logs.
+    `beside` is what was made for the audit while the report read these logs. The same logs give the
+    same bytes. UserError as `refuse_foreign_site`, and for damaged logs.
     """
     refuse_foreign_site(out)
-    audits = {folder: audit(folder) for folder in dirs}
+    audits = {folder: audit(folder, beside=beside) for folder in dirs}
     blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
+    now = {} if wanted.served else {name: make() for name, make in downloads.items()}
     rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
     systems = served_systems(dirs, len(rows)) if wanted.served else ()
     notes = left_out(rows, wanted.texts)
@@ -116,14 +126,15 @@ def write_site(
     contents = {
         **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
         **_assets(),
-        **downloads,
+        **now,
         **index_files(blocks),
         **_served_files(systems),
         **_training_files(runs),
     }
     every = (*rows, *(one.texts(audits[one.folder]) for one in systems))
     with text_files(rows, wanted.texts) as texts:
-        return Site(out, _put(out, {**contents, **texts}), notes, every)
+        files = _put(out, {**contents, **texts})
+    return Site(out, files, notes, every, downloads if wanted.served else {})
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
@@ -199,13 +210,17 @@ def _assets() -> dict[str, render.Content]:
     }
 
 
-def _downloads(report: Report) -> dict[str, render.Content]:
-    """Return a report's files and a paper's; those that are written already are copied."""
-    written: dict[str, Callable[[Path], object]] = {
-        path.name: partial(shutil.copyfile, path) for path in report.files
-    }
-    every = {**report.contents, **paper_contents(report), **written}
-    return {f"downloads/{name}": one for name, one in every.items()}
+def _downloads(report: Report) -> dict[str, Callable[[], render.Content]]:
+    """Return what makes a report's files and a paper's; those that are written are copied."""
+    written = {path.name: path for path in report.files}
+    names = dict.fromkeys((*report.contents, *PAPER_MARKS, *written))
+
+    def content(name: str) -> render.Content:
+        if name in written:
+            return partial(shutil.copyfile, written[name])
+        return report.contents[name] if name in report.contents else paper_contents(report)[name]
+
+    return {f"downloads/{name}": partial(content, name) for name in names}
 
 
 def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, render.Content]:

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from threading import Lock
 
@@ -32,7 +33,9 @@ from podium.harness.ledger.logs import NOTHING, Json, open_log
 from podium.harness.ledger.runs import JOURNALS
 from podium.harness.ledger.served import served_below
 from podium.harness.listener import Access, bound_socket, listen, serve, with_access
+from podium.reports.audit import beside_a_report
 from podium.reports.blocks import DEFAULTS, ReportOptions
+from podium.reports.render import Content, write_files
 from podium.reports.report import report_of
 from podium.reports.site.build import SiteOptions, write_served_site, write_site
 from podium.reports.site.index import Index, site_blocks
@@ -78,6 +81,8 @@ class _Made:
     index: Index
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
+    later: Mapping[str, Callable[[], Content]]
+    """Files to take along, which are made when they are asked for."""
 
 
 @dataclass
@@ -103,6 +108,16 @@ class ServedRuns:
         """Return what the page that asks was made of."""
         return self._made or self.fresh()
 
+    def file(self, made: _Made, name: str) -> Path | None:
+        """Return a file of the pages, made now if it is one to take along; None without one."""
+        if name not in made.later:
+            return made.pages.get(name)
+        with self._lock:
+            path = self.folder / name
+            if not path.is_file():
+                write_files(self.folder, {name: made.later[name]()})
+        return path
+
     def log(self, name: str) -> Path | None:
         """Return a log of the runs, never a file that lies elsewhere, also not through a link."""
         path = self.made().logs.get(name)
@@ -112,10 +127,13 @@ class ServedRuns:
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        report = None if _are_served(self.dirs) else report_of(self.dirs, self.wanted.report)
+        rmtree(self.folder / "downloads", ignore_errors=True)  # of the files as they were
+        served = _are_served(self.dirs)
+        beside = None if served else beside_a_report(self.dirs)
+        report = None if served else report_of(self.dirs, self.wanted.report, beside)
         options = SiteOptions(texts=False, versions=self.wanted.versions, served=True)
         if report:
-            site = write_site(self.dirs, report, self.folder, options)
+            site = write_site(self.dirs, report, self.folder, options, beside)
         else:
             site = write_served_site(self.dirs, self.folder)
         return _Made(
@@ -124,6 +142,7 @@ class ServedRuns:
             first=site.first,
             index=Index(tuple(site_blocks(report.shown)) if report else (), served=True),
             texts={one.row: one for one in site.texts},
+            later=site.later,
             logs={path.name: path for one in report.system_runs for path in one.paths}
             if report
             else {},
@@ -169,7 +188,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         name = request.path_params.get("name") or ""
         # A page is made of the files as they are; what it loads, of what it was made of itself.
         made = runs.fresh() if not name or name.endswith(".html") else runs.made()
-        path = made.pages.get(name or made.first)
+        path = runs.file(made, name or made.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
 
     def texts(request: Request) -> Response:

@@ -54,8 +54,8 @@ def test_each_copy_has_a_journal_whose_chain_holds(many: Path) -> None:
 def test_several_processes_read_what_one_reads(many: Path) -> None:
     groups = [[path] for path in logs_in(many)]
     one = list(map(read_figures, groups))
-    assert parallel.map_in_processes(read_figures, groups, large=0) == one
-    assert parallel.map_in_processes(read_figures, groups) == one
+    assert [*parallel.map_over_processes(read_figures, groups, many=True)] == one
+    assert [*parallel.map_over_processes(read_figures, groups, many=False)] == one
 
 
 def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_path: Path) -> None:
@@ -63,4 +63,4 @@ def test_a_damaged_log_is_named_by_whichever_process_reads_it(many: Path, tmp_pa
     bad = tmp_path / "cut.eval"
     bad.write_bytes(good.read_bytes()[:5000])
     with pytest.raises(UserError, match=r"cut\.eval is damaged"):
-        parallel.map_in_processes(read_figures, [[good], [bad]], large=0)
+        list(parallel.map_over_processes(read_figures, [[good], [bad]], many=True))

@@ -174,6 +174,20 @@ def test_a_page_shows_a_run_as_it_is_when_it_is_loaded(tmp_path: Path) -> None:
     assert refused.text.endswith("Reload this page when that is mended.\n")
 
 
+def test_files_to_take_along_are_those_of_the_page_that_names_them(tmp_path: Path) -> None:
+    sit(tmp_path, "single:sage", limit=1)
+    with viewed(tmp_path) as url:
+        page = ask(url).text
+        for name in ("table.csv", "table.tex", "table.parquet", "plot.png"):
+            assert f'href="downloads/{name}"' in page
+            assert ask(url, f"/downloads/{name}").status == 200
+        assert ask(url, "/downloads/paper.tex").status == 404
+        sit(tmp_path, "single:clerk", steps("clerk"), limit=1)
+        assert "single:clerk" not in ask(url, "/downloads/table.csv").text
+        assert "single:clerk" in ask(url).text
+        assert "single:clerk" in ask(url, "/downloads/table.csv").text
+
+
 def test_what_cannot_be_served_is_refused_in_a_sentence(
     tmp_path: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
