@@ -13,6 +13,7 @@ AMOUNTS: tuple[tuple[tuple[str, ...], Decimal], ...] = (
     (("cost_in_usd_ticks",), Decimal("1e-10")),  # xAI
 )
 """Where a provider's usage has its dollars, and the unit in dollars."""
+STATED_IN = frozenset(path[0] for path, _ in AMOUNTS)
 UPSTREAM = ("cost_details", "upstream_inference_cost")
 """What OpenRouter says that the provider behind it charges a key of the user's own."""
 HEADER = "x-litellm-response-cost"
@@ -32,6 +33,8 @@ def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> D
     (Decimal('0.001200000000000000'), Decimal('0.003775600000000000'))
     """
     usage = usage or NOTHING
+    if STATED_IN.isdisjoint(usage):  # nearly every provider: a run has a million calls
+        return usd_amount((headers or NOTHING).get(HEADER)) or None
     amounts = (usd_amount(_under(usage, path), unit) for path, unit in AMOUNTS)
     usd = next((amount for amount in amounts if amount is not None), None)
     if usd is None:

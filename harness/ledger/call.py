@@ -128,17 +128,22 @@ class Call:
 
 def contradictions(call: Call) -> Iterator[str]:
     """Yield what cannot be in a call's counts of tokens: a sum above its parts, or the reverse."""
-    if call.input_total is None or call.output is None:
+    uncached, read, write, output = (
+        call.input_uncached,
+        call.cache_read,
+        call.cache_write,
+        call.output,
+    )
+    if uncached is None or read is None or write is None or output is None:
         return
     reasoning, total = call.reasoning or 0, call.total_reported
-    counts = (call.input_uncached or 0, call.cache_read or 0, call.cache_write or 0, call.output)
     asked, said = call.orchestration_in or 0, call.orchestration_out or 0
-    parts = sum(counts) + asked + said
-    if min(*counts, reasoning) < 0:
+    parts = uncached + read + write + output + asked + said
+    if min(uncached, read, write, output, reasoning) < 0:
         yield "a count of tokens is negative"
-    if reasoning > call.output:
-        yield f"{reasoning} reasoning tokens are more than its {call.output} output tokens"
-    if (call.cache_write_1h or 0) > counts[2]:
+    if reasoning > output:
+        yield f"{reasoning} reasoning tokens are more than its {output} output tokens"
+    if (call.cache_write_1h or 0) > write:
         yield "more tokens are cached for an hour than are cached"
     if (call.orchestration_in_cached or 0) > asked:
         yield "more orchestration tokens are cached than there are"

@@ -75,11 +75,10 @@ def write(base: Columns, price: Price | None, ended: Columns) -> Call:
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], ended.get("stop")
     cache = ended.get("cache", "none")
     source = base["label"] if base["label"] in REPLAYS else "provider"
-    told = {name: value for name, value in ended.items() if name != "usage"}
     parts: Columns = {
         **base,
         **ENDED,
-        **told,
+        **ended,
         "usage_source": source if usage else "missing",
         "started": ended.get("started") or base["started"],
         "raw_usage": None if raw is None else canonical(raw).decode(),
@@ -87,6 +86,7 @@ def write(base: Columns, price: Price | None, ended: Columns) -> Call:
         **token_columns(usage),
         **money(Attempted(ended["billable"], cache, usage, *sizes), price),
     }
+    parts.pop("usage", None)
     return Call(**parts)
 
 

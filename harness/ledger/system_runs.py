@@ -303,14 +303,15 @@ def read_figures(
     seen: set[str] = set()
     for entry in entries(paths, gathered):
         with naming(entry.path):
-            attempt = _attempt(entry) if entry.current else None
+            rows = tuple(map(entry.call, entry.calls))
+            attempt = _attempt(entry, rows) if entry.current else None
             counted = attempt is not None and attempt.graded
-            for event in entry.calls:
+            for event, row in zip(entry.calls, rows, strict=True):
                 if event.id not in seen:
                     paid = event.cache != "read"
                     called = event.role, event.model, event.phase
                     kind = CallKind(entry.newest, *called, counted, paid)
-                    spend.setdefault(kind, CallSum()).add(entry.call(event))
+                    spend.setdefault(kind, CallSum()).add(row)
                     if event.id:  # events of very old logs have no uuid, and are no copies
                         seen.add(event.id)
         if attempt:
@@ -376,16 +377,17 @@ def _about(log: RawLog) -> tuple[LogRecord, RunFacts, Book]:
     return record, record.facts, book_from_json(record.facts.prices)
 
 
-def _totals(entry: SampleCalls) -> QueryTotals:
+def _totals(entry: SampleCalls, rows: Sequence[Call]) -> QueryTotals:
+    row_of = {id(event): row for event, row in zip(entry.calls, rows, strict=True)}
     solving = [event for event in last_tries(entry.calls) if event.phase == "solve"]
     planned = (one for one in solving if one.role == CONDUCTOR and one.model.startswith(EMBEDDED))
     times = [event.working_s for event in planned]
     known = [one for one in times if one is not None]
     seconds = sum(known) if known and len(known) == len(times) else None
-    return query_totals(map(entry.call, solving), seconds)
+    return query_totals((row_of[id(event)] for event in solving), seconds)
 
 
-def _attempt(entry: SampleCalls) -> QuestionResult:
+def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
     sample, metadata = entry.sample, entry.sample.get("metadata") or NOTHING
     score, shape = score_in(sample), shape_in(sample)
     found: Json = score.get("metadata") or NOTHING
@@ -409,7 +411,7 @@ def _attempt(entry: SampleCalls) -> QuestionResult:
         stopped=shape.get("stopped"),
         critical_path_s=times.critical_path_s,
         overhead_s=times.overhead_s,
-        totals=_totals(entry),
+        totals=_totals(entry, rows),
         official=None if found.get("official") is None else float(found["official"]),
         fragile=bool(found.get("fragile")),
         erratum=bool(found.get("errata")),

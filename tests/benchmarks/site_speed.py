@@ -63,7 +63,7 @@ def sat(one: QuestionResult, number: int, luck: random.Random, skill: float) -> 
         topic=f"subject {number % 57}",
         value=float(luck.random() < skill),
         parsed=luck.random() < 0.98,
-        latency_s=round(luck.random() * 20, 6),
+        critical_path_s=round(luck.random() * 20, 6),
         totals=totals,
     )
 
