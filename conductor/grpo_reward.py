@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from podium.conductor.parse import Keep, PlanFormat, join_rounds, read_later_plan, read_plan
 from podium.conductor.prompt import plan_prompt
-from podium.harness.budget import Lease, Spend
+from podium.harness.budget import Spend
 from podium.harness.errors import SpendLimit, UserError, WorkerError
 from podium.harness.execute import Budget, execute
 from podium.harness.ledger.hooks import own_transcript
@@ -255,11 +255,6 @@ class PlanAnswerer:
     def allow(self, more: Decimal) -> None:
         """Let this process spend so many dollars more, and no others."""
         self._spend.limit = self._spend.gone + more
-
-    def borrow(self, lease: Lease) -> None:
-        """Spend what is lent of the limit and no more, where there is a limit."""
-        if self._settings.max_usd is not None:
-            self._spend = Spend(self._spend.book, lease.granted, lease=lease)
 
     def check(self, item: RewardItem) -> None:
         """Raise UserError for an item whose workers or first round are not there."""

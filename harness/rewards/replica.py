@@ -1,197 +1,176 @@
-"""A replica: one of the processes that `podium reward serve --workers N` scores in.
+"""Replicas: the processes that `podium reward serve --workers N` grades in.
 
-It scores what the head (`replica_set`) sends and tells each outcome as it comes. Both write frames,
-four bytes of length and then JSON, over one socket, which is the replica's standard input: it ends
-with the head, however that ends. Nothing but the two of them can write to it.
+The service's own process answers HTTP, asks workers, and keeps the count and the limit. It hands
+slices of replies to the replica that has least to do. A replica that is lost is started again, and
+what it was grading goes to another; a reply that loses two has no value.
 """
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from decimal import Decimal
-from itertools import count
-from typing import Any, Protocol, cast, runtime_checkable
+import os
+import signal
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.managers import BaseManager
+from threading import Condition, Event, Thread
+from typing import Any
 
-import anyio
-import orjson
-from pydantic import TypeAdapter
-
-from podium.harness.budget import Lease
 from podium.harness.errors import UserError
-from podium.harness.rewards.outcome import RewardItem, RewardOutcome
-from podium.harness.rewards.reward import Reward
-from podium.harness.text import make_storable
+from podium.harness.rewards.outcome import Status
+from podium.harness.rewards.reward import Grade, GradingResult, GradingRow
 
-PAUSE_S = 0.2
-"""Between two requests for dollars that another replica may give back."""
-SIZE_BYTES = 4
-Frame = dict[str, Any]
-Tell = Callable[[Frame], None]
-_ANY = TypeAdapter(Any)
+TRIES = 2
+"""Replicas that a reply may lose: one that ends its process would end them all."""
+LONGEST_PAUSE_S = 30.0
+LOST = "The process that scored it was lost, twice. Another try may do better."
 
-
-@runtime_checkable
-class LeasedSampler(Protocol):
-    """A sampler that spends, and can be told to spend what it is lent and no more."""
-
-    before: Decimal
-    """Dollars that earlier sittings have spent of the same limit."""
-
-    def borrow(self, lease: Lease) -> None:
-        """Spend from now on what is lent."""
-        ...
+OpenGrader = Callable[[], AbstractContextManager[Grade]]
+"""Opens what grades in a replica, its box too; it is pickled, and so a function of a module."""
 
 
-def encode(value: object) -> bytes:
-    """Return items or outcomes as JSON; dollars are strings, for they are exact."""
-    try:
-        return orjson.dumps(value, default=_plain)
-    except TypeError:  # half of a surrogate pair in a reason, which no UTF-8 holds
-        return orjson.dumps(make_storable(_ANY.dump_python(value, mode="json", fallback=_plain)))
+class _Grading:
+    """What runs in a replica; each thread that calls has a connection, and a thread, of its own."""
+
+    def __init__(self, open_grader: OpenGrader) -> None:
+        self._open, self._stack, self._closed = open_grader, ExitStack(), Event()
+        Thread(target=self._end_with_head, daemon=True).start()
+
+    def open(self) -> None:
+        self._grade = self._stack.enter_context(self._open())
+
+    def grade(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
+        return self._grade(rows)
+
+    def stay(self) -> None:
+        self._closed.wait()
+
+    def close(self) -> None:
+        self._stack.close()
+        self._closed.set()
+
+    def _end_with_head(self) -> None:
+        if head := parent_process():
+            head.join()
+        self.close()
+        os._exit(0)
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):  # which cannot be changed, and is no dict
-        return dict(cast(Mapping[str, object], value))
-    if isinstance(value, Decimal):
-        return str(value)
-    raise TypeError
+class _ReplicaManager(BaseManager):
+    """Starts a replica and connects to it."""
 
 
-def encode_frame(frame: Frame) -> bytes:
-    """Return a frame's bytes."""
-    raw = encode(frame)
-    return len(raw).to_bytes(SIZE_BYTES, "big") + raw
+_ReplicaManager.register("Grading", _Grading)
 
 
-def receive_frame(taken: socket.socket) -> Frame:
-    """Return the next frame of a socket that blocks; EOFError where there is none."""
-
-    def exactly(size: int) -> bytes:
-        raw = taken.recv(size, socket.MSG_WAITALL)
-        if len(raw) < size:
-            raise EOFError
-        return raw
-
-    return orjson.loads(exactly(int.from_bytes(exactly(SIZE_BYTES), "big")))
+def _own_session() -> None:
+    """Let signals to the service's process group reach its own process only: it ends replicas."""
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM):  # not SIG_IGN, which programs would inherit
+        signal.signal(number, lambda number, frame: None)
 
 
-async def frames_of(reader: asyncio.StreamReader) -> AsyncIterator[Frame]:
-    """Yield frames until the other side has ended."""
-    with suppress(asyncio.IncompleteReadError, ConnectionError):
-        while True:
-            size = int.from_bytes(await reader.readexactly(SIZE_BYTES), "big")
-            yield orjson.loads(await reader.readexactly(size))
+class _Replica:
+    """A process, and how many slices it has to grade."""
+
+    def __init__(self, number: int, open_grader: OpenGrader) -> None:
+        self.number, self.load = number, 0
+        self.grading: Any = None
+        """None while the process is not ready."""
+        self._open_grader = open_grader
+
+    def start(self) -> None:
+        """Start the process and wait until it is ready; UserError with what it refuses."""
+        self._manager = _ReplicaManager(ctx=get_context("spawn"))
+        try:
+            self._manager.start(_own_session)
+            grading: Any = self._manager.Grading(self._open_grader)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            grading.open()
+        except (EOFError, OSError) as error:
+            raise UserError(f"Replica {self.number} ended before it could serve.") from error
+        self.grading = grading
+
+    def stop(self) -> None:
+        """Close its box and end the process."""
+        with suppress(EOFError, OSError):
+            if self.grading is not None:
+                self.grading.close()
+                self._manager.shutdown()
 
 
-@dataclass(slots=True)
-class _AskedGrant:
-    future: "asyncio.Future[str]"
-    overtaken: bool = False
-    """Something was given back since it was asked: what it grants is no longer so."""
+class Replicas:
+    """Grades in several processes; for any thread."""
 
+    def __init__(self, open_graders: Sequence[OpenGrader], say: Callable[[str], None]) -> None:
+        """Take what each replica opens, and what tells of losses."""
+        self._replicas = [_Replica(*one) for one in enumerate(open_graders, 1)]
+        self._say, self._stopped = say, Event()
+        self._changed = Condition()
 
-@dataclass(slots=True)
-class ReplicaLease:
-    """Dollars of the service's `--max-usd`: each call's part is asked for and given back."""
+    @contextmanager
+    def run(self) -> Generator[Grade]:
+        """Yield what grades in replicas, which end with the block."""
+        try:
+            with ThreadPoolExecutor(len(self._replicas)) as pool:
+                for _ in pool.map(_Replica.start, self._replicas):
+                    pass  # raises what the first one refuses
+            for replica in self._replicas:
+                Thread(target=self._keep, args=[replica], daemon=True).start()
+            yield self.grade
+        finally:
+            self._stopped.set()
+            for replica in self._replicas:
+                replica.stop()
+            for process in active_children():  # one that is stuck, or is being started
+                if process.name.startswith(_ReplicaManager.__name__):
+                    process.kill()
 
-    tell: Tell
-    granted: Decimal | None = Decimal(0)
-    _numbers: "count[int]" = field(default_factory=count)
-    _asked: dict[int, _AskedGrant] = field(default_factory=dict[int, _AskedGrant])
-
-    async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask for dollars up to `most`, None for all there are; say whether to ask again."""
-        if most is not None and self.granted is not None and most <= self.granted:
-            return True
-        number, asked = next(self._numbers), _AskedGrant(asyncio.Future())
-        self._asked[number] = asked
-        self.tell({"did": "ask", "id": number, "most": most, "idle": idle})
-        how = await asked.future
-        if how == "wait" and idle:
-            await anyio.sleep(PAUSE_S)
-        return how == "granted" or (how == "wait" and idle)
-
-    def keep(self, usd: Decimal) -> None:
-        """Give back what is over this much."""
-        if self.granted is not None and usd < self.granted:
-            self.granted = usd
-            for asked in self._asked.values():
-                asked.overtaken = True
-            self.tell({"did": "keep", "usd": usd})
-
-    def answered(self, frame: Frame) -> None:
-        """Take what the head has granted."""
-        asked = self._asked.pop(frame["id"])
-        if not asked.overtaken:
-            self.granted = Decimal(frame["granted"])
-        if not asked.future.done():  # its item's time was over
-            asked.future.set_result(frame["how"])
-
-
-@dataclass(slots=True)
-class _Told:
-    """The outcomes of one request that wait to be told: those of one moment are one frame."""
-
-    number: int
-    tell: Tell
-    places: list[int] = field(default_factory=list[int])
-    outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
-
-    def add(self, at: int, outcome: RewardOutcome) -> None:
-        if not self.places:
-            asyncio.get_running_loop().call_soon(self._send)
-        self.places.append(at)
-        self.outcomes.append(outcome)
-
-    def _send(self) -> None:
-        said = {"at": self.places, "outcomes": self.outcomes}
-        self.tell({"did": "score", "id": self.number, **said})
-        self.places, self.outcomes = [], []
-
-
-@dataclass(slots=True)
-class _Requests:
-    """What a replica is scoring, by number."""
-
-    reward: Reward
-    tell: Tell
-    scopes: dict[int, anyio.CancelScope] = field(default_factory=dict[int, anyio.CancelScope])
-
-    async def score(self, number: int, rows: Sequence[Frame]) -> None:
-        workers = [tuple(row.pop("workers")) for row in rows]
-        items = [RewardItem(**row, workers=one) for row, one in zip(rows, workers, strict=True)]
-        with self.scopes.setdefault(number, anyio.CancelScope()):
+    def grade(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
+        """Grade rows in the replica that has least to do, and in another if that one is lost."""
+        for _ in range(TRIES):
+            with self._changed:
+                while not (ready := [one for one in self._replicas if one.grading is not None]):
+                    self._changed.wait()
+                replica = min(ready, key=lambda one: one.load)
+                replica.load += 1
+                grading = replica.grading
             try:
-                await self.reward.score_each(items, _Told(number, self.tell).add)
+                return grading.grade(rows)
+            except (EOFError, OSError):
+                self._lose(replica, grading)
+            finally:
+                with self._changed:
+                    replica.load -= 1
+        return [GradingResult(Status.SCORER_ERROR, reason=LOST)] * len(rows)
+
+    def _lose(self, replica: _Replica, grading: Any) -> None:
+        with self._changed:
+            if replica.grading is grading:
+                replica.grading = None
+
+    def _keep(self, replica: _Replica) -> None:
+        """Start a replica again whenever it is lost."""
+        while True:
+            grading = replica.grading
+            with suppress(EOFError, OSError):
+                grading.stay()
+            if self._stopped.is_set():
+                return
+            self._lose(replica, grading)
+            self._say(
+                f"Replica {replica.number} was lost; what it had goes to others, and it is started "
+                "again."
+            )
+            self._restart(replica)
+
+    def _restart(self, replica: _Replica) -> None:
+        pause_s = 1.0
+        while not self._stopped.is_set():
+            try:
+                replica.start()
+                break
             except UserError as error:
-                self.tell({"did": "refuse", "id": number, "said": str(error)})
-        self.scopes.pop(number, None)
-
-    def cancel(self, number: int) -> None:
-        if number in self.scopes:
-            self.scopes[number].cancel()
-
-
-async def answer_head(taken: socket.socket, reward: Reward, answer: object) -> None:
-    """Score what the head sends until it ends."""
-    reader, writer = await asyncio.open_unix_connection(sock=taken)
-
-    def tell(frame: Frame) -> None:
-        writer.write(encode_frame(frame))
-
-    requests, lease = _Requests(reward, tell), ReplicaLease(tell)
-    if isinstance(answer, LeasedSampler):
-        answer.borrow(lease)
-    async with anyio.create_task_group() as group:
-        async for frame in frames_of(reader):
-            match frame["do"]:
-                case "score":
-                    group.start_soon(requests.score, frame["id"], frame["items"])
-                case "grant":
-                    lease.answered(frame)
-                case _:
-                    requests.cancel(frame["id"])
-        group.cancel_scope.cancel()
+                self._say(f"Replica {replica.number} cannot be started again: {error}")
+                self._stopped.wait(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        with self._changed:
+            self._changed.notify_all()

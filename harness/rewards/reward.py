@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
 
@@ -151,6 +151,12 @@ class _Task:
         said = f"{self.suite.name}\0{self.question.id}\0{self.epoch}\0{self.text}"
         self.key = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
+    @property
+    def row(self) -> "GradingRow":
+        """What another process needs to grade it."""
+        left_s = self.deadline.left_s if self.deadline else None
+        return self.suite.name, self.question.id, self.epoch, self.text, left_s
+
     async def waited_for(self) -> "GradingResult | None":
         """Return what comes of it, once that is known."""
         if not self.settled:
@@ -171,6 +177,13 @@ class GradingResult:
     shared: bool = False
 
 
+OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")
+
+GradingRow = tuple[str, str, int, str, float | None]
+"""A reply to grade in another process: suite, question, epoch, text, seconds left."""
+Grade = Callable[[Sequence[GradingRow]], list[GradingResult]]
+"""Grades rows in order, until a slice of time is over."""
+
 OnDone = Callable[[int, GradingResult], None]
 """Called on the event loop with the place of a task in its list and its result."""
 
@@ -188,10 +201,12 @@ class _LoopState:
 class Graders:
     """Grades tasks, at most `most` at once, each within `timeout_s` seconds."""
 
-    def __init__(self, box: Any | None, most: int | None, timeout_s: float) -> None:
+    def __init__(
+        self, box: Any | None, most: int | None, timeout_s: float, elsewhere: "Grade | None" = None
+    ) -> None:
         """Grade programs in this box; more at once than there are cores would only wait."""
         self.abandoned = 0
-        self._box = box
+        self._box, self._elsewhere = box, elsewhere
         self._most = min(most or cores(), cores())
         self._timeout_s = timeout_s
         self._known: OrderedDict[bytes, GradingResult] = OrderedDict()
@@ -245,34 +260,23 @@ class Graders:
 
     async def _grade_slice(self, tasks: Sequence[_Task], here: _LoopState) -> list[GradingResult]:
         """Grade tasks in order, in a thread, until a slice of time is over."""
-        done, deadlines, stopped = list[GradingResult](), list[Deadline](), Event()
-
-        def grade() -> None:
-            until = monotonic() + SLICE_S
-            for task in tasks:
-                deadlines.append(task.deadline or Deadline(monotonic() + self._timeout_s))
-                result = _graded(task, self._box, deadlines[-1])
-                if stopped.is_set():
-                    return
-                done.append(result)
-                if monotonic() >= until:
-                    return
-
-        first = tasks[0]
-        own = first.deadline.left_s if first.deadline else self._timeout_s
-        grace = GRACE_S if first.suite.needs_box else 0.0
+        part = self.slice(tasks)
+        work, grace = part.grade, 0.0
+        if self._elsewhere:  # which keeps the time itself, unless it is stuck
+            work, grace = partial(part.grade_elsewhere, self._elsewhere), GRACE_S
         try:
-            with anyio.move_on_after(max(own, 0.0) + SLICE_S + grace) as time:
+            with anyio.move_on_after(part.longest_s + grace) as time:
                 threads = here.threads
-                await anyio.to_thread.run_sync(grade, abandon_on_cancel=True, limiter=threads)
+                await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=threads)
         finally:  # a program that runs is ended by its own limits at the latest
-            stopped.set()
-            for deadline in deadlines[-1:]:
-                deadline.expire()
-        if not time.cancelled_caught:
-            return done
-        self.abandoned += 1
-        return [*done, GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")]
+            part.stop()
+        results = [*part.done, OUTLASTED] if time.cancelled_caught else part.done
+        self.abandoned += OUTLASTED in results[-1:]
+        return results
+
+    def slice(self, tasks: Sequence[_Task]) -> "_Slice":
+        """Return what grades tasks in a thread."""
+        return _Slice(tasks, self._box, self._timeout_s)
 
     def _settle(self, task: _Task, result: GradingResult | None = None) -> None:
         if task.settled:
@@ -299,6 +303,46 @@ class Graders:
             turns, threads = (anyio.CapacityLimiter(self._most) for _ in range(2))
             self._here.set(_LoopState(turns, threads))
         return self._here.get()
+
+
+class _Slice:
+    """Tasks that one thread grades in order, until a slice of time is over or it is stopped."""
+
+    def __init__(self, tasks: Sequence[_Task], box: Any | None, timeout_s: float) -> None:
+        self.done = list[GradingResult]()
+        self._tasks, self._box, self._timeout_s = tasks, box, timeout_s
+        self._deadlines, self._stopped = list[Deadline](), Event()
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds after which its thread is stuck: no slice takes as long."""
+        first = self._tasks[0]
+        own = first.deadline.left_s if first.deadline else self._timeout_s
+        return max(own, 0.0) + SLICE_S + (GRACE_S if first.suite.needs_box else 0.0)
+
+    def grade(self) -> None:
+        """Grade here."""
+        until = monotonic() + SLICE_S
+        for task in self._tasks:
+            self._deadlines.append(task.deadline or Deadline(monotonic() + self._timeout_s))
+            result = _graded(task, self._box, self._deadlines[-1])
+            if self._stopped.is_set():
+                return
+            self.done.append(result)
+            if monotonic() >= until:
+                return
+
+    def grade_elsewhere(self, grade: Grade) -> None:
+        """Let another process grade."""
+        done = grade([task.row for task in self._tasks])
+        if not self._stopped.is_set():
+            self.done.extend(done)
+
+    def stop(self) -> None:
+        """Let the thread end soon."""
+        self._stopped.set()
+        for deadline in self._deadlines[-1:]:
+            deadline.expire()
 
 
 def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
@@ -363,8 +407,12 @@ class Reward:
         answer: Sampler = as_reply,
         settings: RewardSettings = RewardSettings(),
         box: Any | None = None,
+        elsewhere: Grade | None = None,
     ) -> None:
-        """Keep the suites by name; UserError when one runs programs and there is no box."""
+        """Keep the suites by name; UserError when one runs programs and there is no box.
+
+        `elsewhere` grades in other processes, which have boxes of their own.
+        """
         self._suites: dict[str, Suite[Any]] = {
             name: one.suite.for_reward() if isinstance(one.suite, Rewarding) else one.suite
             for name, one in splits.items()
@@ -373,11 +421,11 @@ class Reward:
         self._answer = answer
         self._settings = settings
         self._counter = RewardCounter(settings.max_masked, settings.masked_after)
-        self._graders = Graders(box, settings.most, settings.timeout_s)
+        self._graders = Graders(box, settings.most, settings.timeout_s, elsewhere)
         self._form = lru_cache(FORMS)(self._at_epoch)
         self._turns: RunVar[anyio.CapacityLimiter] = RunVar("podium reward")
         for name, suite in self._suites.items():
-            if suite.needs_box and box is None:
+            if suite.needs_box and box is None and elsewhere is None:
                 raise UserError(f"Suite {name!r} runs programs: open a box and pass it as box=.")
 
     def __reduce__(self) -> Any:
@@ -419,6 +467,22 @@ class Reward:
                     for one in asked:
                         group.start_soon(self._in_turn, *one, note)
         self._counter.refuse()
+
+    def grade_slice(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
+        """Grade what another process's reward hands over (`Grade`); for any thread."""
+        part = self._graders.slice([self._task(*row) for row in rows])
+        thread = Thread(target=part.grade, daemon=True)
+        thread.start()
+        thread.join(part.longest_s)
+        part.stop()
+        return [*part.done, OUTLASTED] if thread.is_alive() else part.done
+
+    def _task(
+        self, suite: str, question: str, epoch: int, text: str, left_s: float | None
+    ) -> _Task:
+        asked = self._asked(RewardItem(suite, question, text, epoch=epoch))
+        deadline = None if left_s is None else Deadline(monotonic() + left_s)
+        return _Task(0, self._suites[suite], asked, epoch, text, deadline)
 
     def _asked(self, item: RewardItem) -> Question:
         if item.suite not in self._suites:

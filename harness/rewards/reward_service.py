@@ -1,16 +1,14 @@
 """`podium reward serve`: what can be refused is; then a port, with a door, until a signal."""
 
-import asyncio
-import socket
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import anyio
-from pydantic import TypeAdapter
 
 from podium.harness.boxes import open_run_box, refuse_unknown, select_box
 from podium.harness.cassette import prompts_recorded
@@ -25,13 +23,11 @@ from podium.harness.rewards.outcome import (
     PAPER,
     PLAIN,
     OutcomeValues,
-    RewardCounter,
     Sampler,
     as_reply,
 )
-from podium.harness.rewards.replica import LeasedSampler, answer_head, encode_frame, receive_frame
-from podium.harness.rewards.replica_set import ReplicaSet, SharedBudget, started
-from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.replica import Replicas
+from podium.harness.rewards.reward import Grade, Reward, RewardSettings
 from podium.harness.rewards.server import (
     PromptOf,
     ReplyOnUnscored,
@@ -82,7 +78,7 @@ class ServeRequest:
     on_unscored: ReplyOnUnscored = "error"
     log_dir: Path | None = None
     """Every call of a worker is written down below it; None: nowhere."""
-    workers: int = 1  # processes; several are replicas, which this one only hands items to
+    workers: int = 1  # processes; several are replicas, which grade for this one
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +89,8 @@ class RewardHooks:
     """Pool, prices, and what was asked for -> what carries workflows out."""
     shown: Callable[[PoolSpec], PromptOf]
     """Pool -> what a policy is sent that writes workflows for it."""
-    replica: Sequence[str] = ()
-    """The command of a process that serves beside this one: it calls `run_replica`."""
+    catalogue: Callable[[], Catalogue]
+    """Makes the catalogue anew in a replica: a function of a module."""
     bare: BareText = whole_text  # question -> its text without its suite's instruction
 
 
@@ -104,8 +100,7 @@ def serve_rewards(
     """Serve rewards until a signal; UserError, before that, for what can be known to fail."""
     token = read_token(request.token_file, say)
     made = _ready(request, catalogue, parts)
-    several = request.workers > 1
-    scorer = _by_replicas(made, parts.replica, say) if several else _in_process(made, catalogue)
+    scorer = _by_replicas(made, parts, say) if request.workers > 1 else _in_process(made, catalogue)
     with bound_socket(request.host, request.port) as taken, scorer as reward:
         service = RewardService(
             reward, made.splits, made.shown, request.on_unscored, bool(request.pool)
@@ -114,9 +109,7 @@ def serve_rewards(
         address, port = taken.getsockname()[:2]
         names = frozenset(name.lower() for name in (request.host, *request.allow_hosts))
         access = Access(address, port, names - {"", "0.0.0.0", "::"}, token)
-        life = reward.run if isinstance(reward, ReplicaSet) else None
-        application = with_access(reward_app(service, life), access)
-        serve(application, taken, ready=lambda: say(said), lifespan="on" if life else "off")
+        serve(with_access(reward_app(service), access), taken, ready=lambda: say(said))
         counts = reward.counts
         ended = ", ".join(f"{n} {status}" for status, n in counts.by_status.items() if n)
         say(f"Stopped. {counts.items} rewards: {ended or 'none'}; ${counts.usd} spent.")
@@ -168,57 +161,35 @@ def _in_process(made: _RewardParts, catalogue: Catalogue) -> Generator[Reward]:
 
 @contextmanager
 def _by_replicas(
-    made: _RewardParts, command: Sequence[str], say: Callable[[str], None]
-) -> Generator[ReplicaSet]:
-    """Yield a reward of processes that end with the block."""
-    request, budget = made.request, None
-    if request.max_usd is not None and isinstance(made.answer, LeasedSampler):
-        budget = SharedBudget(request.max_usd, lost=made.answer.before)
-    counter = RewardCounter(made.settings.max_masked, made.settings.masked_after)
-    hellos = [_ADAPTER.dump_python(one, mode="json") for one in shared_out(request, made.settings)]
-    check = getattr(made.answer, "check", bool)
-    with started(hellos, command) as replicas:
-        yield ReplicaSet(
-            replicas, counter, say, fresh=bool(request.pool), budget=budget, check=check
-        )
-
-
-_ADAPTER = TypeAdapter(ServeRequest)
-
-
-def shared_out(request: ServeRequest, settings: RewardSettings) -> list[ServeRequest]:
-    """Return what each replica is to serve: its part of what may be at once, at least one each.
-
-    Whether too many have no value is for their head to say, which sees them all.
-    """
-
-    def part(whole: int, at: int) -> int:
-        return max(whole // request.workers + (at < whole % request.workers), min(whole, 1))
-
-    return [
-        replace(
-            request,
-            most=part(settings.most or cores(), at),
-            max_sandboxes=part(
-                cores() if request.max_sandboxes is None else request.max_sandboxes, at
-            ),
-            max_masked=1.0,
-            workers=1,
-        )
-        for at in range(request.workers)
+    made: _RewardParts, hooks: RewardHooks, say: Callable[[str], None]
+) -> Generator[Reward]:
+    """Yield a reward whose replies are graded in processes that end with the block."""
+    opened = [
+        partial(_open_grader, made.request, hooks.catalogue, made.box, sandboxes)
+        for sandboxes in shared_out(made.request)
     ]
+    with Replicas(opened, say).run() as grade:
+        yield Reward(made.splits, made.answer, made.settings, elsewhere=grade)
 
 
-def run_replica(taken: socket.socket, catalogue: Catalogue, hooks: RewardHooks) -> None:
-    """Score what comes over a socket, the first of which says what is to be served."""
-    request = _ADAPTER.validate_python(receive_frame(taken))
-    try:
-        made = _ready(request, catalogue, hooks)
-        with _in_process(made, catalogue) as reward:
-            taken.sendall(encode_frame({"refused": None}))
-            asyncio.run(answer_head(taken, reward, made.answer))
-    except UserError as error:
-        taken.sendall(encode_frame({"refused": str(error)}))
+def shared_out(request: ServeRequest) -> list[int]:
+    """Return how many sandboxes each replica may have: its part of them, at least one each."""
+    whole, n = cores() if request.max_sandboxes is None else request.max_sandboxes, request.workers
+    return [max(whole // n + (at < whole % n), min(whole, 1)) for at in range(n)]
+
+
+@contextmanager
+def _open_grader(
+    request: ServeRequest, catalogue: Callable[[], Catalogue], box: str | None, sandboxes: int
+) -> Generator[Grade]:
+    """Yield what grades in a replica, in a box that is open meanwhile."""
+    known = catalogue()
+    suites: list[Suite[Any]] = [find_named(known.suites, one, "suite") for one in request.suites]
+    splits = {one.name: load_training_split(one, request.split, request.limit) for one in suites}
+    with open_run_box(known.boxes, box, suites, sandboxes) as opened:
+        anyio.run(_refuse_gullible, splits, opened and opened.box)
+        settings = RewardSettings(timeout_s=request.timeout_s)
+        yield Reward(splits, settings=settings, box=opened and opened.box).grade_slice
 
 
 async def _refuse_gullible(splits: Mapping[str, SuiteSplit], box: Any) -> None:

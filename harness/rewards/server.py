@@ -16,10 +16,12 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import count
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+import orjson
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -33,17 +35,16 @@ from podium.harness.rewards.outcome import (
     MASKED,
     BadBody,
     NoValue,
-    RewardCounts,
     RewardItem,
     RewardOutcome,
-    RewardScorer,
     Status,
     completion_of,
     item_of,
 )
-from podium.harness.rewards.replica import encode
+from podium.harness.rewards.reward import Reward
 from podium.harness.rewards.splits import SuiteSplit
 from podium.harness.rewards.trainers import OnUnscored, value_of
+from podium.harness.text import make_storable
 
 ReplyOnUnscored = Literal["error", "zero"]
 """For trainers that have no word for "no value": fail the request, or call it 0 and say so."""
@@ -228,20 +229,30 @@ _STATUSES: tuple[tuple[type[PodiumError], int, str], ...] = (
 )
 
 
-class CountedScorer(RewardScorer, Protocol):
-    """A reward that counts: of this process, or of several."""
+_ANY = TypeAdapter(Any)
 
-    @property
-    def counts(self) -> RewardCounts:
-        """What has been rewarded so far."""
-        ...
+
+def encode(value: object) -> bytes:
+    """Return outcomes as JSON; dollars are strings, for they are exact."""
+    try:
+        return orjson.dumps(value, default=_plain)
+    except TypeError:  # half of a surrogate pair in a reason, which no UTF-8 holds
+        return orjson.dumps(make_storable(_ANY.dump_python(value, mode="json", fallback=_plain)))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):  # which cannot be changed, and is no dict
+        return dict(cast(Mapping[str, object], value))
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError
 
 
 @dataclass(slots=True)
 class RewardService:
     """What the endpoints share: the reward, the questions, and whether it has stopped."""
 
-    reward: CountedScorer
+    reward: Reward
     splits: Mapping[str, SuiteSplit]
     shown: PromptOf = user_prompt
     on_unscored: ReplyOnUnscored = "error"
@@ -301,8 +312,8 @@ class RewardService:
         return self.splits[suite]
 
 
-def reward_app(service: RewardService, lifespan: Any = None) -> Starlette:
-    """Return the ASGI application of a reward service; its reward may have a life of its own."""
+def reward_app(service: RewardService) -> Starlette:
+    """Return the ASGI application of a reward service."""
 
     async def score(request: Request) -> Response:
         items = read_items(ScoreBody, await _body(request))
@@ -337,7 +348,7 @@ def reward_app(service: RewardService, lifespan: Any = None) -> Starlette:
     posts = {"/score": score, "/get_reward": get_reward, "/rm": remote_rm, "/verify": verify}
     posts["/seed_session"] = seed_session
     routes = [Route(path, _guarded(one), methods=["POST"]) for path, one in posts.items()]
-    return Starlette(routes=[*routes, *_read_routes(service)], lifespan=lifespan)
+    return Starlette(routes=[*routes, *_read_routes(service)])
 
 
 def _read_routes(service: RewardService) -> list[Route]:

@@ -1,8 +1,6 @@
 """The commands that grade: grade, redact, regrade, reward."""
 
 import argparse
-import signal
-import socket
 import sys
 from contextlib import nullcontext
 from functools import partial
@@ -96,20 +94,6 @@ def reward_command(args: argparse.Namespace) -> int:
     return 0
 
 
-REPLICA = "import podium; from podium.cli.grade_commands import reward_replica; reward_replica()"
-"""A replica's program; `podium` comes first, for it takes our packages' names."""
-
-
-def reward_replica() -> None:
-    """Be a replica of a reward service, whose head is at the other end of standard input."""
-    from podium.harness.rewards.reward_service import run_replica
-
-    for one in (signal.SIGINT, signal.SIGTERM):  # it ends with its head, which has work to finish
-        signal.signal(one, lambda number, frame: None)  # not SIG_IGN, which programs would inherit
-    with socket.socket(fileno=0) as head:
-        run_replica(head, whole_catalogue(), _hooks())
-
-
 def _hooks() -> Any:
     from podium.conductor.grpo_reward import PlanAnswerer, PlanSettings, shown_to_policy
     from podium.harness.rewards.reward_service import RewardHooks
@@ -120,6 +104,6 @@ def _hooks() -> Any:
             spec, book, PlanSettings(max_usd=request.max_usd, log_dir=request.log_dir)
         ),
         shown=shown_to_policy,
-        replica=(sys.executable, "-c", REPLICA),
+        catalogue=whole_catalogue,
         bare=strip_instruction,
     )

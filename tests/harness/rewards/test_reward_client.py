@@ -25,8 +25,7 @@ from podium.harness.rewards.outcome import (
     items_json,
     outcomes_from,
 )
-from podium.harness.rewards.replica import encode
-from podium.harness.rewards.server import ScoreBody, read_items
+from podium.harness.rewards.server import ScoreBody, encode, read_items
 from podium.suites import SUITES
 from tests import ROOT
 from tests.harness.rewards.service import listening, service_of, train

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli import main
+from podium.cli.list_commands import whole_catalogue
 from podium.harness.boxes import Boxes
 from podium.harness.errors import UserError
 from podium.harness.listener import bound_socket, listen
@@ -80,7 +81,7 @@ def test_a_reply_is_not_held_back_until_an_acknowledgement_comes() -> None:
             assert accepted.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY for these only
 
 
-ANY = RewardHooks(lambda *_: as_reply, lambda _: user_prompt)
+ANY = RewardHooks(lambda *_: as_reply, lambda _: user_prompt, whole_catalogue)
 
 
 def refusal(suite: Toy, boxes: Boxes | None = None) -> str:

@@ -1,14 +1,12 @@
 """`podium reward serve --workers N`: one service in several processes, counted once."""
 
-import asyncio
-import json
 import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,11 @@ from typing import Any
 import anyio
 import pytest
 
-from podium.harness.budget import CallPrice, Spend
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.prices import read_book
-from podium.harness.rewards.outcome import RewardItem
-from podium.harness.rewards.replica import ReplicaLease
-from podium.harness.rewards.replica_set import SharedBudget
-from podium.harness.rewards.reward import Reward, RewardSettings
+from podium.harness.rewards.outcome import RewardItem, Status
+from podium.harness.rewards.replica import LOST, Replicas
+from podium.harness.rewards.reward import Grade, GradingResult, GradingRow, Reward
 from podium.harness.rewards.reward_service import ServeRequest, shared_out
 from podium.sandbox import Box
 from podium.suites import SUITES
@@ -50,7 +46,14 @@ def replicas_of(process: Process) -> set[int]:
     for thread in Path(f"/proc/{process.process.pid}/task").iterdir():
         with suppress(OSError):  # it has ended since
             found |= {int(one) for one in (thread / "children").read_text().split()}
-    return found
+    return {pid for pid in found if is_replica(pid)}
+
+
+def is_replica(pid: int) -> bool:
+    """Return whether a child is no resource tracker of the standard library."""
+    with suppress(OSError):
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 def until(true: Callable[[], object]) -> None:
@@ -62,81 +65,9 @@ def until(true: Callable[[], object]) -> None:
 # --- shares of what is one --------------------------------------------------------------------
 
 
-def test_what_may_be_at_once_is_shared_out() -> None:
-    request = ServeRequest(("toy",), max_sandboxes=5, max_masked=0.1, workers=3)
-    parts = shared_out(request, RewardSettings(most=7))
-    assert [one.most for one in parts] == [3, 2, 2]
-    assert [one.max_sandboxes for one in parts] == [2, 2, 1]
-    assert {(one.workers, one.max_masked) for one in parts} == {(1, 1.0)}  # the head says when
-    few = shared_out(request, RewardSettings(most=1))
-    assert [one.most for one in few] == [1, 1, 1]
-
-
-def test_replicas_hold_no_more_than_the_limit() -> None:
-    budget = SharedBudget(Decimal(10), lost=Decimal(1))
-    assert budget.lend(1, Decimal(6), idle=True, busy={1, 2}) == "granted"
-    assert budget.lend(2, Decimal(4), idle=True, busy={1, 2}) == "wait"
-    budget.keep(1, Decimal(5))
-    assert budget.lend(2, Decimal(4), idle=True, busy={1, 2}) == "granted"
-    assert budget.lend(1, Decimal(6), idle=True, busy={1, 2}) == "wait"
-    assert budget.lend(2, Decimal(5), idle=True, busy={1, 2}) == "none"  # the other waits, too
-    budget.lose(1)
-    assert budget.lend(2, None, idle=True, busy={2}) == "none"  # what it held may be spent
-    assert (budget.lost, budget.lent) == (Decimal(6), {2: Decimal(4)})
-
-
-def lent(budget: SharedBudget, number: int) -> ReplicaLease:
-    """Return the lease of a replica, whose frames reach the budget and come back a little later."""
-
-    def tell(frame: Mapping[str, Any]) -> None:
-        if frame["did"] == "keep":
-            budget.keep(number, frame["usd"])
-            return
-        how = budget.lend(number, frame["most"], frame["idle"], {1, 2})
-        answer = {"id": frame["id"], "how": how, "granted": budget.lent.get(number, 0)}
-        asyncio.get_running_loop().call_soon(lease.answered, answer)
-
-    lease = ReplicaLease(tell)
-    return lease
-
-
-def test_calls_that_ask_at_once_are_in_flight_at_once() -> None:
-    async def in_flight() -> int:
-        held = list[Decimal]()
-        spend = Spend(BOOK, Decimal(0), lease=lent(SharedBudget(Decimal(10)), 1))
-        spend.add(CallPrice("p", Decimal(1)), cached=True)  # a first call would go alone
-
-        async def hold() -> None:
-            held.append(await spend.hold("p", Decimal(1)))
-
-        with anyio.move_on_after(5):
-            async with anyio.create_task_group() as group:
-                for _ in range(8):
-                    group.start_soon(hold)
-        return len(held)
-
-    assert anyio.run(in_flight) == 8
-
-
-def test_money_that_another_call_gives_back_is_lent_again() -> None:
-    async def both() -> list[str]:
-        budget, said = SharedBudget(Decimal("1.5")), list[str]()
-        first = Spend(BOOK, Decimal(0), lease=lent(budget, 1))
-        second = Spend(BOOK, Decimal(0), lease=lent(budget, 2))
-        held = await first.hold("p", Decimal(1))
-
-        async def wait() -> None:
-            await second.hold("p", Decimal(1))
-            said.append("second")
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await anyio.sleep(0.05)
-            said.append("first")
-            first.release("p", held)
-        return said
-
-    assert anyio.run(both) == ["first", "second"]
+def test_sandboxes_are_shared_out() -> None:
+    assert shared_out(ServeRequest(("toy",), max_sandboxes=5, workers=3)) == [2, 2, 1]
+    assert shared_out(ServeRequest(("toy",), max_sandboxes=1, workers=3)) == [1, 1, 1]
 
 
 # --- real processes ---------------------------------------------------------------------------
@@ -228,28 +159,28 @@ def test_programs_are_graded_by_replicas_in_containers_of_their_own(docker_box: 
     assert code == 0
 
 
+@contextmanager
+def ends_its_process() -> Generator[Grade]:
+    """Yield what ends its process for one completion and values all others."""
+
+    def grade(rows: Sequence[GradingRow]) -> list[GradingResult]:
+        if any(text == "end" for _, _, _, text, _ in rows):
+            os._exit(1)
+        return [GradingResult(Status.SCORED, 1.0)] * len(rows)
+
+    yield grade
+
+
 @pytest.mark.slow
 def test_an_item_that_loses_two_replicas_has_no_value_and_the_service_goes_on() -> None:
-    arguments = ("--suite", CODE.name, "--limit", "1", "--box", "subprocess", "--workers", "2")
-    question = CODE.load("train")[0].id
-    with started(*arguments) as running, ThreadPoolExecutor(1) as pool:
-        items = [
-            {"suite": CODE.name, "question": question, "completion": SLEEPING.format(at)}
-            for at in range(4)
-        ]
-        asked = pool.submit(post, f"{running.url}/score", {"items": items})
-        until(lambda: get(f"{running.url}/counts")[1]["in_flight"])
-        for pid in replicas_of(running):
-            os.kill(pid, signal.SIGKILL)
-        status, body = asked.result()
-        found = Counter(row["status"] for row in body["outcomes"])
-        counts = get(f"{running.url}/counts")[1]
-        again = post(f"{running.url}/score", {"items": items})[1]["outcomes"]
-        running.stopped(signal.SIGTERM)
-    assert (status, found) == (200, Counter(scored=2, scorer_error=2))
-    assert "was lost, twice" in json.dumps(body)
-    assert counts["items"] == 4
-    assert {row["status"] for row in again} == {"scored"}
+    said = list[str]()
+    with Replicas([ends_its_process] * 2, said.append).run() as grade:
+        reward = Reward(train(INTEGER), elsewhere=grade)
+        (lost,) = anyio.run(reward.score, [RewardItem(**item(0, "end"))])
+        (again,) = anyio.run(reward.score, [RewardItem(**item(0, "go on"))])
+    assert (lost.value, lost.status, lost.reason) == (None, Status.SCORER_ERROR, LOST)
+    assert (again.status, reward.counts.items) == (Status.SCORED, 2)
+    assert ["was lost; " in line for line in said] == [True, True]
 
 
 @pytest.mark.slow
