@@ -67,7 +67,7 @@ def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
             f"A drill asks real providers, and pool {spec.name!r} is labelled {spec.label!r}: name "
             "a live pool, or leave --drill out."
         )
-    found = [slot for slot in spec.slots if not slot_problems(slot, spec.label, book)]
+    found = [slot for slot in spec.slots if not slot_problems(slot, spec, book)]
     if not found:
         raise UserError(
             f"No worker of pool {spec.name!r} can be asked yet: mend what podium doctor names "

@@ -18,7 +18,7 @@ from podium.harness.ledger.journal import mend
 from podium.harness.ledger.manifest import manifested
 from podium.harness.model_judge import regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.records import Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
@@ -74,6 +74,8 @@ def say_who_runs(job: Job) -> list[str]:
         say(note)
     for line in job.left_out:
         say(f"Left out: {line}")
+    for line in preflight.overridden_prices(job.spec):
+        say(line)
     return moved_graders(job.systems, job.catalogue)
 
 
@@ -210,7 +212,7 @@ def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
     """Return what a pool lacks for any run; UserError where it cannot be read."""
     spec = read_pool(pool)
     found = preflight.package_problems()
-    found += preflight.problems(spec, read_book(spec.prices))
+    found += preflight.problems(spec, spec.book())
     facts: list[str] = []
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
@@ -259,7 +261,7 @@ def _oddities(job: Job) -> Iterator[str]:
 
 def _notes(spec: PoolSpec) -> Iterator[str]:
     """Yield whose calls will have no dollars, who is asked singly, and what shadows our names."""
-    book = read_book(spec.prices)
+    book = spec.book()
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = preflight.unpriced(spec, book)
     free = [one for one in free if spec.label != "live" or one in excused]
@@ -267,4 +269,5 @@ def _notes(spec: PoolSpec) -> Iterator[str]:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     for name, why in preflight.one_at_a_time(spec, book).items():
         yield f"under --max-usd {name!r} is asked one call at a time: {why}."
+    yield from preflight.overridden_prices(spec)
     yield from preflight.shadowing_notes()

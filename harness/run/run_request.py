@@ -14,7 +14,7 @@ from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
 from podium.harness.model_judge import judged_among, refuse_judged_plans, refuse_unjudged
 from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.records import WRONG
 from podium.harness.run import entries, lessons, systems
 from podium.harness.run.catalogue import (
@@ -76,7 +76,7 @@ class RequestReader:
         UserError where it cannot even be read.
         """
         spec = read_pool(self.request.pool)
-        book = read_book(spec.prices)
+        book = spec.book()
         yield from self._unknown_suites()
         stored = read_experiment(self.request.log_dir)
         systems.refuse_moved(stored, self.request.log_dir, self.catalogue)
