@@ -23,8 +23,9 @@ from podium.harness.records import Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
+from podium.harness.run.changed_pool import set_aside
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
-from podium.harness.run.experiment import lock_experiment, open_experiment
+from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment
 from podium.harness.run.run_request import (
     RequestReader,
     refuse_heard,
@@ -116,6 +117,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
         job = reader.job
+        _begin_anew(job)
         stack.enter_context(lock_experiment(request.log_dir))
         if is_nearly_full(request.log_dir):
             raise UserError(NEARLY_FULL.format(request.log_dir))
@@ -165,6 +167,16 @@ def _evaluate(job: Job) -> RunOutcome:
     if outcome.finished and (chosen := entries.deferred_entries(job, outcome)):
         outcome = evaluate.run_entries(entries.with_new(job, chosen), log_dir)
     return outcome
+
+
+def _begin_anew(job: Job) -> None:
+    """Set a run without replies aside if its pool is another one by now, and say so."""
+    stored, log_dir = job.stored, job.request.log_dir
+    if stored and differs(stored, job.experiment, POOL):  # refused if something was answered
+        with lock_experiment(log_dir):
+            aside = set_aside(log_dir)
+        said = f"The pool changed, and nothing was answered yet: {log_dir} begins anew"
+        say(f"{said}; what it held is in {aside}.")
 
 
 def make_plans(job: Job) -> None:
