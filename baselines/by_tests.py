@@ -14,7 +14,6 @@ from podium.baselines.single import at_least_one, calls_by, known
 from podium.harness.errors import UserError
 from podium.harness.execute import Session, first_failure
 from podium.harness.pool import Pool
-from podium.harness.prices import read_book
 from podium.harness.records import Answer, Grade, Question
 from podium.harness.system import Calls, System, SystemCard
 from podium.harness.workflow import Sampling, Step
@@ -152,7 +151,7 @@ def cheapest_first(pool: Pool) -> tuple[str, ...]:
     """Return the workers by input plus output rate; a tie, and unknown prices, keep pool order."""
     if pool.spec is None:
         return pool.workers
-    prices = read_book(pool.spec.prices).prices
+    prices = pool.spec.book().prices
     slots = {slot.name: prices.get(slot.price_ref) for slot in pool.spec.slots}
     rates = {name: price.input + price.output for name, price in slots.items() if price}
     if not set(pool.workers) <= rates.keys():

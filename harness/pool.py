@@ -49,7 +49,7 @@ from podium.harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Re
 from podium.harness.request import Offered, Request, SampleIndex, recorded_settings
 from podium.harness.retry_after import obey_waits
 from podium.harness.text import make_storable, storable
-from podium.harness.upstream_failure import failure_in, name_failures
+from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures
 from podium.harness.workflow import Sampling
 
 
@@ -141,7 +141,8 @@ class Pool:
         except (PodiumError, LimitExceededError):
             raise
         except Exception as error:
-            said = f"{worker} ({request.model}) gave no reply: {storable(_reason(error))}"
+            told = f"{storable(_reason(error))}{dialect_fix(request.model, error)}"
+            said = f"{worker} ({request.model}) gave no reply: {told}"
             raise WorkerError(said) from error
         return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
 

@@ -6,15 +6,25 @@ Effort, temperature and token limits are part of a worker's identity: two effort
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from inspect_ai.model import GenerateConfig
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from podium.harness.api_keys import NAMED, note_keys
 from podium.harness.errors import UserError, did_you_mean, shipped_file
 from podium.harness.files import SETTINGS, parse_toml, read_limited
+from podium.harness.prices.book import BadEntry, Book, price_from, read_book, with_own_prices
+from podium.harness.prices.cost import Price
 from podium.harness.records import CONDUCTOR, GRADER
 from podium.harness.remote_code import code_refusal
 
@@ -48,8 +58,8 @@ class WorkerSpec(BaseModel):
     """Inspect model id with provider: `openai/gpt-5`, `rehearsal/abacus`."""
     card: str = ""
     """What the worker is good at, for conductors that are shown worker cards."""
-    price: str = ""
-    """Key in the price book; defaults to the model id."""
+    price: str | dict[str, Any] = ""
+    """Key in the price book (default: the model id), or the price itself, with a book's fields."""
     knowledge_cutoff: str = "unknown"
     """With its source, e.g. `2024-06 (model card)`."""
     config: GenerateConfig = GenerateConfig()
@@ -59,12 +69,26 @@ class WorkerSpec(BaseModel):
     """Why no report gives the dollars of a call: e.g. the endpoint calls other models and reports
     none of their tokens. Empty where tokens and a price are enough, orchestration included."""
 
+    @field_validator("price", mode="before")
+    @classmethod
+    def _is_a_key_or_a_table(cls, price: object) -> object:
+        if not isinstance(price, str | dict):
+            raise ValueError(
+                "it is a key of the price book, or USD per million tokens such as "
+                "{ input = 1.25, output = 10.0 }"
+            )
+        return _exact(cast(object, price))
+
     @model_validator(mode="after")
     def _has_no_price_no_key_and_no_code_out_of_place(self) -> Self:
         if refusal := code_refusal(self.args):
             raise _Misplaced(f"args.{refusal[1]}", ("args", *refusal[0]))
         if self.not_auditable and self.price:
             raise _Misplaced("a worker that is not_auditable has no price", ("price",))
+        try:
+            self.own_price("")
+        except BadEntry as error:
+            raise _Misplaced(str(error), ("price",)) from error
         for name in self.config.extra_headers or ():
             if NAMED.search(name):
                 raise _Misplaced(
@@ -77,7 +101,16 @@ class WorkerSpec(BaseModel):
     @property
     def price_ref(self) -> str:
         """The key to look up in a price book; one that no book has where nothing tells a price."""
-        return f"{UNPRICEABLE}/{self.model}" if self.not_auditable else self.price or self.model
+        if self.not_auditable:
+            return f"{UNPRICEABLE}/{self.model}"
+        return self.price if self.price and isinstance(self.price, str) else self.model
+
+    def own_price(self, pool: str) -> Price | None:
+        """Return the price that the file of a pool states beside the worker; None without."""
+        if isinstance(self.price, str):
+            return None
+        source = {"source": f"pool file {pool!r}"}
+        return price_from(self.model, {**source, **self.price}, evidence="")
 
     @property
     def provider(self) -> str:
@@ -103,8 +136,8 @@ class PoolSpec(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     label: Label
     """`live` (real calls), `recorded` (real replies replayed) or `rehearsal` (our own programs)."""
-    prices: str
-    """Name of the price book, or the path of one."""
+    prices: str = ""
+    """Name or path of the price book; may be left out if every worker states its own price."""
     description: str = ""
     workers: tuple[WorkerSpec, ...] = Field(min_length=1)
     conductor: WorkerSpec | None = None
@@ -115,10 +148,12 @@ class PoolSpec(BaseModel):
     """Other names under which `podium serve` offers systems: `mini = "router-knn"`."""
     sha256: str = ""
     """Digest of the file; filled in by `read_pool`."""
+    path: str = ""
+    """The file, for messages; filled in by `read_pool`."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        for said, where in self._mistakes():
+        for said, where in (*self._mistakes(), *self._mispriced()):
             raise _Misplaced(said, where)
         return self
 
@@ -141,6 +176,25 @@ class PoolSpec(BaseModel):
             if not fits[self.label]:
                 only = f"{ONLY[self.label]} only, not {slot.model!r}"
                 yield f"a pool labelled {self.label!r} has {only}", where
+
+    def _mispriced(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
+        if not self.prices and any(isinstance(slot.price, str) for slot in self.slots):
+            yield "name a price book, or give every worker a price of its own", ("prices",)
+        stated: dict[str, object] = {}
+        for slot in self.slots:
+            own = slot.own_price(self.name)
+            if own and stated.setdefault(slot.model, own) != own:
+                said = f"two prices for {slot.model}: put them into a price book, under two keys"
+                yield said, ("workers", self.slots.index(slot), "price")
+
+    def book(self) -> Book:
+        """Return the prices of this pool: its book's, replaced by those that its file states.
+
+        UserError says what is wrong with the book.
+        """
+        own = {slot.model: slot.own_price(self.name) for slot in self.slots}
+        stated = {model: price for model, price in own.items() if price}
+        return with_own_prices(read_book(self.prices or "none"), self.name, stated)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -184,7 +238,7 @@ def read_pool(name: str) -> PoolSpec:
         raise UserError(f"Pool file {path} is not valid TOML: {error}.") from error
     data.setdefault("name", path.stem)
     try:
-        spec = _validated(data, content)
+        spec = _validated({**data, "path": str(path)}, content)
     except ValidationError as error:
         raise UserError(f"Pool file {path}, {_first(error, content.decode())}.") from error
     for slot in spec.slots:
@@ -204,10 +258,20 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
     return PoolSpec.model_validate({**data, "sha256": hashlib.sha256(content).hexdigest()})
 
 
+def _exact(value: object) -> object:
+    """Return what a price says with its bare numbers as strings, as a book spells them."""
+    if isinstance(value, dict):
+        table = cast(dict[str, object], value)
+        return {name: _exact(field) for name, field in table.items()}
+    if isinstance(value, list):
+        return [_exact(row) for row in cast(list[object], value)]
+    return format(Decimal(str(value)), "f") if isinstance(value, float) else value
+
+
 def _first(error: ValidationError, text: str) -> str:
     first = error.errors()[0]
     raised = first.get("ctx", {}).get("error")
-    where = raised.where if isinstance(raised, _Misplaced) else first["loc"]
+    where = first["loc"] + (raised.where if isinstance(raised, _Misplaced) else ())
     field = ".".join(str(part) for part in where) or "the whole file"
     said = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"line {_line_of(text, where)}, field {field}: {said}"

@@ -20,6 +20,7 @@ from inspect_ai.model import Model, ModelAPI, ModelCall, ModelOutput, ModelUsage
 from inspect_ai.model._model import RetryDecision, record_and_check_model_usage
 
 from podium.harness.api_keys import Cleaner, known_keys
+from podium.harness.ledger.hooks import WRAPPERS
 from podium.harness.ledger.recorder import HttpResponse, call_in_flight
 from podium.harness.text import make_storable
 from podium.harness.usage import NOTHING, Raw, believed, dialect_of, raw_usage, usage_from_raw
@@ -60,8 +61,28 @@ class UpstreamFailure(Exception):
         self.headers = dict(call.response.headers) if call and call.response else {}
 
 
+OPENAI = "api.openai.com"
 REFUSALS = ("content_filter", "model_length")
 """Stop reasons of what is a reply, whatever error led to it: Inspect makes replies of refusals."""
+
+
+def dialect_fix(model: Model, error: BaseException) -> str:
+    """Return what to do about a server that has no /responses; empty if that is not the reason.
+
+    Inspect's `openai/` sends requests there; most servers that speak OpenAI's dialect have
+    /chat/completions only, and answer 404 or another dialect's body.
+    """
+    while type(error).__name__ in WRAPPERS and error.__cause__ is not None:
+        error = error.__cause__
+    url = str(model.api.base_url or "")
+    unread = isinstance(error, TypeError | AttributeError)
+    lacks = getattr(error, "status_code", None) == 404 and "model" not in str(error).lower()
+    if not (unread or lacks) or not getattr(model.api, "responses_api", False) or OPENAI in url:
+        return ""
+    return (
+        f": the server at {url} does not answer /responses. Name the model "
+        f"openai-api/NAME/{model.name} and set NAME_BASE_URL={url}"
+    )
 
 
 def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure | None:

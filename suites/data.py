@@ -372,6 +372,11 @@ def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
         others = f"The hub has no {hub}, or shows it to other accounts only"
         return UserError(f"{others}: set HF_TOKEN to one that may see it, or {otherwise}.")
+    if "OfflineModeIsEnabled" in names or "OfflineModeIsEnabled" in said:
+        return UserError(
+            f"{hub} cannot be loaded (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set, so the hub is "
+            f"not asked): unset it and try again, or {otherwise}."
+        )
     first = first_line(error)
     reason = first if len(first) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")

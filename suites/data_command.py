@@ -19,7 +19,7 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.error import HTTPError
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
 from podium.harness.errors import UserError, no_such
@@ -60,6 +60,11 @@ CHUNK = 1 << 16
 
 class Unreachable(UserError):
     """Nothing answers at an address, or it does not have the file."""
+
+    def __init__(self, url: str, why: str, otherwise: str) -> None:
+        """Say why the file at an address cannot be had, and what to do."""
+        super().__init__(f"{url} {why}{otherwise}.")
+        self.host = f"{urlsplit(url).netloc} {why.partition(';')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +256,7 @@ def _fetch_item(
                 download_source(name, data, tell)
                 here = check_source(name, data)
             except UserError as error:
-                refused.append(error)
+                refused.append(UserError(f"{name} was not fetched: {error}"))
                 here = DataFinding("absent", f"{name}: could not be fetched")
         yield here
 
@@ -259,24 +264,28 @@ def _fetch_item(
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
     """Download one source, its size and licence said first; UserError says why it cannot be had."""
     source = sources()[name]
-    path = local_file(source, data)
+    path, first = local_file(source, data), None
     if source.public:
         size = format_bytes(sum(one.size for one in source.public))
         origins = ", ".join(dict.fromkeys(one.at[:-28] for one in source.public))
-        tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}.")
+        tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}. Trying.")
         try:
             fetch_public(source, path)
             return
-        except Unreachable:
+        except Unreachable as error:
             if source.hub is None:
                 raise
+            first = error
     if source.hub is None:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
-    tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}.")
-    if source.hub_file:
-        hub_file(source, by_hand(source, data))
-    else:
-        pinned_hub_rows(source, data)
+    tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}. Trying.")
+    try:
+        if source.hub_file:
+            hub_file(source, by_hand(source, data))
+        else:
+            pinned_hub_rows(source, data)
+    except UserError as error:
+        raise UserError(f"{first.host}; {error}" if first else str(error)) from error
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
@@ -453,11 +462,12 @@ def _reaching(url: str, path: Path) -> Generator[None]:
             said = f"asks for an account that may see it (HTTP {error.code})"
         elif error.code in (404, 410):
             said = f"is no longer there (HTTP {error.code})"
-        raise Unreachable(f"{url} {said}: put the file at {path}.") from error
+        raise Unreachable(url, said, f": put the file at {path}") from error
     except (OSError, HTTPException) as error:
         reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-        said = f"cannot be reached ({reason[:160]}): go online and try again"
-        raise Unreachable(f"{url} {said}, or put the file at {path}.") from error
+        said = f"cannot be reached ({reason[:160]})"
+        fix = f": go online and try again, or put the file at {path}"
+        raise Unreachable(url, said, fix) from error
 
 
 def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str) -> None:

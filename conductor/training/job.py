@@ -37,7 +37,7 @@ from podium.harness.cassette import prompts_recorded
 from podium.harness.errors import UserError
 from podium.harness.learning import Matrix
 from podium.harness.pool_config import PoolSpec, read_pool
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.records import Question
 from podium.harness.rewards.outcome import (
     PAPER,
@@ -171,7 +171,7 @@ def find_job(
             "drawn out, or name a rehearsal pool."
         )
     spec = catalogue.draw_pools(drawn) if drawn else spec
-    book = read_book(spec.prices)
+    book = spec.book()
     if not dry:
         refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
@@ -206,7 +206,7 @@ def _find_verdicts(
         raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
     spec = verdict_pool(verdicts.teaches)
     teaches, validates = ({split.suite.name: split} for split in verdict_splits(verdicts))
-    book = read_book(spec.prices)
+    book = spec.book()
     return _checked(job(spec, book, teaches, validates, left_out=0, verdicts=verdicts))
 
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -302,6 +302,19 @@ def read_book(name: str) -> Book:
 def newest_list() -> Book:
     """Return the newest shipped book of list prices."""
     return read_book(max(path.stem for path in BOOKS.glob("list-*.toml")))
+
+
+def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
+    """Return a book in which the prices of a pool file replace the book's; unchanged for none.
+
+    Its digest pins the book and these prices, so a log that embeds it can be priced alone.
+    """
+    if not prices:
+        return book
+    rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)
+    digest = hashlib.sha256(f"{book.sha256} {rows}".encode()).hexdigest()
+    prices = {**book.prices, **prices}
+    return replace(book, name=f"{book.name}+{pool}", prices=prices, sha256=digest)
 
 
 def parse_book(content: bytes, path: Path) -> Book:

@@ -18,7 +18,7 @@ from podium.harness.listener import Access, bound_socket, is_loopback, listen, s
 from podium.harness.model_judge import judged_among
 from podium.harness.parallel import cores
 from podium.harness.pool_config import PoolSpec, read_pool
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.rewards.outcome import (
     PAPER,
     PLAIN,
@@ -248,7 +248,7 @@ def _completions(request: ServeRequest, parts: RewardHooks) -> tuple[Sampler, Pr
     if request.pool is None:
         return as_reply, user_prompt, None
     spec = read_pool(request.pool)
-    book = read_book(spec.prices)
+    book = spec.book()
     refuse_unready(spec, book)
     if spec.replayed and not prompts_recorded(spec):
         raise UserError(

@@ -19,6 +19,9 @@ from podium.harness.boxes import Boxes
 from podium.harness.errors import UserError, no_such
 from podium.harness.pool_config import PoolSpec, WorkerSpec
 from podium.harness.prices import Book
+from podium.harness.prices.cost import cost
+from podium.harness.records import Usage
+from podium.harness.request import service_tier
 from podium.harness.run.installed_parts import OURS
 from podium.harness.shutdown import GRACE_S
 from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
@@ -250,12 +253,24 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
 def show_workers(spec: PoolSpec, book: Book) -> Shown:
     """Return a pool's workers with what identifies and what prices them."""
     rows = [
-        (slot.name, slot.model, _price(slot, book), slot.knowledge_cutoff, _settings(slot))
+        (
+            *(slot.name, slot.model, _price(slot, book), _thousands(slot, book)),
+            *(slot.knowledge_cutoff, _settings(slot)),
+        )
         for slot in spec.slots
     ]
-    heads = ("worker", "model", "$/Mtok in, out", "knowledge cutoff", "settings")
+    heads = (
+        "worker",
+        "model",
+        "$/Mtok in, out",
+        "$ for 1,000 + 1,000",
+        "knowledge cutoff",
+        "settings",
+    )
     cards = [(*row, slot.card) for row, slot in zip(rows, spec.slots, strict=True)]
-    workers = records((*heads[:2], "usd_per_mtok_in_out", *heads[3:], "card"), cards)
+    workers = records(
+        (*heads[:2], "usd_per_mtok_in_out", "usd_1000_in_1000_out", *heads[4:], "card"), cards
+    )
     pool = {"pool": spec.name, "label": spec.label, "prices": book.name, "prices_of": book.date}
     title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
     lines = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
@@ -268,6 +283,15 @@ def _price(slot: WorkerSpec, book: Book) -> str:
         return "unpriced"
     said = {"carried-back": " (carried back)", "built in": " (built in)"}
     return f"{price.input}, {price.output}{said.get(book.evidence(slot.price_ref), '')}"
+
+
+def _thousands(slot: WorkerSpec, book: Book) -> str:
+    """Return the dollars of one call with 1,000 tokens in and 1,000 out."""
+    price = book.price(slot.price_ref)
+    if price is None:
+        return "unknown"
+    usd = cost(Usage(input=1000, output=1000), price, service_tier(slot.config, slot.args))
+    return "unknown" if usd is None else f"{usd.normalize():f}"
 
 
 def _settings(slot: WorkerSpec) -> str:

@@ -67,7 +67,7 @@ def fit_for_drill(spec: PoolSpec, book: Book) -> list[WorkerSpec]:
             f"A drill asks real providers, and pool {spec.name!r} is labelled {spec.label!r}: name "
             "a live pool, or leave --drill out."
         )
-    found = [slot for slot in spec.slots if not slot_problems(slot, spec.label, book)]
+    found = [slot for slot in spec.slots if not slot_problems(slot, spec, book)]
     if not found:
         raise UserError(
             f"No worker of pool {spec.name!r} can be asked yet: mend what podium doctor names "
@@ -164,11 +164,13 @@ async def _drilled(pool: Pool, slot: WorkerSpec, book: Book, patience_s: float) 
 def _refusal(slot: WorkerSpec, status: int | None, error: str) -> str:
     """Return what a failure means, with the fix, and the provider's own first line."""
     told = error.partition(" gave no reply: ")[2] or error
-    return f"{_meaning(slot, status, told.lower())} ({' '.join(told.split())[:200]})"
+    return f"{_meaning(slot, status, told.lower())} ({' '.join(told.split())[:300]})"
 
 
 def _meaning(slot: WorkerSpec, status: int | None, told: str) -> str:
     refused, thinks = status in (400, 422), _reasoning(slot)
+    if "does not answer /responses" in told:
+        return "has a server of another dialect: name it openai-api/NAME/MODEL."
     if status == 404 or (refused and any(word in told for word in GONE)):
         ended = ended_day(slot.price_ref)
         when = f"ended on {ended}" if ended else "is unknown to its provider, or ended"

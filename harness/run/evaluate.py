@@ -444,7 +444,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
         "pool_sha256": spec.sha256,
         "label": spec.label,
         "prices": job.book.as_json(),
-        "workers": {slot.name: _worker_facts(slot) for slot in spec.slots},
+        "workers": {slot.name: worker_facts(slot) for slot in spec.slots},
         "box": box.name if box else None,
         "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
         "seed": job.experiment.seed,
@@ -453,7 +453,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
     }
 
 
-def _worker_facts(slot: WorkerSpec) -> dict[str, Any]:
+def worker_facts(slot: WorkerSpec) -> dict[str, Any]:
     """Return what a log says of a worker; nobody is told folders and keys."""
     files = {name: Path(value).name for name, value in slot.args.items() if name == "cassette"}
     return {

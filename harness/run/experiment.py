@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 from podium.harness.errors import UserError, first_fault
 from podium.harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
 from podium.harness.records import UNANSWERED, WRONG, Overflows
+from podium.harness.run.changed_pool import is_unanswered
 from podium.harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
@@ -129,6 +130,7 @@ class Experiment:
 
 BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images")
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
+POOL = IDENTITY[:4]
 LEARNING = ("train_calls", "train_on")
 """What is settled once it was said: all systems of a table learn alike."""
 _FILE = TypeAdapter(Experiment)
@@ -155,6 +157,8 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
     if log_dir != NEW:
         refuse_unwritable(log_dir, "--log-dir")
     stored = read_experiment(log_dir)
+    if stored and differs(stored, new, POOL) and is_unanswered(log_dir):
+        stored = replace(stored, entries=(), **{name: getattr(new, name) for name in POOL})
     if stored is None and log_dir.is_dir() and any(log_dir.iterdir()):
         raise UserError(
             f"{log_dir} is not empty and holds no podium experiment; name another --log-dir."
@@ -232,6 +236,11 @@ def read_experiment(log_dir: Path) -> Experiment | None:
             f"{path} is damaged or of another version of podium (field {where}: {said}); "
             "restore it or name another --log-dir."
         ) from error
+
+
+def differs(stored: Experiment, new: Experiment, names: Iterable[str]) -> str:
+    """Return the first of these fields in which two experiments differ; empty for none."""
+    return next((name for name in names if getattr(stored, name) != getattr(new, name)), "")
 
 
 def _not_less(option: str, stored: float, asked: float, said: str) -> None:

@@ -21,8 +21,8 @@ from inspect_ai.hooks._hooks import Hooks, get_all_hooks
 from podium.harness.errors import UserError
 from podium.harness.ledger.call import Attempted, upper_bound
 from podium.harness.pool import slot_model
-from podium.harness.pool_config import Label, PoolSpec, WorkerSpec
-from podium.harness.prices import Book
+from podium.harness.pool_config import POOLS, PoolSpec, WorkerSpec
+from podium.harness.prices import Book, read_book
 from podium.harness.records import CONDUCTOR, GRADER
 from podium.harness.request import STANDARD, max_tokens_of, service_tier
 from podium.harness.suite import Suite
@@ -76,26 +76,29 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
     called = {CONDUCTOR: conductor, GRADER: grader}
     found: list[str] = []
     for slot in (slot for slot in spec.slots if called.get(slot.name, True)):
-        found.extend(slot_problems(slot, spec.label, book))
+        found.extend(slot_problems(slot, spec, book))
     return found
 
 
-def slot_problems(slot: WorkerSpec, label: Label, book: Book) -> list[str]:
+def slot_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> list[str]:
     """Return every reason why a model of a pool cannot be asked and paid for."""
-    return [*_model_problems(slot), *(_price_problems(slot, book) if label == "live" else ())]
+    return [
+        *_model_problems(slot),
+        *(_price_problems(slot, spec, book) if spec.label == "live" else ()),
+    ]
 
 
-def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
+def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[str]:
     price, service = book.price(slot.price_ref), service_tier(slot.config, slot.args)
     if slot.not_auditable:
         return  # the pool says that it has none, and every table says it again
     if price is None:
-        add = (
-            f"add {slot.price_ref!r} to price book {book.name!r}, or name another `price`"
-            if book.prices
-            else f"book {book.name!r} states none, so name another book at `prices`"
+        copied = f"a copy of {spec.path}" if Path(spec.path).parent == POOLS else spec.path
+        yield (
+            f"Worker {slot.name!r} has no price: book {book.name!r} has no {slot.price_ref!r}. "
+            f"Add this line below its model in {copied}, with US dollars per million tokens: "
+            "price = { input = ..., output = ... }"
         )
-        yield f"Worker {slot.name!r} has no price: {add} in the pool file."
     elif service != STANDARD and service not in price.services:
         yield (
             f"Worker {slot.name!r} is served as {service!r}, and price book {book.name!r} has no "
@@ -107,6 +110,20 @@ def _price_problems(slot: WorkerSpec, book: Book) -> Iterator[str]:
 def unpriced(spec: PoolSpec, book: Book) -> list[str]:
     """Return the slots whose calls will have no dollar figure."""
     return [slot.name for slot in spec.slots if book.price(slot.price_ref) is None]
+
+
+def overridden_prices(spec: PoolSpec) -> Iterator[str]:
+    """Yield which price of a pool file replaces another one that its book has."""
+    if not spec.prices:
+        return
+    book = read_book(spec.prices)
+    for slot in spec.slots:
+        own, listed = slot.own_price(spec.name), book.price(slot.model)
+        if own and listed and own.base != listed.base:
+            yield (
+                f"{slot.name!r} is priced by the pool file, {own.input} and {own.output} per "
+                f"million tokens in and out; {book.name!r} has {listed.input} and {listed.output}."
+            )
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:

@@ -18,13 +18,14 @@ from podium.harness.ledger.journal import mend
 from podium.harness.ledger.manifest import manifested
 from podium.harness.model_judge import regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.records import Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
+from podium.harness.run.changed_pool import set_aside
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
-from podium.harness.run.experiment import lock_experiment, open_experiment
+from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment
 from podium.harness.run.run_request import (
     RequestReader,
     refuse_heard,
@@ -74,6 +75,8 @@ def say_who_runs(job: Job) -> list[str]:
         say(note)
     for line in job.left_out:
         say(f"Left out: {line}")
+    for line in preflight.overridden_prices(job.spec):
+        say(line)
     return moved_graders(job.systems, job.catalogue)
 
 
@@ -114,6 +117,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
         for reason in reader.all_reasons(stack):
             raise UserError(reason)
         job = reader.job
+        _begin_anew(job)
         stack.enter_context(lock_experiment(request.log_dir))
         if is_nearly_full(request.log_dir):
             raise UserError(NEARLY_FULL.format(request.log_dir))
@@ -165,6 +169,16 @@ def _evaluate(job: Job) -> RunOutcome:
     return outcome
 
 
+def _begin_anew(job: Job) -> None:
+    """Set a run without replies aside if its pool is another one by now, and say so."""
+    stored, log_dir = job.stored, job.request.log_dir
+    if stored and differs(stored, job.experiment, POOL):  # refused if something was answered
+        with lock_experiment(log_dir):
+            aside = set_aside(log_dir)
+        said = f"The pool changed, and nothing was answered yet: {log_dir} begins anew"
+        say(f"{said}; what it held is in {aside}.")
+
+
 def make_plans(job: Job) -> None:
     """Make the oracle's missing plans, outside the eval: they are no spend of any system."""
     for row in job.experiment.entries:
@@ -210,7 +224,7 @@ def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
     """Return what a pool lacks for any run; UserError where it cannot be read."""
     spec = read_pool(pool)
     found = preflight.package_problems()
-    found += preflight.problems(spec, read_book(spec.prices))
+    found += preflight.problems(spec, spec.book())
     facts: list[str] = []
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
@@ -259,7 +273,7 @@ def _oddities(job: Job) -> Iterator[str]:
 
 def _notes(spec: PoolSpec) -> Iterator[str]:
     """Yield whose calls will have no dollars, who is asked singly, and what shadows our names."""
-    book = read_book(spec.prices)
+    book = spec.book()
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = preflight.unpriced(spec, book)
     free = [one for one in free if spec.label != "live" or one in excused]
@@ -267,4 +281,5 @@ def _notes(spec: PoolSpec) -> Iterator[str]:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     for name, why in preflight.one_at_a_time(spec, book).items():
         yield f"under --max-usd {name!r} is asked one call at a time: {why}."
+    yield from preflight.overridden_prices(spec)
     yield from preflight.shadowing_notes()

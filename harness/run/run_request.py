@@ -14,7 +14,7 @@ from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
 from podium.harness.model_judge import judged_among, refuse_judged_plans, refuse_unjudged
 from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.records import WRONG
 from podium.harness.run import entries, lessons, systems
 from podium.harness.run.catalogue import (
@@ -29,8 +29,15 @@ from podium.harness.run.catalogue import (
     manifest_key,
     select_suites,
 )
-from podium.harness.run.evaluate import Controls, Job
-from podium.harness.run.experiment import Experiment, check_experiment, read_experiment
+from podium.harness.run.changed_pool import is_unanswered, pool_changes
+from podium.harness.run.evaluate import Controls, Job, worker_facts
+from podium.harness.run.experiment import (
+    POOL,
+    Experiment,
+    check_experiment,
+    differs,
+    read_experiment,
+)
 from podium.harness.run.preflight import problems, refuse_listeners
 from podium.harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
@@ -76,11 +83,12 @@ class RequestReader:
         UserError where it cannot even be read.
         """
         spec = read_pool(self.request.pool)
-        book = read_book(spec.prices)
+        book = spec.book()
         yield from self._unknown_suites()
         stored = read_experiment(self.request.log_dir)
         systems.refuse_moved(stored, self.request.log_dir, self.catalogue)
         self.job = self._named(spec, book, stored)
+        yield from _changed_pool(self.job)
         yield from self._unusable_systems()
         if ready:
             yield from _missing_needs(self.job)
@@ -211,6 +219,21 @@ class RequestReader:
         if box:
             found = replace(job.experiment, box=box.name, images=box.image_ids)
             self.job = replace(job, experiment=found, box=box)
+
+
+def _changed_pool(job: Job) -> Iterator[str]:
+    """Yield what changed in the pool of a run that holds replies of the old one."""
+    stored, log_dir = job.stored, job.request.log_dir
+    changed = differs(stored, job.experiment, POOL) if stored else ""
+    if not changed or changed == "pool" or is_unanswered(log_dir):
+        return
+    workers = {slot.name: worker_facts(slot) for slot in job.spec.slots}
+    found = [*pool_changes(log_dir, workers, job.book)]
+    if found:
+        yield (
+            f"{log_dir} holds another experiment: its {changed} is another one: "
+            f"{'; '.join(found)}. Undo the change, or name another --log-dir."
+        )
 
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:

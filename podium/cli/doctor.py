@@ -39,11 +39,10 @@ def doctor_command(args: argparse.Namespace) -> int:
 def _drilled(found: Any, args: argparse.Namespace) -> Any:
     """Return what a doctor has found with what a drill adds, once its price is agreed to."""
     from podium.harness.pool_config import read_pool
-    from podium.harness.prices import read_book
     from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
 
     spec = read_pool(args.pool)
-    book = read_book(spec.prices)
+    book = spec.book()
     slots = fit_for_drill(spec, book)
     say(drill_price(slots, book), file=sys.stderr)
     if not (args.yes or _agreed()):

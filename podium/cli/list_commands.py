@@ -160,11 +160,10 @@ def systems_command(args: argparse.Namespace) -> int:
 def workers_command(args: argparse.Namespace) -> int:
     """Print a pool's workers; return 0."""
     from podium.harness.pool_config import read_pool
-    from podium.harness.prices import read_book
     from podium.harness.run.catalogue import show_workers
 
     spec = read_pool(args.pool)
-    say_listing(args, *show_workers(spec, read_book(spec.prices)))
+    say_listing(args, *show_workers(spec, spec.book()))
     return 0
 
 

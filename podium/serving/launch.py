@@ -20,7 +20,7 @@ from podium.harness.ledger.served import SUITE, served_requests
 from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve
 from podium.harness.pool import slot_model
 from podium.harness.pool_config import PoolSpec, read_pool
-from podium.harness.prices import Book, read_book
+from podium.harness.prices import Book
 from podium.harness.run.catalogue import Catalogue
 from podium.harness.run.experiment import FILE as EXPERIMENT
 from podium.harness.run.experiment import lock_experiment
@@ -102,7 +102,7 @@ def model_server(
     _refuse_unbounded(request)
     keys = Keys(request.keys, tell=say)
     spec = read_pool(request.pool)
-    source = ModelSource(catalogue, spec, read_book(spec.prices), request.learnt, request.seed)
+    source = ModelSource(catalogue, spec, spec.book(), request.learnt, request.seed)
     _refuse_itself(spec, taken)  # before anybody looks whether the address answers
     models = served_models(request.systems, source)
     mend(request.log_dir)
