@@ -402,7 +402,7 @@ def audit(add: Arguments) -> None:
     add("--system", "with --query: as this system answered it (all)")
     add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
     add.flag("--brief", "with --query: only the first words of each reply")
-    add("--json FILE", "also write every fault, or the query, there, as canonical JSON", Path)
+    add.json("every fault, or the query,")
     add("--site DIR", "also write the audit as a page to look at there", Path)
     bill = "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat"
     add.repeated("--invoice FILE", bill, Path)
