@@ -45,8 +45,8 @@ def folded(rows: Sequence[Sequence[str]], indent: int = 0) -> list[list[str]]:
     return [[next(text) for _ in row] for row in lines]
 
 
-_JOINT = re.compile(r"(?<=[-/_=:])(?=\w)")
-"""Where a word is broken that is longer than its column."""
+_JOINT = re.compile(r"\s+|(?<=[-/_=:])(?=\w)")
+"""Where a text may be broken if a word is longer than its column."""
 
 
 def _folded(cell: str, width: int) -> list[str]:
@@ -62,13 +62,7 @@ def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
     """Return widths that fit: the widest columns give way first, and words are broken last."""
     texts = [" ".join(column) for column in zip(*rows, strict=True)]
     words = [max(map(len, text.split(" "))) for text in texts]
-    pieces = [
-        words[0],
-        *(
-            max(len(piece) for word in text.split() for piece in _JOINT.split(word))
-            for text in texts[1:]
-        ),
-    ]
+    pieces = [words[0], *(max(map(len, _JOINT.split(text))) for text in texts[1:])]
     whole = [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
     for least, most in ((words, whole), (pieces, words), ([words[0], *[1] * len(rows)], words)):
         for cap in range(max(most), 0, -1):
@@ -80,7 +74,7 @@ def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def fitted_text(text: str) -> str:
-    """Return a text whose lines fit the terminal: longer ones go on below, two spaces further in."""
+    """Return a text whose lines fit the terminal: longer ones go on below, further in."""
     width = terminal_width() or sys.maxsize
     lines = text.split("\n")
     return "\n".join(part for line in lines for part in _wrapped(line, width))
@@ -89,9 +83,15 @@ def fitted_text(text: str) -> str:
 def _wrapped(line: str, width: int) -> list[str]:
     if len(line) <= width:
         return [line]
-    begin = line[: len(line) - len(line.lstrip())]
-    indents = {"initial_indent": begin, "subsequent_indent": f"{begin}  "}
-    return wrap(line.strip(), width, break_on_hyphens=False, break_long_words=False, **indents)
+    begin = " " * (len(line) - len(line.lstrip()))
+    return wrap(
+        line.strip(),
+        width,
+        initial_indent=begin,
+        subsequent_indent=f"{begin}  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

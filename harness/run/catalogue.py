@@ -355,5 +355,5 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 def _expected(calls: Calls) -> str:
     if calls.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
-    one, seven = (format_range(calls.expected(n, {})) for n in POOLS)
+    one, seven = (format_range(calls.span(n, {})) for n in POOLS)
     return one if one == seven else f"{one} with one worker, {seven} with seven"

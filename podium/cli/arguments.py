@@ -102,10 +102,6 @@ class Arguments:
         """Add what may be said several times; nothing is an empty list."""
         self(name, text, read, action="append", default=[])
 
-    def example(self, words: str) -> None:
-        """Let help end with a command that works as it stands."""
-        self.parser.epilog = f"for example: podium {words}"
-
     def later(self, add: Callable[[], None]) -> None:
         """Let `add` add the rest, once this command is the one that was typed."""
         self.parser.later = add
