@@ -67,13 +67,13 @@ def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that names what is nearest to a slip of the hand; nothing where none is.
+    """Return how a refusal begins: with the name nearest to a slip of the hand, if any is near.
 
     >>> did_you_mean("audti", ["run", "audit"]), did_you_mean("olympus", ["run", "audit"])
-    (" Did you mean 'audit'?", '')
+    ("Did you mean 'audit'? ", '')
     """
     near = get_close_matches(name, [*known], n=1, cutoff=0.75)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def no_such(
@@ -82,11 +82,11 @@ def no_such(
     """Return the refusal of a name that nothing has, with all that something has.
 
     >>> str(no_such("price book", "lst", ["list", "none"]))
-    "There is no price book 'lst'; known books: list, none. Did you mean 'list'?"
+    "Did you mean 'list'? There is no price book 'lst'; known books: list, none."
     """
     names = [*known]
     listed = f"{lead or f'known {noun.split()[-1]}s: '}{', '.join(names) or 'none'}{more}"
-    return UserError(f"There is no {noun} {name!r}; {listed}.{did_you_mean(name, names)}")
+    return UserError(f"{did_you_mean(name, names)}There is no {noun} {name!r}; {listed}.")
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:

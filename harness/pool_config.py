@@ -221,8 +221,10 @@ class PoolSpec(BaseModel):
         for worker in self.slots:
             if worker.name == name:
                 return worker
-        known = f"{', '.join(self.names)}.{did_you_mean(name, self.names)}"
-        raise UserError(f"Pool {self.name!r} has no worker {name!r}; its workers are: {known}")
+        near, known = did_you_mean(name, self.names), ", ".join(self.names)
+        raise UserError(
+            f"{near}Pool {self.name!r} has no worker {name!r}; its workers are: {known}."
+        )
 
 
 def read_pool(name: str) -> PoolSpec:

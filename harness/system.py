@@ -47,10 +47,15 @@ class Calls:
 
     words: str
     """Of workers: `n + 1`."""
-    expected: Expected | None = None
-    """The same as numbers, which the audit holds a run against; None where nobody can know."""
+    expected: Expected | tuple[int, int] | None = None
+    """The same as numbers, which the audit checks: (least, most), or what makes them of workers and
+    arguments; None if nobody can know."""
     conductor: int = 2
     """The most calls of a conductor, where it needs one: a plan, and one retry."""
+
+    def span(self, workers: int, args: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return the least and the most worker calls of a question; None if nobody can know."""
+        return self.expected(workers, args) if callable(self.expected) else self.expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +209,10 @@ def malformed(reason: Malformed) -> Answer:
 
 def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a log's header says of a system, for so many workers and these arguments."""
-    expected = manifest.calls.expected
+    span = manifest.calls.span(workers, args)
     return {
         "source": manifest.source,
         "prompt_sha256": manifest.prompt_sha256,
-        "calls_expected": list(expected(workers, args)) if expected else None,
+        "calls_expected": span and [*span],
         "deviations": list(manifest.deviations),
     }

@@ -4,23 +4,94 @@
 file, and `csv_line` what goes into a spreadsheet. JSON and Parquet keep texts as they are.
 """
 
-import argparse
 import csv
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from io import StringIO
+from itertools import zip_longest
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import IO, Any, cast
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel
 
 from podium.harness.api_keys import without_keys
 
+NARROWEST = 80
+"""Nothing is made narrower: a terminal below it wraps whole lines."""
+GAP = 2  # spaces between two columns
+
+
+def terminal_width() -> int | None:
+    """Return how wide lines may be: COLUMNS, else the terminal's width; None in files and pipes."""
+    width = get_terminal_size((0, 0)).columns
+    return max(width, NARROWEST) if width else None
+
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as aligned columns; the last one is not padded."""
-    return "\n".join(aligned((heads, *rows), left=len(heads)))
+    """Return rows as aligned columns that fit the terminal; the last one is not padded."""
+    return "\n".join(line for row in folded((heads, *rows)) for line in row)
+
+
+def folded(rows: Sequence[Sequence[str]], indent: int = 0) -> list[list[str]]:
+    """Return each row's lines: cells are folded where the rows would be wider than the terminal."""
+    width = terminal_width()
+    room = _cell_widths(rows, width - indent) if width else [sys.maxsize for _ in rows[0]]
+    cells = [[_folded(*cell) for cell in zip(row, room, strict=True)] for row in rows]
+    lines = [[*zip_longest(*row, fillvalue="")] for row in cells]
+    text = iter(aligned([line for row in lines for line in row], left=len(room)))
+    return [[next(text) for _ in row] for row in lines]
+
+
+_JOINT = re.compile(r"\s+|(?<=[-/_=:])(?=\w)")
+"""Where a text may be broken if a word is longer than its column."""
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    parts = list[str]()
+    for word in cell.split():
+        parts.append("")
+        for piece in _JOINT.split(word) if len(word) > width else [word]:
+            parts += [piece] if len(parts[-1] + piece) > width else [parts.pop() + piece]
+    return wrap(" ".join(parts), width, break_on_hyphens=False) or [""]
+
+
+def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Return widths that fit: the widest columns give way first, and words are broken last."""
+    texts = [" ".join(column) for column in zip(*rows, strict=True)]
+    words = [max(map(len, text.split(" "))) for text in texts]
+    pieces = [words[0], *(max(map(len, _JOINT.split(text))) for text in texts[1:])]
+    whole = [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
+    for least, most in ((words, whole), (pieces, words), ([words[0], *[1] * len(rows)], words)):
+        for cap in range(max(most), 0, -1):
+            pairs = zip(least, most, strict=False)
+            widths = [min(width, max(cap, low)) for low, width in pairs]
+            if sum(widths) + GAP * (len(widths) - 1) <= room:
+                return widths
+    return words
+
+
+def fitted_text(text: str) -> str:
+    """Return a text whose lines fit the terminal: longer ones go on below, further in."""
+    width = terminal_width() or sys.maxsize
+    lines = text.split("\n")
+    return "\n".join(part for line in lines for part in _wrapped(line, width))
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    begin = " " * (len(line) - len(line.lstrip()))
+    return wrap(
+        line.strip(),
+        width,
+        initial_indent=begin,
+        subsequent_indent=f"{begin}  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
@@ -174,11 +245,3 @@ def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: boo
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding))
     if flush:
         stream.flush()
-
-
-def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print what a command lists: the facts where `--json` asks for them, else the text."""
-    if args.json:
-        text = TypeAdapter(Any).dump_json(facts, indent=2).decode()
-    if args.json or text:
-        say(text)

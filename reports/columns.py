@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from podium.harness.errors import UserError, did_you_mean
-from podium.harness.text import aligned
+from podium.harness.text import columns
 from podium.reports.comparison_rows import paid_cell, usd_cell
 from podium.reports.render import (
     UNKNOWN,
@@ -91,10 +91,9 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
     """
     for name in names:
         if name not in COLUMNS:
-            near = did_you_mean(name, COLUMNS)
             raise UserError(
-                f"--columns: there is no column {name!r}; `podium report DIR --columns list` names "
-                f"all.{near}"
+                f"{did_you_mean(name, COLUMNS)}--columns: there is no column {name!r}; `podium "
+                "report DIR --columns list` names all."
             )
     chosen = (DECLARED[name] for name in dict.fromkeys(names) if name != "system")
     return [(f"{one.key} %" if one.unit in PERCENT else one.key, one.cell) for one in chosen]
@@ -102,8 +101,8 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
 
 def column_list() -> str:
     """Return what `--columns list` prints: each column, its unit and what it is."""
-    heads = ("column", "unit", "what it is")
-    return "\n".join(aligned([heads, *((key, x.unit, x.tip) for key, x in DECLARED.items())]))
+    rows = [(key, column.unit, column.tip) for key, column in DECLARED.items()]
+    return columns(("column", "unit", "what it is"), rows)
 
 
 def _figure(value: float) -> str:

@@ -5,13 +5,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
-from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any, TypeVar
 
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable
-from podium.harness.text import aligned, csv_line, escape_markdown, markdown_cell
+from podium.harness.text import (
+    GAP,
+    aligned,
+    csv_line,
+    escape_markdown,
+    markdown_cell,
+    terminal_width,
+)
 
 UNKNOWN = "-"
 Record = TypeVar("Record")
@@ -95,15 +101,13 @@ def shortened(name: str, most: int) -> str:
 
 WIDTH = 120
 """Of a table where no terminal says its own: in files, pipes and tests."""
-NARROWEST = 80
-"""Nothing is made narrower: a terminal below it wraps whole lines."""
 SHORTEST = 8
 """Characters that stay of a name, however little room there is."""
 
 
 def width() -> int:
     """Return how wide tables are: as COLUMNS says, else as the terminal is, at least 80."""
-    return max(get_terminal_size((WIDTH, 24)).columns, NARROWEST)
+    return terminal_width() or WIDTH
 
 
 def fitted(
@@ -122,9 +126,6 @@ def fitted(
     names = max(SHORTEST, room - _across(columns[1:]) - GAP)
     columns[0] = tuple(shortened(name, names) for name in columns[0])
     return aligned(list(zip(*columns, strict=True))), tuple(gone)
-
-
-GAP = 2
 
 
 def _across(columns: Sequence[Sequence[str]]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
+from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +21,7 @@ from podium.harness.ledger import totals
 from podium.harness.ledger.runs import system_runs_below
 from podium.harness.ledger.system_runs import Beside
 from podium.harness.ledger.totals import SystemRun
+from podium.harness.text import pluralise
 from podium.reports import render
 from podium.reports.across import across_data
 from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions
@@ -62,6 +64,13 @@ class Report:
     contents: Mapping[str, render.Content]
     """Of each file, written or not."""
     system_runs: tuple[SystemRun, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return it in one short line."""
+        return f"Report({pluralise(len(self.rows), 'row')}, {pluralise(len(self.files), 'file')})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.text)}</pre>"
 
     @property
     def rows(self) -> tuple[TableRow, ...]:

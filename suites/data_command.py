@@ -25,7 +25,7 @@ from urllib.request import Request, urlopen
 from podium.harness.errors import UserError, no_such
 from podium.harness.files import format_bytes, parse_json
 from podium.harness.suite import Split, Suite
-from podium.harness.text import columns, pluralise, say
+from podium.harness.text import columns, pluralise, say, terminal_width
 from podium.suites import SUITES
 from podium.suites.data import (
     DataSource,
@@ -308,6 +308,10 @@ def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict
     ]
 
 
+WIDE = 120
+"""Narrower terminals are not shown where files belong: `--json` says it."""
+
+
 def show_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
@@ -317,7 +321,9 @@ def show_data(
         size = row.pop("bytes")
         row["size"] = format_bytes(size) if size else "unknown"
         row["here"] = "yes" if row["here"] else "no"
-    heads = ("name", "size", "from", "here", "file", "licence")
+    heads = ["name", "size", "from", "here", "file", "licence"]
+    if (terminal_width() or WIDE) < WIDE:
+        heads.remove("file")
     say(f"Files belong below {data_folder(data)}; `podium data fetch NAME` puts them there.")
     say(columns(heads, [[row[head] for head in heads] for row in rows]))
     return 0

@@ -63,6 +63,8 @@ class _LazyScorer:
 class TrlReward:
     """Rewards for TRL: a picklable async callable for `reward_funcs` (trl 1.16, grpo_trainer.py).
 
+    A call is a coroutine, which TRL awaits; elsewhere: `asyncio.run(reward(prompts, texts, ...))`.
+
         trainer = GRPOTrainer(model, reward_funcs=TrlReward(make), train_dataset=..., args=...)
 
     It takes the columns `suite`, `question` and, where there are, `USUAL`'s. None becomes NaN in

@@ -26,7 +26,7 @@ from podium.harness.run.installed_parts import OURS
 from podium.harness.shutdown import GRACE_S
 from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from podium.harness.system import Calls, Group, Need, SystemCard
-from podium.harness.text import columns, format_range, records
+from podium.harness.text import columns, folded, format_range, records, terminal_width
 
 SINGLE = "single"
 ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
@@ -224,8 +224,9 @@ def _sheet(name: str, facts: Collection[tuple[str, str]], about: str) -> Shown:
         known.setdefault(above, []).append(text)
     hanging: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     hanging["subsequent_indent"] = " " * 15
-    lines = (fill(text, WIDTH, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)
-    text = "\n".join((name, *lines, "", fill(about, WIDTH)))
+    width = min(terminal_width() or WIDTH, WIDTH)
+    lines = (fill(text, width, initial_indent=f"  {label:<13}", **hanging) for label, text in facts)
+    text = "\n".join((name, *lines, "", fill(about, width)))
     return {"name": name, **known, "about": about}, text
 
 
@@ -328,11 +329,11 @@ def _listed(known: Catalogue) -> Shown:
         (card.name, calls, known.package(card.name), card.summary)
         for card, calls in zip(ranked, first_words, strict=True)
     ]
-    first, *lines = columns(heads, rows).splitlines()
-    listed = [f"  {first}"]
+    first, *lines = folded((heads, *rows), indent=2)
+    listed = [f"  {line}" for line in first]
     pairs = zip(ranked, lines, strict=True)
     for group, members in groupby(pairs, key=lambda pair: pair[0].group):
-        listed += ["", group, *(f"  {line}" for _, line in members)]
+        listed += ["", group, *(f"  {line}" for _, lines in members for line in lines)]
     grouped = [(card.group, *row) for card, row in zip(ranked, rows, strict=True)]
     return records(("group", *heads), grouped), "\n".join((*listed, *broken))
 
@@ -378,5 +379,5 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
 def _expected(calls: Calls) -> str:
     if calls.expected is None:
         return "cannot be said beforehand, so the audit does not check them"
-    one, seven = (format_range(calls.expected(n, {})) for n in POOLS)
+    one, seven = (format_range(calls.span(n, {})) for n in POOLS)
     return one if one == seven else f"{one} with one worker, {seven} with seven"

@@ -83,8 +83,8 @@ def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
         choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
         made = _entry_work(job, suite, choices)
-        if card.learns and card.calls.expected is not None:
-            made = replace(made, steps=card.calls.expected(len(job.spec.names), {})[1])
+        if card.learns and (span := card.calls.span(len(job.spec.names), {})):
+            made = replace(made, steps=span[1])
         yield made
     late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
     if taught is None and any(late):
@@ -294,7 +294,7 @@ class _Option:
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
     card, spec = job.catalogue.card(row.system), estimator.spec
-    allowed = card.calls.expected and card.calls.expected(len(spec.names), row.args)
+    allowed = card.calls.span(len(spec.names), row.args)
     try:
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)

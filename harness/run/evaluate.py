@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from decimal import Decimal
+from html import escape
 from logging import LogRecord, getLogger
 from pathlib import Path
 from sys import maxsize
@@ -65,7 +66,7 @@ from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
 from podium.harness.system import System, card_header
-from podium.harness.text import pluralise
+from podium.harness.text import columns, pluralise
 
 TICK_S = 0.1
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
@@ -168,6 +169,15 @@ class RunOutcome:
     finished: bool
     logs: Sequence[EvalLog]  # headers of the newest log of each task
     trouble: tuple[str, ...]  # distinct reasons of unanswered questions, most frequent first
+
+    def __repr__(self) -> str:
+        """Return it in one short line."""
+        state = "finished" if self.finished else "unfinished"
+        return f"RunOutcome({state}, {pluralise(len(self.logs), 'log')}, {self.unscored} unscored)"
+
+    def _repr_html_(self) -> str:
+        rows = [(log.eval.task, log.status, str(log.eval.dataset.samples)) for log in self.logs]
+        return f"<pre>{escape(columns(('task', 'status', 'questions'), rows))}</pre>"
 
     @property
     def unscored(self) -> int:

@@ -58,7 +58,7 @@ def training_suites(job: Job, suite: Suite[Any]) -> Suites:
     experiment, known = job.experiment, job.catalogue.suites
     for name in experiment.train_on:
         if name not in known:
-            raise UserError(f"--train-on: {no_such('suite', name, sorted(known))}")
+            raise no_such("suite", name, sorted(known), more=" (named by --train-on)")
         if TRAIN not in known[name].splits:
             raise UserError(f"--train-on: suite {name!r} has no train split to learn from.")
     named = [known[name] for name in experiment.train_on or (suite.name,)]

@@ -81,7 +81,7 @@ def unknown_system(name: str, catalogue: Catalogue) -> str:
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
     known, groups = ", ".join(sorted(catalogue.systems)), ", ".join(GROUPS)
     near = did_you_mean(name, (*catalogue.systems, *GROUPS))
-    return f"There is no system {name!r}; known systems: {known}; groups of them: {groups}.{near}"
+    return f"{near}There is no system {name!r}; known systems: {known}; groups of them: {groups}."
 
 
 def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:

@@ -13,9 +13,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
-from podium.harness.errors import did_you_mean
-from podium.harness.files import decimal_of
-from podium.harness.text import say
+from pydantic import TypeAdapter
+
+from podium.harness.errors import UserError, did_you_mean
+from podium.harness.files import decimal_of, refuse_unwritable_file
+from podium.harness.text import fitted_text, say
 
 Reader = Callable[[str], Any]
 
@@ -25,6 +27,7 @@ class Parser(argparse.ArgumentParser):
 
     near = ""  # what was meant, perhaps
     later: Callable[[], None] | None = None  # adds what is looked up only once it is needed
+    lists = False  # takes `--json` without a PATH before a name: `suites --json math500`
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
         self, args: Any = None, namespace: Any = None
@@ -34,6 +37,9 @@ class Parser(argparse.ArgumentParser):
         if add:
             add()
         typed = sys.argv[1:] if args is None else [*args]
+        if self.lists and "--json" in typed[:-1]:
+            at = typed.index("--json") + 1
+            typed[at - 1 : at] = ["--json"] if typed[at].endswith(".json") else [f"--json={HERE}"]
         known = [one for action in self._actions for one in action.option_strings]
         for word in (one.partition("=")[0] for one in typed if one.startswith("--")):
             if not any(option.startswith(word) for option in known):
@@ -51,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one sentence, in place of the whole usage."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help.{self.near}\n")
+        self.exit(2, f"{self.prog}: {self.near}{message}; see {self.prog} --help.\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if message:
@@ -96,22 +102,48 @@ class Arguments:
         """Add what may be said several times; nothing is an empty list."""
         self(name, text, read, action="append", default=[])
 
-    def example(self, words: str) -> None:
-        """Let help end with a command that works as it stands."""
-        self.parser.epilog = f"for example: podium {words}"
-
     def later(self, add: Callable[[], None]) -> None:
         """Let `add` add the rest, once this command is the one that was typed."""
         self.parser.later = add
 
     def listing(self) -> None:
         """Add what every command that lists something takes."""
-        self.flag("--json", "print the same facts as JSON")
+        self.parser.lists = True
+        self.json("the same facts")
+
+    def json(self, facts: str) -> None:
+        """Add `--json`, with which `say_or_write` prints or writes what is listed or found."""
+        text = f"print {facts} as JSON instead; with PATH (.json), write it there, too"
+        self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
     def actions(self, called: str = "ACTION") -> "Callable[[str, str], Arguments]":
         """Return what makes the arguments of an action from its name and its help."""
         made = self.parser.add_subparsers(dest="action", metavar=called, required=True)
         return lambda name, text: Arguments(made.add_parser(name, help=text))
+
+
+HERE = "-"
+"""In place of a path: standard output."""
+
+
+def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
+    """Print what a command lists, or do with its facts what `--json` asks for."""
+    if args.json and args.json != Path(HERE):
+        refuse_unwritable_file(args.json, "--json")
+        if args.json.exists():
+            raise UserError(f"{args.json} is there already: name another --json PATH.")
+    say_or_write(args.json, fitted_text(text), lambda: TypeAdapter(Any).dump_json(facts, indent=2))
+
+
+def say_or_write(where: Path | None, text: str, content: Callable[[], bytes]) -> None:
+    """Print a text, beside the JSON that goes into a file; or that JSON in place of the text."""
+    if where == Path(HERE):
+        say(content().decode().rstrip("\n"))
+        return
+    if where:
+        where.write_bytes(content())
+    if text:
+        say(text)
 
 
 def path(text: str) -> Path:

@@ -34,6 +34,7 @@ from podium.cli.arguments import (
     tokens,
     up_to,
 )
+from podium.cli.examples import add_examples
 from podium.cli.export_commands import declare_kinds
 from podium.harness.errors import PodiumError
 from podium.harness.records import SEED
@@ -97,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     for name, (declare, _) in COMMANDS.items():
         text = declare.__doc__
         declare(Arguments(commands.add_parser(name, help=text, description=text)))
+    add_examples(parser)
     return parser
 
 
@@ -108,7 +110,6 @@ def demo(add: Arguments) -> None:
 
 def run(add: Arguments) -> None:
     """Run systems on suites over a pool; say what is left."""
-    add.example("run --suite practice-integer --system single --log-dir runs/first")
     add("--suite", "suite name; repeat for several", action="append", required=True)
     add.repeated(
         "--system",
@@ -189,7 +190,6 @@ def _learning(add: Arguments) -> None:
 
 def report(add: Arguments) -> None:
     """Write table.md, table.csv, table.json and plot.png from logs alone."""
-    add.example("report runs/first --vs best-single --derived")
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--out", "directory to write (DIR/report)", Path)
     reference = "hold all others against this one (best-single, else the first single worker)"
@@ -215,7 +215,6 @@ def report(add: Arguments) -> None:
 
 def view(add: Arguments) -> None:
     """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
-    add.example("view runs/first --port 8000")
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
     add(
@@ -241,7 +240,6 @@ def power(add: Arguments) -> None:
 
 def route(add: Arguments) -> None:
     """Judge routers on recorded verdicts of real models, against the best single worker."""
-    add.example("route lcb-leaderboard --split date:0.3 --router router-knn")
     add("source SOURCE", "verdicts to judge on; --list names them", nargs="?")
     add.flag("--list", "list the sources and what they hold")
     add.listing()
@@ -268,7 +266,6 @@ def record(add: Arguments) -> None:
 
 def grade(add: Arguments) -> None:
     """Grade replies made anywhere; asks no model, resumes."""
-    add.example("grade --suite math500 --replies replies.jsonl --out verdicts.jsonl")
     add("--suite", "suite name", required=True)
     rows = "the benchmark's own rows, JSONL (also .gz) or CSV (the suite's pinned questions)"
     add("--problems FILE", rows, Path)
@@ -321,7 +318,6 @@ def reward(add: Arguments) -> None:
 
 def serve(add: Arguments) -> None:
     """Serve systems as models that clients of OpenAI and Anthropic can ask, each with its bill."""
-    add.example("serve --pool rehearsal --system conductor --system moa-lite --log-dir serving")
     add.repeated("--system", "system to serve, `single` for every worker; repeat")
     _pool(add)
     add("--log-dir DIR", "where requests are written down: new, or to go on with", Path)
@@ -363,7 +359,6 @@ def _serving_limits(add: Arguments) -> None:
 
 def train(add: Arguments) -> None:
     """Train a conductor by reward, say what that would take, draw how it went, or release it."""
-    add.example("train practice-cpu --set grpo.max_steps=50 --dry-run")
     add("config CONFIG", "a shipped name or the path of a TOML file", nargs="?")
     add("--out DIR", "run folder (training/CONFIG-seed-N)", Path)
     add("--seed N", "run.seed (the config's)", up_to(SEED))
@@ -394,7 +389,6 @@ def ablate(add: Arguments) -> None:
 
 def audit(add: Arguments) -> None:
     """Check eighteen invariants of a run's money, from its files alone; exit 1 when one fails."""
-    add.example("audit runs/first --strict --invoice openai.json --tolerance 2")
     add("dir DIR", "log directory, or one .eval file", Path, nargs="?")
     add.flag("--strict", "gaps in the record are failures, too")
     _regrading(add)
@@ -402,7 +396,7 @@ def audit(add: Arguments) -> None:
     add("--system", "with --query: as this system answered it (all)")
     add("--epoch N", "with --query: the Nth time it was asked (all)", up_to(EPOCHS))
     add.flag("--brief", "with --query: only the first words of each reply")
-    add("--json FILE", "also write every fault, or the query, there, as canonical JSON", Path)
+    add.json("every fault, or the query,")
     add("--site DIR", "also write the audit as a page to look at there", Path)
     bill = "usage export of OpenAI, Anthropic, Google or OpenRouter, or a CSV by request; repeat"
     add.repeated("--invoice FILE", bill, Path)

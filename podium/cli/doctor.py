@@ -5,10 +5,11 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+from podium.cli.arguments import say_listing
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.cli.run_commands import run_request
 from podium.harness.errors import UserError
-from podium.harness.text import say, say_listing
+from podium.harness.text import say
 
 
 def doctor_command(args: argparse.Namespace) -> int:

@@ -11,8 +11,9 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, cast
 
+from podium.cli.arguments import say_listing
 from podium.harness.errors import UserError
-from podium.harness.text import records, say, say_listing
+from podium.harness.text import fitted_text, records, say
 
 
 def whole_catalogue() -> Any:
@@ -140,7 +141,7 @@ def data_command(args: argparse.Namespace) -> int:
         return data.fetch_data(args.names, args.data, say)
     if not args.json:
         acts = {"verify": data.verify_data, "list": data.show_data}
-        return acts[args.action](args.names, args.data, say)
+        return acts[args.action](args.names, args.data, lambda text: say(fitted_text(text)))
     if args.action == "list":
         say_listing(args, data.list_data(args.names, args.data), "")
         return 0

@@ -7,10 +7,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podium.cli.arguments import taken
+from podium.cli.arguments import HERE, say_listing, say_or_write, taken
 from podium.harness.errors import UserError, shipped_file
 from podium.harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
-from podium.harness.text import pluralise, say, say_listing
+from podium.harness.text import fitted_text, pluralise, say
 
 if TYPE_CHECKING:
     from podium.harness.prices.snapshot import PriceSource
@@ -182,24 +182,19 @@ def audit_command(args: argparse.Namespace) -> int:
     if args.routerarena or args.dir is None:
         return _predictions(args)
     if args.query is not None or args.system or args.epoch is not None:
-        say(_query(args))
-        return 0
+        return _query(args)
     _refuse(args)
     bills = list(_bills(args))
     anew = given_anew(regraded(args)) if args.regrade else None
     checked = [one for one, _ in bills]
     found = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
-    say(as_text(found))
-    for _, bill in bills:
-        say(f"\n{reconciliation_text(bill)}")
-    if args.json:
-        args.json.write_bytes(as_json(found))
+    text = [as_text(found), *(f"\n{reconciliation_text(bill)}" for _, bill in bills)]
+    say_or_write(args.json, fitted_text("\n".join(text)), lambda: as_json(found))
     if args.site:
         from podium.reports.site import write_audit_site
 
-        say(
-            f"To look at: {write_audit_site(args.dir, found, [one for _, one in bills], args.site)}"
-        )
+        page = write_audit_site(args.dir, found, [one for _, one in bills], args.site)
+        say(f"To look at: {page}", file=sys.stderr if args.json == Path(HERE) else None)
     return 0 if found.ok else 1
 
 
@@ -219,9 +214,8 @@ def _predictions(args: argparse.Namespace) -> int:
         raise UserError("--routerarena takes --costs and --json and nothing else: leave the rest.")
     _refuse_json(args.json)
     found = [audit_predictions(path, args.costs) for path in args.routerarena]
-    say("\n\n".join(map(predictions_text, found)))
-    if args.json:
-        args.json.write_bytes(predictions_json(found))
+    text = "\n\n".join(map(predictions_text, found))
+    say_or_write(args.json, text, lambda: predictions_json(found))
     return 0 if all(one.ok for one in found) else 1
 
 
@@ -247,7 +241,7 @@ def _refuse(args: argparse.Namespace) -> None:
 def _refuse_json(path: Path | None) -> None:
     from podium.reports.audit import is_audit
 
-    if path is None:
+    if path is None or path == Path(HERE):
         return
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it, or name another --json.")
@@ -256,7 +250,7 @@ def _refuse_json(path: Path | None) -> None:
         raise UserError(f"{path} is no audit's JSON and is not overwritten: name another --json.")
 
 
-def _query(args: argparse.Namespace) -> str:
+def _query(args: argparse.Namespace) -> int:
     from podium.harness.ledger.details import QuestionFilter, details, queries_json
     from podium.harness.ledger.show import brief_text, query_text
 
@@ -266,9 +260,9 @@ def _query(args: argparse.Namespace) -> str:
         raise UserError("--query shows one question and audits nothing: leave the rest out.")
     _refuse_json(args.json)
     found = details(args.dir, QuestionFilter(args.query, args.system, args.epoch))
-    if args.json:
-        args.json.write_bytes(queries_json(found, args.dir))
-    return brief_text(found) if args.brief else query_text(found)
+    text = brief_text(found) if args.brief else query_text(found)
+    say_or_write(args.json, text, lambda: queries_json(found, args.dir))
+    return 0
 
 
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":

@@ -8,7 +8,7 @@ from typing import Any
 from podium.cli.arguments import taken
 from podium.cli.list_commands import suite_versions
 from podium.harness.errors import UserError
-from podium.harness.text import say
+from podium.harness.text import fitted_text, say
 
 
 def report_command(args: argparse.Namespace) -> int:
@@ -111,5 +111,6 @@ def power_command(args: argparse.Namespace) -> int:
         if args.dirs
         else [assumed_variance(args.effect, **guess)]
     )
-    say("\n\n".join(power_text(one, args.effect, args.epochs, args.questions) for one in sources))
+    texts = (power_text(one, args.effect, args.epochs, args.questions) for one in sources)
+    say(fitted_text("\n\n".join(texts)))
     return 0

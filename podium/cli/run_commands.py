@@ -14,7 +14,7 @@ from podium.cli.list_commands import controls, whole_catalogue
 from podium.cli.report_commands import say_site
 from podium.harness.errors import UserError, WorkerError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
-from podium.harness.text import say
+from podium.harness.text import fitted_text, say
 
 
 def run_request(args: argparse.Namespace, **more: Any) -> Any:
@@ -42,7 +42,7 @@ def run_command(args: argparse.Namespace) -> int:
         return podium_run(reader, _sharded(args))
     job = reader.read()
     moved = say_who_runs(job)
-    say(estimate_text(estimate(job, args.like), request), end="")
+    say(fitted_text(estimate_text(estimate(job, args.like), request)), end="")
     say("\n".join(moved), end="\n" if moved else "")
     return 0
 

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.cli.arguments import say_listing
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
-from podium.harness.text import columns, pluralise, records, say, say_listing
+from podium.harness.text import columns, pluralise, records, say
 
 
 def train_command(args: argparse.Namespace) -> int:

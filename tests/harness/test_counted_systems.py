@@ -12,7 +12,7 @@ from podium.harness.inspect_adapters import system_of
 from podium.harness.pool_config import read_pool
 from podium.harness.run.forecast import Unplannable, counted_all
 from podium.harness.run.systems import missing_extra, why_unfit
-from podium.harness.system import SystemCard
+from podium.harness.system import Calls, SystemCard, exactly
 
 ALL = whole_catalogue()
 SPEC = read_pool("rehearsal")
@@ -54,6 +54,12 @@ def test_every_system_can_be_counted_and_keeps_to_its_manifest(name: str, suite:
     except Unplannable as stop:
         assert stop.first.worker == "conductor"  # noqa: PT017 - either way is right
         return
-    if manifest.calls.expected:
-        least, most = manifest.calls.expected(len(SPEC.names), arguments)
+    if span := manifest.calls.span(len(SPEC.names), arguments):
+        least, most = span
         assert least <= counted <= most
+
+
+def test_expected_calls_are_a_range_or_follow_from_the_pool() -> None:
+    assert Calls("2 to 5", expected=(2, 5)).span(7, {}) == (2, 5)
+    assert Calls("n", exactly(lambda workers, args: workers)).span(7, {}) == (7, 7)
+    assert Calls("nobody knows").span(7, {}) is None

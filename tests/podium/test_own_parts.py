@@ -96,6 +96,8 @@ def log_dir(mine: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs") / "run"
     outcome = podium.run(mine.letters, ["single:sage", mine.majority], log_dir=folder)
     assert outcome.finished
+    assert repr(outcome) == "RunOutcome(finished, 2 logs, 0 unscored)"
+    assert "success" in outcome._repr_html_()
     return folder
 
 

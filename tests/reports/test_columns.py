@@ -65,8 +65,9 @@ def test_latex_has_two_places_of_calls_where_a_terminal_has_one(made: Report) ->
 
 
 def test_the_list_says_what_each_column_is(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no cell is folded
     assert main(["report", str(tmp_path), "--columns", "list"]) == 0
     _, *lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [*COLUMNS]

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,11 @@ def test_a_row_counts_pairs_and_names_questions_with_an_unscored_epoch(made: Rep
     assert (row.calls, row.steps, row.depth) == (3, 3, 1)
     assert row.worker_tokens_out == row.tokens_out == 3
     assert row.conductor_tokens == 0
+
+
+def test_a_notebook_shows_a_report_as_its_table_and_repr_is_a_short_line(made: Report) -> None:
+    assert repr(made) == f"Report({len(made.rows)} rows, {len(made.files)} files)"
+    assert unescape(made._repr_html_()) == f"<pre>{made.text}</pre>"
 
 
 def test_rows_are_sorted_by_accuracy(made: Report) -> None:

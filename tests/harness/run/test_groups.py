@@ -110,9 +110,9 @@ def test_a_dry_run_of_all_bounds_what_the_longest_plans_may_cost(tmp_path: Path)
     single = most["best-single"].output
     assert single == 12 * 100
     for name in ("router-mas", "cascade"):
-        expected = manifest(name).calls.expected
-        assert expected is not None
-        assert most[name].output == single * expected(2, {})[1]
+        span = manifest(name).calls.span(2, {})
+        assert span is not None
+        assert most[name].output == single * span[1]
 
 
 def test_an_untrained_router_is_refused_in_words_that_inspect_prints_plainly() -> None:

@@ -1,8 +1,11 @@
 """The command line: help, version, completion, near misses, JSON, and paths in the way."""
 
 import json
+import os
+import shlex
 import subprocess
 import sys
+from argparse import ArgumentParser
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 from podium.cli import main
 from podium.cli.commands import COMMANDS, build_parser
 from podium.cli.completion import every_action, known_names
+from podium.cli.examples import every_parser
 from podium.cli.list_commands import whole_catalogue
 from podium.harness.run.catalogue import ANY_SINGLE
 from podium.harness.run.systems import GROUPS
@@ -40,11 +44,20 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert said(capsys, "--version") == (0, f"podium {version('podium')}\n", "")
 
 
-def test_examples_are_commands_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = [" ".join(said(capsys, f"{name} --help")[1].split()) for name in COMMANDS]
-    examples = [text.partition("for example: podium ")[2] for text in shown]
-    read = [build_parser().parse_args(words.split()) for words in examples if words]
-    assert {one.command_name for one in read} >= {"run", "report", "grade", "audit"}
+PARSERS = [*every_parser(build_parser())]
+
+
+@pytest.mark.parametrize("parser", PARSERS, ids=lambda parser: parser.prog)
+def test_every_help_fits_80_columns_and_ends_with_a_command_that_parses(
+    parser: ArgumentParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    *lines, last = parser.format_help().splitlines()
+    assert max(map(len, (*lines, last))) <= 80
+    example = last.removeprefix("for example: ")
+    assert f"{example} ".startswith(f"{parser.prog} ")
+    command = build_parser().parse_args(shlex.split(example)[1:]).command_name
+    assert command == (parser.prog.split()[1:] or ["demo"])[0]
 
 
 @pytest.mark.parametrize("words", ["--help", "run --help", "completion bash"])
@@ -161,7 +174,7 @@ def test_a_slip_of_the_hand_is_answered_with_what_was_meant(
 ) -> None:
     code, out, err = said(capsys, words)
     assert (code, out) == (2, "")
-    assert err.endswith(f" Did you mean '{near}'?\n")
+    assert err.partition(": ")[2].startswith(f"Did you mean '{near}'? ")
     assert err.count("\n") == 1
 
 
@@ -189,8 +202,9 @@ LISTINGS = {
 
 @pytest.mark.parametrize("words", LISTINGS)
 def test_a_listing_is_json_of_the_same_facts(
-    words: str, capsys: pytest.CaptureFixture[str]
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no cell is folded
     code, text, _ = said(capsys, words)
     code_too, found, _ = said(capsys, f"{words} --json")
     facts = LISTINGS[words](json.loads(found))
@@ -276,3 +290,32 @@ def test_a_doctor_says_what_a_run_would_refuse(capsys: pytest.CaptureFixture[str
     code, out, _ = said(capsys, f"doctor {ONE} --log-dir /proc/podium")
     assert code == 1
     assert "- /proc may not be written to; name another --log-dir." in out
+
+
+@pytest.mark.parametrize("words", [*LISTINGS, "data list", "workers --pool paper-constrained"])
+def test_a_listing_is_as_wide_as_the_terminal(
+    words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    folded = said(capsys, words)[1].splitlines()
+    assert [line for line in folded if len(line) > 80 and " " in line.strip()] == []
+
+
+def test_a_pipe_gets_whole_lines() -> None:
+    row = ["long " * 60] * 3
+    code = f"from podium.harness.text import columns; print(columns({row}, [{row}]))"
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert [line.split() for line in done.stdout.splitlines()] == [["long"] * 180] * 2
+
+
+def test_json_goes_to_standard_output_or_beside_the_text_into_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "suite.json"
+    text, printed = said(capsys, "suites math500"), said(capsys, "suites math500 --json")
+    assert said(capsys, "suites --json math500") == printed  # no PATH, for it ends in no .json
+    assert said(capsys, f"suites math500 --json {place}") == text
+    assert place.read_text() == printed[1].rstrip("\n")
+    code, _, err = said(capsys, f"suites math500 --json {place}")
+    assert (code, f"{place} is there already" in err) == (2, True)

@@ -38,6 +38,9 @@ def test_an_audit_replaces_its_own_json_and_no_other_file(
     first = own.read_bytes()
     assert main(["audit", str(logs), "--json", str(own)]) == 0
     assert own.read_bytes() == first
+    capsys.readouterr()
+    assert main(["audit", str(logs), "--json"]) == 0
+    assert capsys.readouterr().out.encode().rstrip() == first.rstrip()
 
 
 def test_an_audit_asks_for_a_file_in_a_folder_that_is_there(
