@@ -32,6 +32,7 @@ from podium.conductor.checkpoint import (
 )
 from podium.conductor.parse import PlanFormat
 from podium.conductor.policy import RoundLimits, conductor_system
+from podium.harness.context import current
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_solver, named_pool
 from podium.harness.pool import Pool
@@ -56,9 +57,11 @@ BY_CARDS = (
 
 OTHERS = (
     "was trained for the {1} of pool {0!r} alone and knows them by their numbers; {2} has others, "
-    "or another order: take conductor-adaptive, which reads the workers' cards, or "
-    "conductor-prompted."
+    "or another order: take conductor-prompted, in which a model that the pool names plans."
 )
+
+DRAWN = "workers drawn evenly"
+"""The label of answers for which a checkpoint knew no worker's card."""
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -130,7 +133,21 @@ def _checked_system(
     study = read_study(folder) if about.role == "study" else None
     studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
     form = replace(about.form, worker=worker or about.form.worker)
-    return trained_system(replace(about, form=form), whom, rounds, studied)
+    system = trained_system(replace(about, form=form), whom, rounds, studied)
+    # `podium run` refuses what would be labelled, or began before it did.
+    return system if current().log_dir or not whom.reading else _labelled(system, whom.reading)
+
+
+def _labelled(system: System, reading: prompt.CardReading) -> System:
+    """Return a system that labels each answer for which it knew no card."""
+
+    async def answer(question: Question, pool: Pool) -> Answer:
+        made = await system(question, pool)
+        cards = [worker.card for worker in pool.spec.workers] if pool.spec else []
+        known = any(map(reading.knows, cards))
+        return made if known else replace(made, noted={**made.noted, "workers": DRAWN})
+
+    return answer
 
 
 def _others(about: CheckpointInfo, where: str) -> str:
@@ -253,6 +270,30 @@ class CheckpointMethods(SystemMethods):
         if reading is not None:
             found += reading.remarks({worker.name: worker.card for worker in spec.workers})
         return tuple(found)
+
+    def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return that it knows no card of a pool; None where it knows one, or goes by none."""
+        known, unknown = self._cards(x, spec)
+        if known or not unknown:
+            return None
+        return (
+            f"knows no card of pool {spec.name!r}, so that it would draw evenly whom it asks: take "
+            f"conductor-prompted; `inspect eval` still asks for it, labelled {DRAWN!r}."
+        )
+
+    def live_warning(self, x: str, spec: PoolSpec) -> str | None:
+        """Return whose cards it knows, where it does not know all."""
+        known, unknown = map(", ".join, self._cards(x, spec))
+        if not known or not unknown:
+            return None
+        return f"knows the cards of {known}; which of {unknown} it asks is drawn for each question."
+
+    def _cards(self, x: str, spec: PoolSpec) -> tuple[list[str], list[str]]:
+        """Return the workers whose cards it knows, and the others; nobody if it goes by none."""
+        reading = card_reading(self._named(x), constrained=True)
+        workers = spec.workers if reading else ()
+        known = [one.name for one in workers if reading and reading.knows(one.card)]
+        return known, [one.name for one in workers if one.name not in known]
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, by their digests; or None."""

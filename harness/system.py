@@ -89,6 +89,14 @@ class SystemMethods:
         """Return why it can do nothing with a pool's workers, a sentence without its name."""
         return None
 
+    def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return why a run on live workers may not begin with it, a sentence without its name."""
+        return None
+
+    def live_warning(self, x: str, spec: PoolSpec) -> str | None:
+        """Return what a run on live workers warns of before it begins, without its name."""
+        return None
+
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, of which these are the digests."""
         return None

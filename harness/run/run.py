@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,25 @@ from podium.harness.budget import ShardLimits
 from podium.harness.errors import PodiumError, UserError
 from podium.harness.ledger.journal import mend
 from podium.harness.ledger.manifest import manifested
-from podium.harness.model_judge import regrade_dir, retry_ungraded
+from podium.harness.model_judge import judged_among, regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book, read_book
-from podium.harness.records import Question
+from podium.harness.records import CONDUCTOR, GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
-from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
+from podium.harness.run.catalogue import (
+    ANY_SINGLE,
+    ORACLE,
+    Catalogue,
+    RunRequest,
+    manifest_key,
+    split_k,
+)
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import lock_experiment, open_experiment
 from podium.harness.run.run_request import (
     RequestReader,
+    missing_needs,
     refuse_heard,
     unknown_prompt_note,
 )
@@ -41,15 +50,25 @@ NEARLY_FULL = (
     "take: make room, and the same command goes on."
 )
 Runner = Callable[[RequestReader], RunOutcome]
+Consent = Callable[[Job, Any], None]
+"""(what a live run is, its `Estimate`): UserError unless the user agrees to what it can cost."""
 
 
-def podium_run(reader: RequestReader, runner: Runner | None = None) -> int:
+def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = None) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
     refuse_heard(reader.request, reader.catalogue)  # before anybody reads a question
     job, request = reader.read(), reader.request
-    moved = say_who_runs(job)
-    if request.max_usd or request.max_usd_per_query:
-        _say_limits(job)
+    moved, live = say_who_runs(job), job.spec.label == "live"
+    for reason in missing_needs(job) if live else ():  # before anybody is asked to agree
+        raise UserError(reason)
+    if live or request.max_usd or request.max_usd_per_query:
+        # No other run needs an estimate.
+        from podium.harness.run.estimate import estimate
+
+        found = estimate(job)
+        _say_limits(job, found)
+        if live:
+            agree(job, found)
     for line in moved:
         say(line)
     outcome = (runner or run_job)(reader)
@@ -74,21 +93,46 @@ def say_who_runs(job: Job) -> list[str]:
         say(note)
     for line in job.left_out:
         say(f"Left out: {line}")
+    for name in job.systems if job.spec.label == "live" else ():
+        if warning := job.catalogue.card(name).methods.live_warning(split_k(name)[1], job.spec):
+            say(f"podium: {name} {warning}", file=sys.stderr)
     return moved_graders(job.systems, job.catalogue)
 
 
-def _say_limits(job: Job) -> None:
-    """Say what a limit does to a run, one line each; UserError where no call would be made."""
-    # Few runs have a limit, and no other run needs an estimate.
-    from podium.harness.run.estimate import estimate, limit_warning, refuse_too_little
+def _say_limits(job: Job, found: Any) -> None:
+    """Say what limits do to a run, one line each; UserError where no call would be made."""
+    from podium.harness.run.estimate import limit_warning, refuse_too_little
 
-    found = estimate(job)
     refuse_too_little(found, job.request)
     if warning := limit_warning(found, job.request):
         say(f"podium: {warning}", file=sys.stderr)
-    for name, why in preflight.one_at_a_time(job.spec, job.book).items():
-        note = f"under a limit {name!r} is asked one call at a time: {why}"
-        say(f"podium: {note}.", file=sys.stderr)
+    for note in _limit_notes(job):
+        say(f"podium: {note}", file=sys.stderr)
+
+
+def _limit_notes(job: Job) -> list[str]:
+    """Return who of those that a run with a limit asks is asked one call at a time."""
+    for name in ("max_usd", "max_usd_per_query"):
+        if getattr(job.request, name):
+            option = f"--{name.replace('_', '-')}"
+            return [*_one_at_a_time(job.spec, job.book, option, {*_asked(job)})]
+    return []
+
+
+def _one_at_a_time(spec: PoolSpec, book: Book, option: str, asked: set[str]) -> Iterator[str]:
+    for name, why in preflight.one_at_a_time(spec, book).items():
+        if name in asked:
+            yield f"under {option} {name!r} is asked one call at a time: {why}."
+
+
+def _asked(job: Job) -> Iterator[str]:
+    """Yield the models of its pool that a run may ask."""
+    for name in {*job.systems, *(row.system for row in job.experiment.entries)}:
+        alone = manifest_key(name) == ANY_SINGLE
+        yield from (name.partition(":")[2],) if alone else job.spec.names
+        yield from (CONDUCTOR,) if "conductor" in job.catalogue.card(name).needs else ()
+    if any(judged_among(suite, job.questions(suite)) for suite in job.suites):
+        yield GRADER
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
@@ -206,16 +250,21 @@ class Diagnosis:
     notes: tuple[str, ...] = ()  # what is odd or good to know, and refused by nobody
 
 
-def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
+def examine(
+    pool: str, box: str | None, catalogue: Catalogue, max_usd: Decimal | None = None
+) -> Diagnosis:
     """Return what a pool lacks for any run; UserError where it cannot be read."""
     spec = read_pool(pool)
+    book = read_book(spec.prices)
     found = preflight.package_problems()
-    found += preflight.problems(spec, read_book(spec.prices))
-    facts: list[str] = []
+    found += preflight.problems(spec, book)
+    notes, facts = [*_notes(spec)], list[str]()
+    if max_usd:
+        notes += _one_at_a_time(spec, book, "--max-usd", {slot.name for slot in spec.slots})
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
         found += missing
-    return Diagnosis(_pool_words(spec), tuple(found), tuple(facts), (*_notes(spec),))
+    return Diagnosis(_pool_words(spec), tuple(found), tuple(facts), tuple(notes))
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
@@ -251,6 +300,7 @@ def _facts(job: Job) -> Iterator[str]:
 
 def _oddities(job: Job) -> Iterator[str]:
     yield from (f"left out: {line}" for line in job.left_out)
+    yield from _limit_notes(job)
     yield from moved_graders(job.systems, job.catalogue)
     for name in job.systems:
         remarks = job.catalogue.card(name).methods.remarks(split_k(name)[1], job.spec)
@@ -258,13 +308,11 @@ def _oddities(job: Job) -> Iterator[str]:
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:
-    """Yield whose calls will have no dollars, who is asked singly, and what shadows our names."""
+    """Yield whose calls will have no dollars, and what shadows our names."""
     book = read_book(spec.prices)
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = preflight.unpriced(spec, book)
     free = [one for one in free if spec.label != "live" or one in excused]
     if free:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
-    for name, why in preflight.one_at_a_time(spec, book).items():
-        yield f"under --max-usd {name!r} is asked one call at a time: {why}."
     yield from preflight.shadowing_notes()

@@ -74,6 +74,16 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     return next(chain(nobody, _wrong_k(name, card), _lacking(name, card, spec)), None)
 
 
+def why_not_live(
+    name: str, catalogue: Catalogue, spec: PoolSpec, stored: Experiment | None
+) -> str | None:
+    """Return why a live run may not begin with a system; one that has begun goes on."""
+    if spec.label != "live" or (stored and any(row.system == name for row in stored.entries)):
+        return None
+    why = catalogue.card(name).methods.live_refusal(split_k(name)[1], spec)
+    return why and f"{name} {why}"
+
+
 def unknown_system(name: str, catalogue: Catalogue) -> str:
     """Return the refusal of a name that no system has, with all that there are."""
     plain, k = split_k(name)

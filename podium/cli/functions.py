@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from podium.cli.list_commands import boxes, controls, suite_versions, whole_catalogue
+from podium.harness.errors import UserError
 from podium.harness.grade_file import grade_replies
+from podium.harness.pool_config import read_pool
 from podium.harness.records import Grade
 from podium.harness.run import run as runs
 from podium.harness.run.catalogue import RunRequest, find_named, with_own
@@ -47,6 +49,7 @@ class RunOptions(TypedDict, total=False):
     match: str
     worker_cards: Literal["shown", "hidden"]
     display: str
+    yes: bool  # agree to what live workers may cost; `max_usd` agrees, too
 
 
 def run(
@@ -62,6 +65,8 @@ def run(
     Suites and systems of your own stand beside names: a suite as it is, a system by its card, or
     either as `FILE.py@NAME`. UserError, before any call, for what cannot run.
     """
+    if not options.pop("yes", False) and not options.get("max_usd"):
+        _refuse_live(pool)
     asked, run_by = _several(suites), _several(systems)
     request = RunRequest(
         suites=tuple(one if isinstance(one, str) else one.name for one in asked),
@@ -72,6 +77,14 @@ def run(
     )
     own = [one for one in (*asked, *run_by) if not isinstance(one, str)]
     return runs.run(*with_own(request, whole_catalogue(), own), controls())
+
+
+def _refuse_live(pool: str) -> None:
+    if read_pool(pool).label == "live":
+        raise UserError(
+            f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
+            "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
+        )
 
 
 def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:

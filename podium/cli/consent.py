@@ -1,0 +1,171 @@
+"""Consent: before a live pool is asked, its user sees what that can cost, and agrees to it.
+
+A limit in dollars is consent, and so is --yes. What was agreed to is written down, so that the same
+command goes on without a question while it stays within that.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from podium.harness.errors import UserError
+from podium.harness.files import MIB, read_limited
+from podium.harness.text import pluralise, say
+
+EPOCHS = 8
+"""The number of epochs whose price is named beside that of fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """The most that a command can take, what earlier calls have taken included."""
+
+    usd: Decimal | None
+    """None: nothing bounds it."""
+    size: int
+    """Answers or calls, by which it is told apart where nothing bounds the dollars."""
+
+    def covers(self, other: "Maximum") -> bool:
+        """Say whether who agreed to this has agreed to the other."""
+        if self.usd is None or other.usd is None:
+            return self.usd is None and other.size <= self.size
+        return other.usd <= self.usd
+
+
+def agree(
+    lines: Sequence[str], most: Maximum, folder: Path, *, max_usd: Decimal | None, yes: bool
+) -> None:
+    """Print what a command can cost; UserError unless its user agrees, or has agreed before.
+
+    What is agreed to stands in a file of the folder that the command writes.
+    """
+    from podium.harness.run.experiment import AGREED
+
+    for line in lines:
+        say(line, file=sys.stderr)
+    record = folder / AGREED
+    wanted = most if max_usd is None else Maximum(max_usd, most.size)
+    if any(agreed.covers(wanted) for agreed in _agreed(record)):
+        return
+    bound = "Nothing bounds this" if most.usd is None else f"This can cost up to ${most.usd:.2f}"
+    refusal = f"{bound}, and no terminal is here to agree: add --max-usd USD to limit it, or --yes."
+    if max_usd is None and not yes and not terminal_agrees(refusal, "Go on?"):
+        raise UserError("It was not agreed to, so nobody was asked.")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    usd = None if wanted.usd is None else str(wanted.usd)
+    row = {"at": datetime.now(UTC).isoformat(), "usd": usd, "size": wanted.size}
+    with record.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def terminal_agrees(refusal: str, question: str) -> bool:
+    """Ask at the terminal; UserError with the refusal where there is none."""
+    if not sys.stdin.isatty():
+        raise UserError(refusal)
+    say(f"{question} [y/N] ", file=sys.stderr, end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _agreed(record: Path) -> Iterator[Maximum]:
+    for line in read_limited(record, MIB).splitlines() if record.is_file() else ():
+        try:
+            row = json.loads(line)
+            usd = None if row["usd"] is None else Decimal(row["usd"])
+            yield Maximum(usd, int(row["size"]))
+        except (ValueError, ArithmeticError, TypeError, KeyError):
+            continue  # what cannot be read is no consent
+
+
+def agree_to_run(job: Any, found: Any, *, yes: bool) -> None:
+    """Let the user agree to a live run, of which an estimate was found."""
+    usd = None if found.most.usd is None else found.most.usd + found.already
+    request, experiment = job.request, job.experiment
+    answers = sum(
+        len(job.questions(suite))
+        * experiment.epochs[suite.name]
+        * len({*job.systems, *job.known_systems(suite)})
+        for suite in job.suites
+    )
+    lines = [_bill(found), *(_shows(job, found, suite) for suite in job.suites)]
+    agree(lines, Maximum(usd, answers), request.log_dir, max_usd=request.max_usd, yes=yes)
+
+
+def _bill(found: Any) -> str:
+    spent = f"; ${found.already:.2f} is spent already" if found.already else ""
+    calls = pluralise(int(found.most.calls), "call")
+    return (
+        f"Up to {calls}: {dollars_text(found.most.usd, found.expected.usd)} ({found.book}){spent}."
+    )
+
+
+def agree_to_training(jobs: Sequence[Any], folder: Path, *, yes: bool, more: str = "") -> None:
+    """Let the user agree to trainings, of which those on rehearsed or recorded workers are free."""
+    from podium.conductor.training.training_estimate import calls_of, dollars_of
+
+    live = [job for job in jobs if job.spec.label == "live"]
+    if not live:
+        return
+    calls = [calls_of(job) for job in live]
+    dollars = [dollars_of(*pair) for pair in zip(live, calls, strict=True)]
+    most, usual = (_sum(getattr(one, name) for one in dollars) for name in ("most", "usual"))
+    size = sum(one.most for one in calls)
+    line = f"Training: up to {pluralise(size, 'call')}: {dollars_text(most, usual)}{more}."
+    limits = [job.max_usd for job in live]
+    agree([line], Maximum(most, size), folder, max_usd=_sum(limits), yes=yes)
+
+
+def agree_to_serving(args: Any) -> None:
+    """Let the user agree to a server without a limit of dollars that other machines reach."""
+    from podium.harness.listener import is_loopback
+    from podium.harness.pool_config import read_pool
+
+    limits = (args.max_usd, args.max_usd_per_day, args.max_usd_per_key)
+    if any(limits) or is_loopback(args.host) or read_pool(args.pool).label != "live":
+        return
+    line = f"Clients of {args.host} may spend any number of dollars on pool {args.pool!r}."
+    agree([line], Maximum(None, 0), args.log_dir, max_usd=None, yes=args.yes)
+
+
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    known = [*amounts]
+    return None if None in known else sum((one for one in known if one is not None), Decimal(0))
+
+
+def dollars_text(most: Decimal | None, likely: Decimal | None) -> str:
+    """Return what something costs at most, and what it is likely to."""
+    bound = "dollars that nothing bounds" if most is None else f"at most ${most:.2f}"
+    return f"{bound}, likely {'unknown' if likely is None else f'${likely:.2f}'}"
+
+
+def _shows(job: Any, found: Any, suite: Any) -> str:
+    """Return the smallest difference that the questions of a suite can show, and what more cost."""
+    from podium.reports.power import smallest_difference
+
+    count, epochs = len(job.questions(suite)), job.experiment.epochs[suite.name]
+    points = smallest_difference(count, epochs)
+    asked = f"{pluralise(count, 'question')} x {pluralise(epochs, 'epoch')}"
+    usd = _usd_for_epochs(found, suite.name, count)
+    more = (
+        f"; {EPOCHS} epochs cost at most ${usd:.2f}" if usd is not None and epochs < EPOCHS else ""
+    )
+    return f"{suite.name}: {asked} cannot show less than {points:.0f} points (podium power){more}."
+
+
+def _usd_for_epochs(found: Any, suite: str, questions: int) -> Decimal | None:
+    """Return what a suite costs at most with more epochs, choosing and learning once."""
+    from podium.harness.run.estimate import CHOOSING, TRAINING
+
+    total = Decimal(0)
+    for line in found.lines:
+        if line.suite != suite:
+            continue
+        if line.most.usd is None or not line.left:
+            return None
+        once = line.system.startswith((CHOOSING, TRAINING))
+        total += line.most.usd * (1 if once else Decimal(questions * EPOCHS) / line.left)
+    return total
