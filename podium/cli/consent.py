@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from podium.harness.errors import UserError
 from podium.harness.files import MIB, read_limited
 from podium.harness.text import pluralise, say
 
+CENT = Decimal("0.01")
 EPOCHS = 8
 """The number of epochs whose price is named beside that of fewer."""
 
@@ -52,7 +53,7 @@ def agree(
     wanted = most if max_usd is None else Maximum(max_usd, most.size)
     if any(agreed.covers(wanted) for agreed in _agreed(record)):
         return
-    bound = "Nothing bounds this" if most.usd is None else f"This can cost up to ${most.usd:.2f}"
+    bound = "Nothing bounds this" if most.usd is None else f"This can cost up to {_usd(most.usd)}"
     refusal = f"{bound}, and no terminal is here to agree: add --max-usd USD to limit it, or --yes."
     if max_usd is None and not yes and not terminal_agrees(refusal, "Go on?"):
         raise UserError("It was not agreed to, so nobody was asked.")
@@ -96,7 +97,7 @@ def agree_to_run(job: Any, found: Any, *, yes: bool) -> None:
 
 
 def _bill(found: Any) -> str:
-    spent = f"; ${found.already:.2f} is spent already" if found.already else ""
+    spent = f"; {_usd(found.already)} is spent already" if found.already else ""
     calls = pluralise(int(found.most.calls), "call")
     return (
         f"Up to {calls}: {dollars_text(found.most.usd, found.expected.usd)} ({found.book}){spent}."
@@ -125,7 +126,9 @@ def agree_to_serving(args: Any) -> None:
     from podium.harness.pool_config import read_pool
 
     limits = (args.max_usd, args.max_usd_per_day, args.max_usd_per_key)
-    if any(limits) or is_loopback(args.host) or read_pool(args.pool).label != "live":
+    if any(limits) or args.keys is None or is_loopback(args.host):
+        return  # without keys other machines are refused
+    if read_pool(args.pool).label != "live":
         return
     line = f"Clients of {args.host} may spend any number of dollars on pool {args.pool!r}."
     agree([line], Maximum(None, 0), args.log_dir, max_usd=None, yes=args.yes)
@@ -136,10 +139,15 @@ def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
     return None if None in known else sum((one for one in known if one is not None), Decimal(0))
 
 
+def _usd(amount: Decimal) -> str:
+    """Return dollars in whole cents, rounded up: a maximum is never less than it is."""
+    return f"${amount.quantize(CENT, rounding=ROUND_UP)}"
+
+
 def dollars_text(most: Decimal | None, likely: Decimal | None) -> str:
     """Return what something costs at most, and what it is likely to."""
-    bound = "dollars that nothing bounds" if most is None else f"at most ${most:.2f}"
-    return f"{bound}, likely {'unknown' if likely is None else f'${likely:.2f}'}"
+    bound = "dollars that nothing bounds" if most is None else f"at most {_usd(most)}"
+    return f"{bound}, likely {'unknown' if likely is None else _usd(likely)}"
 
 
 def _shows(job: Any, found: Any, suite: Any) -> str:
@@ -151,7 +159,7 @@ def _shows(job: Any, found: Any, suite: Any) -> str:
     asked = f"{pluralise(count, 'question')} x {pluralise(epochs, 'epoch')}"
     usd = _usd_for_epochs(found, suite.name, count)
     more = (
-        f"; {EPOCHS} epochs cost at most ${usd:.2f}" if usd is not None and epochs < EPOCHS else ""
+        f"; {EPOCHS} epochs cost at most {_usd(usd)}" if usd is not None and epochs < EPOCHS else ""
     )
     return f"{suite.name}: {asked} cannot show less than {points:.0f} points (podium power){more}."
 

@@ -57,9 +57,9 @@ def train_command(args: argparse.Namespace) -> int:
 
         told(estimate_text(training))
         return 0
+    agree_to_training([training] if is_main() else [], out, yes=args.yes)
     from podium.conductor.training.train import train
 
-    agree_to_training([training] if is_main() else [], out, yes=args.yes)
     try:
         told(train(training, told))
     except KeyboardInterrupt:
