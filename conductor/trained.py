@@ -133,21 +133,7 @@ def _checked_system(
     study = read_study(folder) if about.role == "study" else None
     studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
     form = replace(about.form, worker=worker or about.form.worker)
-    system = trained_system(replace(about, form=form), whom, rounds, studied)
-    # `podium run` refuses what would be labelled, or began before it did.
-    return system if current().log_dir or not whom.reading else _labelled(system, whom.reading)
-
-
-def _labelled(system: System, reading: prompt.CardReading) -> System:
-    """Return a system that labels each answer for which it knew no card."""
-
-    async def answer(question: Question, pool: Pool) -> Answer:
-        made = await system(question, pool)
-        cards = [worker.card for worker in pool.spec.workers] if pool.spec else []
-        known = any(map(reading.knows, cards))
-        return made if known else replace(made, noted={**made.noted, "workers": DRAWN})
-
-    return answer
+    return trained_system(replace(about, form=form), whom, rounds, studied)
 
 
 def _others(about: CheckpointInfo, where: str) -> str:
@@ -172,8 +158,14 @@ def trained_system(
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
         if pool.spec is None and not about.conducted(pool.workers, ()):
             raise UserError(f"This checkpoint {_others(about, 'this eval')}")
-        return await system(question, pool)
+        made = await system(question, pool)
+        return replace(made, noted={**made.noted, "workers": DRAWN}) if drawn(pool) else made
 
+    def drawn(pool: Pool) -> bool:  # `podium run` refuses it, or began before it did
+        cards = [worker.card for worker in pool.spec.workers] if pool.spec else []
+        return plain and bool(shown.reading) and not any(map(shown.reading.knows, cards))
+
+    plain = current().spec is None
     return answer
 
 
@@ -273,27 +265,13 @@ class CheckpointMethods(SystemMethods):
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
         """Return that it knows no card of a pool; None where it knows one, or goes by none."""
-        known, unknown = self._cards(x, spec)
-        if known or not unknown:
+        reading = card_reading(self._named(x), constrained=True)
+        if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None
         return (
             f"knows no card of pool {spec.name!r}, so that it would draw evenly whom it asks: take "
             f"conductor-prompted; `inspect eval` still asks for it, labelled {DRAWN!r}."
         )
-
-    def live_warning(self, x: str, spec: PoolSpec) -> str | None:
-        """Return whose cards it knows, where it does not know all."""
-        known, unknown = map(", ".join, self._cards(x, spec))
-        if not known or not unknown:
-            return None
-        return f"knows the cards of {known}; which of {unknown} it asks is drawn for each question."
-
-    def _cards(self, x: str, spec: PoolSpec) -> tuple[list[str], list[str]]:
-        """Return the workers whose cards it knows, and the others; nobody if it goes by none."""
-        reading = card_reading(self._named(x), constrained=True)
-        workers = spec.workers if reading else ()
-        known = [one.name for one in workers if reading and reading.knows(one.card)]
-        return known, [one.name for one in workers if one.name not in known]
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, by their digests; or None."""

@@ -93,16 +93,12 @@ class SystemMethods:
         """Return why a run on live workers may not begin with it, a sentence without its name."""
         return None
 
-    def live_warning(self, x: str, spec: PoolSpec) -> str | None:
-        """Return what a run on live workers warns of before it begins, without its name."""
-        return None
-
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, of which these are the digests."""
         return None
 
     def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
-        """Return what `podium doctor` says of it on a pool that it does not refuse."""
+        """Return what doctors, and runs on live workers, say of it on a pool that it takes."""
         return ()
 
     def graders(self, x: str) -> Mapping[str, str] | None:

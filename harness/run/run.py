@@ -20,17 +20,10 @@ from podium.harness.ledger.manifest import manifested
 from podium.harness.model_judge import judged_among, regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book, read_book
-from podium.harness.records import CONDUCTOR, GRADER, Question
+from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
-from podium.harness.run.catalogue import (
-    ANY_SINGLE,
-    ORACLE,
-    Catalogue,
-    RunRequest,
-    manifest_key,
-    split_k,
-)
+from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import lock_experiment, open_experiment
 from podium.harness.run.run_request import (
@@ -39,7 +32,7 @@ from podium.harness.run.run_request import (
     refuse_heard,
     unknown_prompt_note,
 )
-from podium.harness.run.systems import moved_graders
+from podium.harness.run.systems import asked_slots, moved_graders, remarks_on
 from podium.harness.shards.plan import refuse_sharded
 from podium.harness.shutdown import graceful_shutdown
 from podium.harness.suite import Suite
@@ -93,9 +86,9 @@ def say_who_runs(job: Job) -> list[str]:
         say(note)
     for line in job.left_out:
         say(f"Left out: {line}")
-    for name in job.systems if job.spec.label == "live" else ():
-        if warning := job.catalogue.card(name).methods.live_warning(split_k(name)[1], job.spec):
-            say(f"podium: {name} {warning}", file=sys.stderr)
+    for remark in remarks_on(job.systems, job.catalogue, job.spec):
+        if job.spec.label == "live":
+            say(f"podium: {remark}", file=sys.stderr)
     return moved_graders(job.systems, job.catalogue)
 
 
@@ -107,32 +100,23 @@ def _say_limits(job: Job, found: Any) -> None:
     if warning := limit_warning(found, job.request):
         say(f"podium: {warning}", file=sys.stderr)
     for note in _limit_notes(job):
-        say(f"podium: {note}", file=sys.stderr)
+        say(f"podium: under a limit {note}", file=sys.stderr)
 
 
 def _limit_notes(job: Job) -> list[str]:
-    """Return who of those that a run with a limit asks is asked one call at a time."""
-    for name in ("max_usd", "max_usd_per_query"):
-        if getattr(job.request, name):
-            option = f"--{name.replace('_', '-')}"
-            return [*_one_at_a_time(job.spec, job.book, option, {*_asked(job)})]
-    return []
-
-
-def _one_at_a_time(spec: PoolSpec, book: Book, option: str, asked: set[str]) -> Iterator[str]:
-    for name, why in preflight.one_at_a_time(spec, book).items():
-        if name in asked:
-            yield f"under {option} {name!r} is asked one call at a time: {why}."
-
-
-def _asked(job: Job) -> Iterator[str]:
-    """Yield the models of its pool that a run may ask."""
-    for name in {*job.systems, *(row.system for row in job.experiment.entries)}:
-        alone = manifest_key(name) == ANY_SINGLE
-        yield from (name.partition(":")[2],) if alone else job.spec.names
-        yield from (CONDUCTOR,) if "conductor" in job.catalogue.card(name).needs else ()
+    """Return who of those that a run asks is asked one call at a time if it has a limit."""
+    if job.request.max_usd is None and job.request.max_usd_per_query is None:
+        return []
+    names = {*job.systems, *(row.system for row in job.experiment.entries)}
+    asked = asked_slots(names, job.catalogue, job.spec)
     if any(judged_among(suite, job.questions(suite)) for suite in job.suites):
-        yield GRADER
+        asked.add(GRADER)
+    return _one_at_a_time(job.spec, job.book, asked)
+
+
+def _one_at_a_time(spec: PoolSpec, book: Book, asked: set[str]) -> list[str]:
+    whys = preflight.one_at_a_time(spec, book).items()
+    return [f"{name!r} is asked one call at a time: {why}." for name, why in whys if name in asked]
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
@@ -259,8 +243,8 @@ def examine(
     found = preflight.package_problems()
     found += preflight.problems(spec, book)
     notes, facts = [*_notes(spec)], list[str]()
-    if max_usd:
-        notes += _one_at_a_time(spec, book, "--max-usd", {slot.name for slot in spec.slots})
+    slots = {slot.name for slot in spec.slots if max_usd}
+    notes += [f"under --max-usd {one}" for one in _one_at_a_time(spec, book, slots)]
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
         found += missing
@@ -300,11 +284,9 @@ def _facts(job: Job) -> Iterator[str]:
 
 def _oddities(job: Job) -> Iterator[str]:
     yield from (f"left out: {line}" for line in job.left_out)
-    yield from _limit_notes(job)
+    yield from (f"under --max-usd {note}" for note in _limit_notes(job))
     yield from moved_graders(job.systems, job.catalogue)
-    for name in job.systems:
-        remarks = job.catalogue.card(name).methods.remarks(split_k(name)[1], job.spec)
-        yield from (f"{name} {remark}" for remark in remarks)
+    yield from remarks_on(job.systems, job.catalogue, job.spec)
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:

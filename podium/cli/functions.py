@@ -49,7 +49,6 @@ class RunOptions(TypedDict, total=False):
     match: str
     worker_cards: Literal["shown", "hidden"]
     display: str
-    yes: bool  # agree to what live workers may cost; `max_usd` agrees, too
 
 
 def run(
@@ -58,15 +57,20 @@ def run(
     *,
     pool: str = "rehearsal",
     log_dir: str | Path,
+    yes: bool = False,
     **options: Unpack[RunOptions],
 ) -> RunOutcome:
     """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
 
     Suites and systems of your own stand beside names: a suite as it is, a system by its card, or
-    either as `FILE.py@NAME`. UserError, before any call, for what cannot run.
+    either as `FILE.py@NAME`. UserError, before any call, for what cannot run, and for live workers
+    without `max_usd` or `yes`, which agrees to any cost.
     """
-    if not options.pop("yes", False) and not options.get("max_usd"):
-        _refuse_live(pool)
+    if not yes and not options.get("max_usd") and read_pool(pool).label == "live":
+        raise UserError(
+            f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
+            "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
+        )
     asked, run_by = _several(suites), _several(systems)
     request = RunRequest(
         suites=tuple(one if isinstance(one, str) else one.name for one in asked),
@@ -77,14 +81,6 @@ def run(
     )
     own = [one for one in (*asked, *run_by) if not isinstance(one, str)]
     return runs.run(*with_own(request, whole_catalogue(), own), controls())
-
-
-def _refuse_live(pool: str) -> None:
-    if read_pool(pool).label == "live":
-        raise UserError(
-            f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
-            "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
-        )
 
 
 def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:

@@ -57,7 +57,7 @@ def train_command(args: argparse.Namespace) -> int:
 
         told(estimate_text(training))
         return 0
-    agree_to_training([training] if is_main() else [], out, yes=args.yes)
+    agree_to_training("Its plans", [training] if is_main() else [], out, yes=args.yes)
     from podium.conductor.training.train import train
 
     try:
@@ -241,8 +241,7 @@ def ablate_command(args: argparse.Namespace) -> int:
         jobs = [
             replace(one.training, max_usd=args.max_usd or one.training.max_usd) for one in trials
         ]
-        more = "; each is evaluated on its validation questions, too"
-        agree_to_training(jobs, args.out, yes=args.yes, more=more)
+        agree_to_training("Plans (evaluations not counted)", jobs, args.out, yes=args.yes)
         for at, trial in enumerate(trials, 1):
             say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
             _train(trial, [*args.begin, *(one.run for one in trials)], args.max_usd)

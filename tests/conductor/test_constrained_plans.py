@@ -300,7 +300,7 @@ def test_whoever_seats_it_is_told_what_it_does_not_read() -> None:
     (unread,) = reading.remarks({"ada": "Looks up facts.", "bo": "Knows facts.", "cy": ""})
     assert unread == (
         "goes by the word that a card opens with and knows Arithmetic, Careful, Checks, Extracts, "
-        "Fast, Looks, Takes, Writes: the card of bo, cy says nothing to it, so it is drawn for "
+        "Fast, Looks, Takes, Writes, here ada: the card of bo, cy says nothing to it, so it is drawn for "
         "each question which of these it asks."
     )
     many = reading.remarks({f"w{at}": "Looks up facts." for at in range(12)})
@@ -390,7 +390,7 @@ def test_inspect_alone_labels_answers_whose_workers_were_drawn(tmp_path: Path) -
             display="none",
         )
         samples = log.samples or []
-        return [one.metadata["podium"]["noted"].get("workers") for one in samples]
+        return [one.metadata["podium"].get("noted", {}).get("workers") for one in samples]
 
     assert noted(str(strangers(tmp_path))) == ["workers drawn evenly"]
     assert noted("rehearsal") == [None]

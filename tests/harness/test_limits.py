@@ -288,5 +288,5 @@ def test_a_run_with_a_limit_says_once_who_is_asked_one_call_at_a_time(
         words += ["--limit", "2", "--log-dir", str(tmp_path / "run")]
         assert copy_context().run(main, [*words, "--max-usd", "9"]) == 0
     said = [one for one in capsys.readouterr().err.splitlines() if "one call at a time" in one]
-    assert [one.split()[3] for one in said] == ["'olive'"]
+    assert [one.split()[4] for one in said] == ["'olive'"]
     assert len(server.bill.lines) == 2

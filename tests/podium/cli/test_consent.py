@@ -28,10 +28,10 @@ pytestmark = CLIENTS_WARN
 @contextmanager
 def typing(text: str | None) -> Iterator[None]:
     """Have a terminal at which a user types something; None: there is no terminal."""
-    user, terminal = os.openpty()
-    os.write(user, f"{text}\n".encode())
-    stdin = Path(os.devnull).open() if text is None else os.fdopen(terminal)
-    with stdin, pytest.MonkeyPatch.context() as patch:
+    user, terminal = os.pipe() if text is None else os.openpty()
+    if text is not None:
+        os.write(user, f"{text}\n".encode())
+    with os.fdopen(terminal) as stdin, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", stdin)
         yield
     os.close(user)
@@ -56,7 +56,7 @@ def test_a_live_run_says_what_it_costs_and_can_show_and_asks_nobody_without_cons
         assert ran(tmp_path, server, *ONE, "--dry-run") == 0
         assert server.bill.lines == []
     bill, shows, refusal = capsys.readouterr().err.splitlines()
-    assert bill == "Up to 2 calls: at most $0.01, likely unknown (book)."
+    assert bill == "This run makes up to 2 calls: at most $0.01, likely unknown (book)."
     points = round(smallest_difference(2, 1))
     assert shows.startswith(
         f"practice-integer: 2 questions x 1 epoch cannot show less than {points}"
@@ -181,8 +181,8 @@ def live(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "bill"),
     [
-        (("train", "practice-cpu", "--set", "pool.name='{0}/live.toml'"), "Training: up to "),
-        (("ablate", "--file", "{0}/ablations.toml"), "each is evaluated on its validation"),
+        (("train", "practice-cpu", "--set", "pool.name='{0}/live.toml'"), "Its plans make up to "),
+        (("ablate", "--file", "{0}/ablations.toml"), "Plans (evaluations not counted) make up to "),
     ],
     ids=["train", "ablate"],
 )
@@ -239,8 +239,6 @@ def test_a_conductor_that_knows_some_cards_says_whose(
     words = ["run", "--suite", "practice-integer", "--system", "conductor-adaptive", "--limit", "1"]
     with typing(None):
         assert main([*words, "--pool", f"{live}/live.toml", "--log-dir", f"{live}/run"]) == 2
-    warning = (
-        "podium: conductor-adaptive knows the cards of fast; which of only it asks is drawn for "
-        "each question."
-    )
-    assert warning in capsys.readouterr().err.splitlines()
+    said = capsys.readouterr().err
+    assert "podium: conductor-adaptive goes by the word that a card opens with and knows " in said
+    assert "Writes, here fast: the card of only says nothing to it, so it is drawn for each" in said
