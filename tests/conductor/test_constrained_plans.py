@@ -300,8 +300,8 @@ def test_whoever_seats_it_is_told_what_it_does_not_read() -> None:
     (unread,) = reading.remarks({"ada": "Looks up facts.", "bo": "Knows facts.", "cy": ""})
     assert unread == (
         "goes by the word that a card opens with and knows Arithmetic, Careful, Checks, Extracts, "
-        "Fast, Looks, Takes, Writes, here ada: the card of bo, cy says nothing to it, so it is drawn for "
-        "each question which of these it asks."
+        "Fast, Looks, Takes, Writes, here ada: the card of bo, cy says nothing to it, so it "
+        "is drawn for each question which of these it asks."
     )
     many = reading.remarks({f"w{at}": "Looks up facts." for at in range(12)})
     assert many == [

@@ -16,7 +16,7 @@ from tenacity import RetryCallState, Retrying, wait_none
 from podium.harness.retry_after import ABSURD_S, LONGEST_S, SPREAD, RetryWait, requested_wait
 from tests.harness.faulty_run import run
 from tests.harness.upstream_run import CHAT, ask_questions
-from tests.providers import CLIENTS_WARN, Act, Script, dropping, failing, ok
+from tests.providers import CLIENTS_WARN, Act, dropping, failing, ok
 
 pytestmark = CLIENTS_WARN
 
@@ -134,7 +134,7 @@ def test_calls_wait_as_they_are_asked_to_and_what_waits_together_is_said_once(
     ids=["dropped", "failing"],
 )
 def test_while_no_provider_answers_each_wait_is_said(
-    script: Script, failure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    script: list[Act], failure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     left = ask_questions(tmp_path, CHAT, script, limit=1, retries=1)
     assert left.failing == set()
