@@ -126,8 +126,10 @@ class CardReading:
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:
             words = ", ".join(sorted(self.openings or ()))
+            known = ", ".join(worker for worker in cards if worker not in unread) or "nobody"
             said.append(
-                f"goes by the word that a card opens with and knows {words}: the card of "
+                f"goes by the word that a card opens with and knows {words}, here {known}: the "
+                "card of "
                 f"{', '.join(unread)} says nothing to it, so it is drawn for each question which "
                 "of these it asks."
             )

@@ -32,6 +32,7 @@ from podium.conductor.checkpoint import (
 )
 from podium.conductor.parse import PlanFormat
 from podium.conductor.policy import RoundLimits, conductor_system
+from podium.harness.context import current
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_solver, named_pool
 from podium.harness.pool import Pool
@@ -56,9 +57,11 @@ BY_CARDS = (
 
 OTHERS = (
     "was trained for the {1} of pool {0!r} alone and knows them by their numbers; {2} has others, "
-    "or another order: take conductor-adaptive, which reads the workers' cards, or "
-    "conductor-prompted."
+    "or another order: take conductor-prompted, in which a model that the pool names plans."
 )
+
+DRAWN = "workers drawn evenly"
+"""The label of answers for which a checkpoint knew no worker's card."""
 
 CALLS = "1-5, plus 1 of the conductor; none where its plan is malformed"
 SOURCE = "Conductor, arXiv 2512.04388 (trained on the practice suites)"
@@ -155,8 +158,14 @@ def trained_system(
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
         if pool.spec is None and not about.conducted(pool.workers, ()):
             raise UserError(f"This checkpoint {_others(about, 'this eval')}")
-        return await system(question, pool)
+        made = await system(question, pool)
+        return replace(made, noted={**made.noted, "workers": DRAWN}) if drawn(pool) else made
 
+    def drawn(pool: Pool) -> bool:  # `podium run` refuses it, or began before it did
+        cards = [worker.card for worker in pool.spec.workers] if pool.spec else []
+        return plain and bool(shown.reading) and not any(map(shown.reading.knows, cards))
+
+    plain = current().spec is None
     return answer
 
 
@@ -253,6 +262,16 @@ class CheckpointMethods(SystemMethods):
         if reading is not None:
             found += reading.remarks({worker.name: worker.card for worker in spec.workers})
         return tuple(found)
+
+    def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return that it knows no card of a pool; None where it knows one, or goes by none."""
+        reading = card_reading(self._named(x), constrained=True)
+        if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
+            return None
+        return (
+            f"knows no card of pool {spec.name!r}, so that it would draw evenly whom it asks: take "
+            f"conductor-prompted; `inspect eval` still asks for it, labelled {DRAWN!r}."
+        )
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, by their digests; or None."""

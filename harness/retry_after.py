@@ -1,4 +1,4 @@
-"""How long a provider asks to wait before the next attempt: obeyed up to a limit, and printed.
+"""How long a call waits before its next attempt: as its provider asks, up to a limit; printed.
 
 Inspect's own backoff ignores what a provider asks for. It stays for failures that ask for nothing,
 or for what cannot be obeyed.
@@ -93,12 +93,17 @@ class RetryWait(wait_base):
         call = call_in_flight()
         if call:
             call.asked_wait = ""
-        if error is None or seconds is None:
+        if error is None:
             return self.backoff(retry_state)
-        waited = min(seconds * (1 + SPREAD * random.random()), LONGEST_S)
+        if seconds is None:
+            waited = self.backoff(retry_state)
+            sentence = f"{self.who}: {_failure(error)}, trying again in {_shown(waited)}"
+        else:
+            waited = min(seconds * (1 + SPREAD * random.random()), LONGEST_S)
+            sentence = self._sentence(seconds, kind_and_status(error)[1])
         if call and self.clock() >= self.printed_until:
             self.printed_until = self.clock() + waited
-            call.asked_wait = self._sentence(seconds, kind_and_status(error)[1])
+            call.asked_wait = sentence
         return waited
 
     def _sentence(self, seconds: float, status: int | None) -> str:
@@ -107,6 +112,16 @@ class RetryWait(wait_base):
         if seconds > LONGEST_S:
             asked += f", waiting {_shown(LONGEST_S)}, the longest wait"
         return f"{asked}; trying again"
+
+
+def _failure(error: BaseException) -> str:
+    """Return in a few words how an attempt failed: its HTTP status, else what kind it was."""
+    kind, status = kind_and_status(error)
+    if status:
+        return f"HTTP {status}"
+    if "Timeout" in kind:
+        return "no reply in time"
+    return "connection error" if "Connect" in kind else kind
 
 
 def _shown(seconds: float) -> str:

@@ -94,12 +94,16 @@ class SystemMethods:
         """Return why it can do nothing with a pool's workers, a sentence without its name."""
         return None
 
+    def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return why a run on live workers may not begin with it, a sentence without its name."""
+        return None
+
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return why it may not be asked a suite's questions, of which these are the digests."""
         return None
 
     def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
-        """Return what `podium doctor` says of it on a pool that it does not refuse."""
+        """Return what doctors, and runs on live workers, say of it on a pool that it takes."""
         return ()
 
     def graders(self, x: str) -> Mapping[str, str] | None:

@@ -125,6 +125,12 @@ def power_text(
     return "\n".join(lines)
 
 
+def smallest_difference(questions: int, epochs: int) -> float:
+    """Return the points that so many questions can show, at what `podium power` assumes."""
+    variance = stats.Variance(DISCORDANT, 0.0).at(epochs)
+    return min(100.0, 100 * stats.detectable(variance, questions))
+
+
 def _sizes(measured: int | None, questions: Sequence[int] | None) -> list[tuple[str, int]]:
     sizes = {str(n): n for n in questions or [*USUAL, *([measured] if measured else [])]}
     if not questions:

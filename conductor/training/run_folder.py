@@ -24,6 +24,7 @@ from podium.conductor.training.job import StepResults, TrainingJob
 from podium.harness.errors import UserError
 from podium.harness.files import replace_file
 from podium.harness.rewards.outcome import VALUED, RewardItem, Status
+from podium.harness.run.experiment import is_new
 from podium.harness.suite import moved_versions
 from podium.harness.workflow import Workflow
 
@@ -154,7 +155,7 @@ def prepare_folder(training: TrainingJob) -> Path:
         raise UserError(f"There is nothing to resume in {out}: it has no {MANIFEST}.")
     if begun and not resume:
         raise UserError(f"{out} holds a training already: --resume goes on, or name another --out.")
-    if not begun and out.exists() and any(out.iterdir()):
+    if not begun and not is_new(out):
         raise UserError(f"{out} is there already and no training: name another with --out.")
     if not begun:
         write_json(out / MANIFEST, said)

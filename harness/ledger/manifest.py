@@ -58,7 +58,7 @@ def root(leaves: Sequence[bytes]) -> bytes:
 FileKind = Literal["log", "journal", "record", "beside"]
 """`beside` are files that a run does not write, as they were when the manifest was made."""
 
-RECORDS = ("experiment.json", "openings.jsonl", "oracle/*.json", "learned/*/*.npz")
+RECORDS = ("experiment.json", "openings.jsonl", "agreed.jsonl", "oracle/*.json", "learned/*/*.npz")
 """What a run writes down beside logs and journals, here, in `selection/` and below `tuning/`."""
 
 OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.py")

@@ -26,6 +26,8 @@ SELECTION = "selection"
 FILE = "experiment.json"
 NEW = Path("/dev/null/run")
 """The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
+AGREED = "agreed.jsonl"
+"""What a live run's user has agreed to: the first file of its directory (podium/cli/consent.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,11 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
         os.close(handle)
 
 
+def is_new(folder: Path) -> bool:
+    """Say whether a directory holds nothing yet but what its user has agreed to."""
+    return not folder.is_dir() or all(path.name == AGREED for path in folder.iterdir())
+
+
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
     """Return a directory's experiment with `new` added, unwritten; UserError for others' files."""
     if log_dir != NEW:
@@ -159,7 +166,7 @@ def check_experiment(log_dir: Path, new: Experiment) -> Experiment:
     stored = read_experiment(log_dir)
     if stored and differs(stored, new, POOL) and is_unanswered(log_dir):
         stored = replace(stored, entries=(), **{name: getattr(new, name) for name in POOL})
-    if stored is None and log_dir.is_dir() and any(log_dir.iterdir()):
+    if stored is None and not is_new(log_dir):
         raise UserError(
             f"{log_dir} is not empty and holds no podium experiment; name another --log-dir."
         )

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +17,23 @@ from podium.harness.budget import ShardLimits
 from podium.harness.errors import PodiumError, UserError
 from podium.harness.ledger.journal import mend
 from podium.harness.ledger.manifest import manifested
-from podium.harness.model_judge import regrade_dir, retry_ungraded
+from podium.harness.model_judge import judged_among, regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
-from podium.harness.records import Question
+from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
-from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest, split_k
+from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
 from podium.harness.run.changed_pool import set_aside
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment
 from podium.harness.run.run_request import (
     RequestReader,
+    missing_needs,
     refuse_heard,
     unknown_prompt_note,
 )
-from podium.harness.run.systems import moved_graders
+from podium.harness.run.systems import asked_slots, moved_graders, remarks_on
 from podium.harness.shards.plan import refuse_sharded
 from podium.harness.shutdown import graceful_shutdown
 from podium.harness.suite import Suite
@@ -42,15 +44,25 @@ NEARLY_FULL = (
     "take: make room, and the same command goes on."
 )
 Runner = Callable[[RequestReader], RunOutcome]
+Consent = Callable[[Job, Any], None]
+"""(what a live run is, its `Estimate`): UserError unless the user agrees to what it can cost."""
 
 
-def podium_run(reader: RequestReader, runner: Runner | None = None) -> int:
+def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = None) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
     refuse_heard(reader.request, reader.catalogue)  # before anybody reads a question
     job, request = reader.read(), reader.request
-    moved = say_who_runs(job)
-    if request.max_usd or request.max_usd_per_query:
-        _say_limits(job)
+    moved, live = say_who_runs(job), job.spec.label == "live"
+    for reason in missing_needs(job) if live else ():  # before anybody is asked to agree
+        raise UserError(reason)
+    if live or request.max_usd or request.max_usd_per_query:
+        # No other run needs an estimate.
+        from podium.harness.run.estimate import estimate
+
+        found = estimate(job)
+        _say_limits(job, found)
+        if live:
+            agree(job, found)
     for line in moved:
         say(line)
     outcome = (runner or run_job)(reader)
@@ -77,21 +89,37 @@ def say_who_runs(job: Job) -> list[str]:
         say(f"Left out: {line}")
     for line in preflight.overridden_prices(job.spec):
         say(line)
+    for remark in remarks_on(job.systems, job.catalogue, job.spec):
+        if job.spec.label == "live":
+            say(f"podium: {remark}", file=sys.stderr)
     return moved_graders(job.systems, job.catalogue)
 
 
-def _say_limits(job: Job) -> None:
-    """Say what a limit does to a run, one line each; UserError where no call would be made."""
-    # Few runs have a limit, and no other run needs an estimate.
-    from podium.harness.run.estimate import estimate, limit_warning, refuse_too_little
+def _say_limits(job: Job, found: Any) -> None:
+    """Say what limits do to a run, one line each; UserError where no call would be made."""
+    from podium.harness.run.estimate import limit_warning, refuse_too_little
 
-    found = estimate(job)
     refuse_too_little(found, job.request)
     if warning := limit_warning(found, job.request):
         say(f"podium: {warning}", file=sys.stderr)
-    for name, why in preflight.one_at_a_time(job.spec, job.book).items():
-        note = f"under a limit {name!r} is asked one call at a time: {why}"
-        say(f"podium: {note}.", file=sys.stderr)
+    for note in _limit_notes(job):
+        say(f"podium: under a limit {note}", file=sys.stderr)
+
+
+def _limit_notes(job: Job) -> list[str]:
+    """Return who of those that a run asks is asked one call at a time if it has a limit."""
+    if job.request.max_usd is None and job.request.max_usd_per_query is None:
+        return []
+    names = {*job.systems, *(row.system for row in job.experiment.entries)}
+    asked = asked_slots(names, job.catalogue, job.spec)
+    if any(judged_among(suite, job.questions(suite)) for suite in job.suites):
+        asked.add(GRADER)
+    return _one_at_a_time(job.spec, job.book, asked)
+
+
+def _one_at_a_time(spec: PoolSpec, book: Book, asked: set[str]) -> list[str]:
+    whys = preflight.one_at_a_time(spec, book).items()
+    return [f"{name!r} is asked one call at a time: {why}." for name, why in whys if name in asked]
 
 
 LeaseOpener = Callable[[Path, Book], AbstractContextManager[ShardLimits]]
@@ -220,16 +248,21 @@ class Diagnosis:
     notes: tuple[str, ...] = ()  # what is odd or good to know, and refused by nobody
 
 
-def examine(pool: str, box: str | None, catalogue: Catalogue) -> Diagnosis:
+def examine(
+    pool: str, box: str | None, catalogue: Catalogue, max_usd: Decimal | None = None
+) -> Diagnosis:
     """Return what a pool lacks for any run; UserError where it cannot be read."""
     spec = read_pool(pool)
+    book = spec.book()
     found = preflight.package_problems()
-    found += preflight.problems(spec, spec.book())
-    facts: list[str] = []
+    found += preflight.problems(spec, book)
+    notes, facts = [*_notes(spec)], list[str]()
+    slots = {slot.name for slot in spec.slots if max_usd}
+    notes += [f"under --max-usd {one}" for one in _one_at_a_time(spec, book, slots)]
     if box:
         facts, missing = inspect_box(catalogue.boxes, box, catalogue.suites.values())
         found += missing
-    return Diagnosis(_pool_words(spec), tuple(found), tuple(facts), (*_notes(spec),))
+    return Diagnosis(_pool_words(spec), tuple(found), tuple(facts), tuple(notes))
 
 
 def examine_run(request: RunRequest, catalogue: Catalogue, controls: Controls) -> Diagnosis:
@@ -265,21 +298,18 @@ def _facts(job: Job) -> Iterator[str]:
 
 def _oddities(job: Job) -> Iterator[str]:
     yield from (f"left out: {line}" for line in job.left_out)
+    yield from (f"under --max-usd {note}" for note in _limit_notes(job))
     yield from moved_graders(job.systems, job.catalogue)
-    for name in job.systems:
-        remarks = job.catalogue.card(name).methods.remarks(split_k(name)[1], job.spec)
-        yield from (f"{name} {remark}" for remark in remarks)
+    yield from remarks_on(job.systems, job.catalogue, job.spec)
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:
-    """Yield whose calls will have no dollars, who is asked singly, and what shadows our names."""
+    """Yield whose calls will have no dollars, and what shadows our names."""
     book = spec.book()
     excused = {slot.name for slot in spec.slots if slot.not_auditable}
     free = preflight.unpriced(spec, book)
     free = [one for one in free if spec.label != "live" or one in excused]
     if free:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
-    for name, why in preflight.one_at_a_time(spec, book).items():
-        yield f"under --max-usd {name!r} is asked one call at a time: {why}."
     yield from preflight.overridden_prices(spec)
     yield from preflight.shadowing_notes()

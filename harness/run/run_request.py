@@ -41,6 +41,11 @@ from podium.harness.run.experiment import (
 from podium.harness.run.preflight import problems, refuse_listeners
 from podium.harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
 
+UNNAMED = (
+    "Pool {0!r} is live, so name the systems that may ask it: --system single, moa-lite, "
+    "conductor-prompted, any other of `podium systems`, or a group of them ({1})."
+)
+
 
 def unknown_prompt_note(suites: Suites, prompt: Prompt | None) -> str:
     """Return the sentence on suites that do not know a prompt; empty when all do."""
@@ -91,7 +96,7 @@ class RequestReader:
         yield from _changed_pool(self.job)
         yield from self._unusable_systems()
         if ready:
-            yield from _missing_needs(self.job)
+            yield from missing_needs(self.job)
         if not self.request.settled:
             yield from _unlearnable(self.job)
         yield from _unasked_providers(self.job)
@@ -104,7 +109,7 @@ class RequestReader:
         """Yield why the run cannot begin; its sandbox stands as long as the stack does."""
         heard = [*reasons_of(refuse_heard, self.request, self.catalogue)]
         yield from heard  # before anybody reads a question or sets a provider up
-        yield from _missing_needs(self.job) if self._is_read else self.reasons(ready=True)
+        yield from missing_needs(self.job) if self._is_read else self.reasons(ready=True)
         if not heard:
             yield from reasons_of(refuse_listeners, self._suites())
         yield from reasons_of(self._open_box, stack)
@@ -181,6 +186,9 @@ class RequestReader:
         named = self.request.systems
         if self.request.settled:
             named = tuple({row.system: None for row in job.experiment.entries})
+        elif not named and job.spec.label == "live":
+            yield UNNAMED.format(job.spec.name, ", ".join(systems.GROUPS))
+            return
         named = named or systems.default_systems(job.catalogue, job.spec, job.suites)
         try:
             if {*named} & {*systems.GROUPS}:
@@ -193,7 +201,8 @@ class RequestReader:
         several = (alone if name == SINGLE else [name] for name in named)
         for name in dict.fromkeys(chain.from_iterable(several)):
             why = systems.why_unfit(name, job.catalogue, job.spec)
-            if why := why or systems.why_untested(name, job.catalogue, job.suites):
+            why = why or systems.why_untested(name, job.catalogue, job.suites)
+            if why := why or systems.why_not_live(name, job.catalogue, job.spec, job.stored):
                 yield why
             else:
                 fitting.append(name)
@@ -282,7 +291,8 @@ def _unfit(name: str, job: Job, others: Sequence[str], judged: bool) -> str | No
         return f"{name} tries many plans, and a model would have to judge each."
     why = systems.why_unfit(name, job.catalogue, job.spec)
     why = why or next(reasons_of(lessons.refuse_untaught, job, name), None)
-    return why or systems.why_untested(name, job.catalogue, job.suites)
+    why = why or systems.why_untested(name, job.catalogue, job.suites)
+    return why or systems.why_not_live(name, job.catalogue, job.spec, job.stored)
 
 
 def _unlearnable(job: Job) -> Iterator[str]:
@@ -298,7 +308,7 @@ def _unlearnable(job: Job) -> Iterator[str]:
     yield from dict.fromkeys(found)
 
 
-def _missing_needs(job: Job) -> Iterator[str]:
+def missing_needs(job: Job) -> Iterator[str]:
     """Yield every key, server and price that a pool or what a system brings along lacks."""
     conducted = any("conductor" in job.catalogue.card(name).needs for name in job.systems)
     found = problems(job.spec, job.book, conductor=conducted)

@@ -1,7 +1,7 @@
 """Which systems a run has: names, groups and `NAME@K` spelled out, and why one cannot run."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -12,6 +12,7 @@ from podium.harness.cassette import prompts_recorded
 from podium.harness.errors import UserError, did_you_mean, reasons_of
 from podium.harness.pool_config import PoolSpec
 from podium.harness.prices import Book
+from podium.harness.records import CONDUCTOR
 from podium.harness.run.catalogue import (
     ANY_SINGLE,
     ORACLE,
@@ -72,6 +73,33 @@ def why_unfit(name: str, catalogue: Catalogue, spec: PoolSpec) -> str | None:
     alone = manifest_key(name) == ANY_SINGLE
     nobody = reasons_of(spec.worker, name.partition(":")[2]) if alone else ()
     return next(chain(nobody, _wrong_k(name, card), _lacking(name, card, spec)), None)
+
+
+def why_not_live(
+    name: str, catalogue: Catalogue, spec: PoolSpec, stored: Experiment | None
+) -> str | None:
+    """Return why a live run may not begin with a system; one that has begun goes on."""
+    if spec.label != "live" or (stored and any(row.system == name for row in stored.entries)):
+        return None
+    why = catalogue.card(name).methods.live_refusal(split_k(name)[1], spec)
+    return why and f"{name} {why}"
+
+
+def asked_slots(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> set[str]:
+    """Return the workers of a pool, and its conductor, that systems may ask."""
+    asked: set[str] = set()
+    for name in names:
+        alone = manifest_key(name) == ANY_SINGLE
+        asked |= {name.partition(":")[2]} if alone else {*spec.names}
+        asked |= {*catalogue.card(name).needs} & {CONDUCTOR}
+    return asked
+
+
+def remarks_on(names: Iterable[str], catalogue: Catalogue, spec: PoolSpec) -> Iterator[str]:
+    """Yield what is good to know of systems on a pool, a sentence each."""
+    for name in names:
+        remarks = catalogue.card(name).methods.remarks(split_k(name)[1], spec)
+        yield from (f"{name} {remark}" for remark in remarks)
 
 
 def unknown_system(name: str, catalogue: Catalogue) -> str:

@@ -29,6 +29,10 @@ class Parser(argparse.ArgumentParser):
     later: Callable[[], None] | None = None  # adds what is looked up only once it is needed
     lists = False  # takes `--json` without a PATH before a name: `suites --json math500`
 
+    def __init__(self, *args: Any, **more: Any) -> None:
+        """Take no part of an option's name for the option: a typo would start a run."""
+        super().__init__(*args, **{**more, "allow_abbrev": False})
+
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
         self, args: Any = None, namespace: Any = None
     ) -> Any:
@@ -42,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             typed[at - 1 : at] = ["--json"] if typed[at].endswith(".json") else [f"--json={HERE}"]
         known = [one for action in self._actions for one in action.option_strings]
         for word in (one.partition("=")[0] for one in typed if one.startswith("--")):
-            if not any(option.startswith(word) for option in known):
+            if word not in known:
                 self.near = self.near or did_you_mean(word, known)
         found, strange = super().parse_known_args(typed, namespace)
         if strange:

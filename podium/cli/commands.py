@@ -115,7 +115,8 @@ def run(add: Arguments) -> None:
         "--system",
         "system name; `single` for every worker; `all` for every system, router and control that "
         "fits pool, suites and installed extras; `contestants`, `routers`, `controls` or "
-        "`frameworks` for those of a group; repeat (all that fit and need no training)",
+        "`frameworks` for those of a group; repeat (all that fit and need no "
+        "training; none for a live pool)",
     )
     _pool(add)
     add("--log-dir", "an experiment: new, or to resume", Path, required=True)
@@ -162,11 +163,16 @@ def _budget(add: Arguments) -> None:
         "the others go on",
         dollars,
     )
+    _consent(add)
     turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
     add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)
     add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
     past = "with --dry-run: past runs of the same workers to go by; repeat"
     add.repeated("--like DIR", past, Path)
+
+
+def _consent(add: Arguments) -> None:
+    add.flag("--yes", "agree to what live workers may cost, where no terminal can")
 
 
 def _box(add: Arguments) -> None:
@@ -333,6 +339,7 @@ def serve(add: Arguments) -> None:
     add("--learnt DIR", "serve systems that learn as they answered in this run", Path)
     add.flag("--keep-texts", "also keep prompts and replies, for their owner alone to read")
     _serving_limits(add)
+    _consent(add)
     add("--otlp URL", "also send spans to this OpenTelemetry collector (extra: otlp)")
     add("--grace S", "seconds for requests in flight once it is stopped (30)", finite, default=30.0)
     add("--seed", "seed of random controls and rehearsal workers (0)", seed, default=0)
@@ -364,6 +371,7 @@ def train(add: Arguments) -> None:
     add("--seed N", "run.seed (the config's)", up_to(SEED))
     add.flag("--dry-run", "estimate memory, calls and dollars; train nothing")
     add("--max-usd X", "stop with a checkpoint once this is spent", dollars)
+    _consent(add)
     add.flag("--resume", "go on from the newest checkpoint in --out")
     add.repeated("--set SECTION.KEY=VALUE", "change a value of the config; repeat")
     add("--plot DIR", "draw the learning curves of runs", Path, nargs="+")
@@ -382,6 +390,8 @@ def ablate(add: Arguments) -> None:
     add("--file FILE", "a file of ablations (the shipped one)", Path)
     warm = "a training whose warm start is used where it would be the same; repeat"
     add.repeated("--begin DIR", warm, Path)
+    add("--max-usd X", "stop each training, and each evaluation, once this is spent", dollars)
+    _consent(add)
     add.flag("--table", "make the table of what is there; train nothing")
     add.flag("--list", "list the ablations")
     add.listing()
@@ -538,6 +548,7 @@ def doctor(add: Arguments) -> None:
     add("--limit", "first N questions (all)", int)
     add("--log-dir", "an experiment that the run would go on with (a new one)", Path)
     add("--box", "also check this sandbox")
+    add("--max-usd USD", "list who is asked one call at a time under such a limit, too", dollars)
     add.flag("--drill", "also put one short question to each model; says the price and asks first")
     add.flag("--yes", "drill without asking, where no terminal can answer")
     _learning(add)

@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from podium.cli.arguments import say_listing
+from podium.cli.consent import terminal_agrees
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.cli.run_commands import run_request
 from podium.harness.errors import UserError
 from podium.harness.text import say
+
+NO_TERMINAL = "A drill spends money, and no terminal is here to agree: add --yes."
 
 
 def doctor_command(args: argparse.Namespace) -> int:
@@ -25,7 +28,7 @@ def doctor_command(args: argparse.Namespace) -> int:
         request = run_request(args, log_dir=args.log_dir or NEW)
         found = examine_run(*with_own(request, known), controls())
     else:
-        found = examine(args.pool, args.box, known)
+        found = examine(args.pool, args.box, known, args.max_usd)
     if args.drill:
         found = _drilled(found, args)
     lines = [*found.facts, *(f"- {one}" for one in found.problems)]
@@ -46,7 +49,7 @@ def _drilled(found: Any, args: argparse.Namespace) -> Any:
     book = spec.book()
     slots = fit_for_drill(spec, book)
     say(drill_price(slots, book), file=sys.stderr)
-    if not (args.yes or _agreed()):
+    if not (args.yes or terminal_agrees(NO_TERMINAL, "Ask them?")):
         return replace(found, notes=(*found.notes, "the drill was not agreed to: nobody was asked"))
     drilled = drill(spec, book, slots)
     return replace(
@@ -55,11 +58,3 @@ def _drilled(found: Any, args: argparse.Namespace) -> Any:
         notes=(*found.notes, *(said for one in drilled for said in one.notes)),
         facts=(*found.facts, drill_total(drilled)),
     )
-
-
-def _agreed() -> bool:
-    """Ask at the terminal; UserError where there is none."""
-    if not sys.stdin.isatty():
-        raise UserError("A drill spends money, and no terminal is here to agree: add --yes.")
-    say("Ask them? [y/N] ", file=sys.stderr, end="", flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from podium.cli.list_commands import boxes, controls, suite_versions, whole_catalogue
+from podium.harness.errors import UserError
 from podium.harness.grade_file import grade_replies
+from podium.harness.pool_config import read_pool
 from podium.harness.records import Grade
 from podium.harness.run import run as runs
 from podium.harness.run.catalogue import RunRequest, find_named, with_own
@@ -55,13 +57,20 @@ def run(
     *,
     pool: str = "rehearsal",
     log_dir: str | Path,
+    yes: bool = False,
     **options: Unpack[RunOptions],
 ) -> RunOutcome:
     """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
 
     Suites and systems of your own stand beside names: a suite as it is, a system by its card, or
-    either as `FILE.py@NAME`. UserError, before any call, for what cannot run.
+    either as `FILE.py@NAME`. UserError, before any call, for what cannot run, and for live workers
+    without `max_usd` or `yes`, which agrees to any cost.
     """
+    if not yes and not options.get("max_usd") and read_pool(pool).label == "live":
+        raise UserError(
+            f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
+            "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
+        )
     asked, run_by = _several(suites), _several(systems)
     request = RunRequest(
         suites=tuple(one if isinstance(one, str) else one.name for one in asked),

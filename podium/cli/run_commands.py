@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.cli.arguments import taken
+from podium.cli.consent import agree_to_run
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.cli.report_commands import say_site
 from podium.harness.errors import UserError, WorkerError
@@ -39,7 +40,7 @@ def run_command(args: argparse.Namespace) -> int:
     request, parts = with_own(run_request(args), whole_catalogue())
     reader = RequestReader(request, parts, controls())
     if not args.dry_run:
-        return podium_run(reader, _sharded(args))
+        return podium_run(reader, partial(agree_to_run, yes=args.yes), _sharded(args))
     job = reader.read()
     moved = say_who_runs(job)
     say(fitted_text(estimate_text(estimate(job, args.like), request)), end="")

@@ -5,6 +5,7 @@ import sys
 from functools import partial
 
 from podium.cli.arguments import taken
+from podium.cli.consent import agree_to_serving
 from podium.cli.list_commands import whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.text import say
@@ -23,6 +24,7 @@ def serve_command(args: argparse.Namespace) -> int:
         return 0
     if not args.system or args.log_dir is None:
         raise UserError("Name what is served with --system, and where with --log-dir.")
+    agree_to_serving(args)
     request = taken(
         EndpointRequest,
         args,

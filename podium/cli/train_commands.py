@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from podium.cli.arguments import say_listing
+from podium.cli.consent import agree_to_training
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
@@ -56,6 +58,7 @@ def train_command(args: argparse.Namespace) -> int:
 
         told(estimate_text(training))
         return 0
+    agree_to_training("Its plans", [training] if is_main() else [], out, yes=args.yes)
     from podium.conductor.training.train import train
 
     try:
@@ -236,10 +239,14 @@ def ablate_command(args: argparse.Namespace) -> int:
         for trial in trials:  # what has begun with other graders has another reward
             if (path := trial.run / MANIFEST).is_file():
                 refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
+        jobs = [
+            replace(one.training, max_usd=args.max_usd or one.training.max_usd) for one in trials
+        ]
+        agree_to_training("Plans (evaluations not counted)", jobs, args.out, yes=args.yes)
         for at, trial in enumerate(trials, 1):
             say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
-            _train(trial, [*args.begin, *(one.run for one in trials)])
-            _evaluate(trial)
+            _train(trial, [*args.begin, *(one.run for one in trials)], args.max_usd)
+            _evaluate(trial, args.max_usd)
             _table(listed, args.out)
     say(_table(listed, args.out))
     return 0
@@ -253,7 +260,7 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
     return AblationRun(row, training, seed, args.out / "evaluations" / name)
 
 
-def _train(trial: AblationRun, others: list[Path]) -> None:
+def _train(trial: AblationRun, others: list[Path], max_usd: Decimal | None) -> None:
     """Train to the end, unless that is done."""
     from podium.conductor.training.ablations import copy_warm_start
     from podium.conductor.training.run_folder import training_finished
@@ -263,7 +270,8 @@ def _train(trial: AblationRun, others: list[Path]) -> None:
         return
     if shared := copy_warm_start(trial.training, others):
         say(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
-    words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run)]
+    words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run), "--yes"]
+    words += ["--max-usd", str(max_usd)] if max_usd else []
     words += [part for one in trial.row.settings for part in ("--set", one)]
     if (trial.run / "manifest.json").exists():
         words.append("--resume")
@@ -282,7 +290,7 @@ def _waited(command: list[str]) -> int:
         raise
 
 
-def _evaluate(trial: AblationRun) -> None:
+def _evaluate(trial: AblationRun, max_usd: Decimal | None) -> None:
     """Run the best checkpoint on the validation splits; what is answered is not asked again."""
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.run import run
@@ -297,6 +305,7 @@ def _evaluate(trial: AblationRun) -> None:
         log_dir=trial.logs,
         split="validation",
         box=config.suites.box,
+        max_usd=max_usd,
     )
     outcome = run(request, whole_catalogue(), controls())
     if not outcome.finished:

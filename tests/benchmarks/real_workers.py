@@ -178,7 +178,7 @@ def exams(given: argparse.Namespace, suites: Sequence[str]) -> None:
         "run", *(word for one in suites for word in ("--suite", one)),
         *(word for one in systems for word in ("--system", one)),
         "--pool", f"{given.out / 'local.toml'}", "--train-on", INTEGER,
-        "--train-calls", f"{given.calls}", "--log-dir", f"{logs}", "--display", "none",
+        "--train-calls", f"{given.calls}", "--log-dir", f"{logs}", "--display", "none", "--yes",
         *(["--limit", f"{given.limit}"] if given.limit else []),
     )  # fmt: skip
     podium("report", f"{logs}", "--out", f"{given.out / 'report'}")

@@ -121,6 +121,7 @@ def runs(home: Path) -> tuple[Server, list[Call]]:
         pool, with_judge = write_pools(home, server)
         words = ["--suite", "practice-integer", "--system", "single:olive", "--system", "moa-lite"]
         words += ["--pool", pool, "--limit", str(QUESTIONS), "--log-dir", str(exam), "--seed", "1"]
+        words += ["--yes"]
         kill_when_stalled(system_run(words), exam, server)
         assert system_run(words).wait() == 0
         assert system_run(["judged", str(home), with_judge, str(judged)]).wait() == 0

@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import numpy as np
 import pytest
+from inspect_ai import eval as evaluate  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, get_model
 
@@ -27,7 +28,7 @@ from podium.conductor.guided_decoding import NEVER, Automaton, Guide, Vocabulary
 from podium.conductor.parse import Keep, PlanFormat, read_later_plan, read_plan
 from podium.conductor.policy import ask_for_plan, first_request
 from podium.conductor.prompt import WHOLE_POOL, ShownWorkers, legible_workers, plan_prompt
-from podium.conductor.trained import MOST_TOKENS, card_reading
+from podium.conductor.trained import MOST_TOKENS, card_reading, conductor
 from podium.conductor.training.config import read_config
 from podium.conductor.training.job import find_job
 from podium.conductor.training.training_rows import plan_corpus
@@ -36,6 +37,7 @@ from podium.harness.ledger.logs import find_logs
 from podium.harness.pool_config import read_pool
 from podium.harness.records import Question
 from podium.harness.workflow import Workflow
+from podium.suites.practice.integer import practice_integer
 from podium.suites.practice.workers.drawing import role_cards as prior_cards
 from tests.benchmarks.valid_plans import HOSTILE, WRITTEN, ask, drawn_cards, pool_of, questions
 from tests.conductor.training.test_warm_start_plans import SMALL
@@ -298,8 +300,8 @@ def test_whoever_seats_it_is_told_what_it_does_not_read() -> None:
     (unread,) = reading.remarks({"ada": "Looks up facts.", "bo": "Knows facts.", "cy": ""})
     assert unread == (
         "goes by the word that a card opens with and knows Arithmetic, Careful, Checks, Extracts, "
-        "Fast, Looks, Takes, Writes: the card of bo, cy says nothing to it, so it is drawn for "
-        "each question which of these it asks."
+        "Fast, Looks, Takes, Writes, here ada: the card of bo, cy says nothing to it, so it "
+        "is drawn for each question which of these it asks."
     )
     many = reading.remarks({f"w{at}": "Looks up facts." for at in range(12)})
     assert many == [
@@ -375,6 +377,23 @@ def logged(folder: Path) -> list[Any]:
     """Return the samples of a run's only log."""
     (path,) = find_logs([folder])
     return read_eval_log(str(path)).samples or []
+
+
+def test_inspect_alone_labels_answers_whose_workers_were_drawn(tmp_path: Path) -> None:
+    def noted(pool: str) -> list[Any]:
+        (log,) = evaluate(
+            practice_integer(),
+            solver=conductor("adaptive", pool),
+            model=None,
+            limit=1,
+            log_dir=str(tmp_path / "inspect"),
+            display="none",
+        )
+        samples = log.samples or []
+        return [one.metadata["podium"].get("noted", {}).get("workers") for one in samples]
+
+    assert noted(str(strangers(tmp_path))) == ["workers drawn evenly"]
+    assert noted("rehearsal") == [None]
 
 
 def test_a_run_logs_what_its_conductor_was_held_to_whom_it_was_shown_and_what_it_cannot_read(

@@ -326,7 +326,7 @@ def test_a_conductor_of_one_pool_is_refused_on_a_part_of_it_and_in_another_order
     spec = read_pool(pool_of(tmp_path, *workers))
     said = str(why_unfit(system, whole_catalogue(), spec))
     assert said.startswith(f"{system} {FIXED}")
-    assert "take conductor-adaptive, which reads the workers' cards, or conductor-prompted" in said
+    assert said.endswith("take conductor-prompted, in which a model that the pool names plans.")
     assert why_unfit("conductor-adaptive", whole_catalogue(), spec) is None
 
 
@@ -347,7 +347,9 @@ def test_a_folder_is_refused_on_another_pool_as_a_released_checkpoint_is(tmp_pat
 def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: Path) -> None:
     request = RunRequest(("practice-integer",), ("all",), "openrouter", tmp_path / "new")
     found = RequestReader(request, whole_catalogue(), controls()).read()
-    assert "conductor-adaptive" in found.systems
+    assert "conductor-prompted" in found.systems
+    (unread,) = [line for line in found.left_out if "knows no card" in line]
+    assert unread.startswith("conductor-adaptive: knows no card of pool 'openrouter', so that it")
     (line,) = [line for line in found.left_out if FIXED in line]
     assert line.startswith("conductor, conductor-cost-aware, conductor-untrained: was trained for")
 
@@ -355,7 +357,7 @@ def test_all_leaves_out_who_was_trained_for_another_pool_and_says_why(tmp_path: 
 def test_inspect_alone_refuses_a_pool_that_a_conductor_was_not_trained_for_in_a_sentence() -> None:
     with pytest.raises(TaskRefusal, match="This checkpoint was trained for the 8 workers of pool"):
         conductor(pool="openrouter")
-    with pytest.raises(TaskRefusal, match="take conductor-adaptive"):
+    with pytest.raises(TaskRefusal, match="take conductor-prompted"):
         conductor_served(conductor_folder("cost-aware"), pool="openrouter")
     assert conductor("adaptive", pool="openrouter")
     assert conductor(pool="rehearsal", order="random")

@@ -171,5 +171,5 @@ def billed(
         system = "moa-lite" if workers > 1 else "single:olive-0"
         place = log_dir or folder / "run"
         words = ["run", "--suite", "practice-integer", "--system", system, "--log-dir", str(place)]
-        words += ["--pool", str(folder / "pool.toml"), "--limit", str(questions)]
+        words += ["--pool", str(folder / "pool.toml"), "--limit", str(questions), "--yes"]
         yield BilledRun(place, server, words, workers)

@@ -158,6 +158,7 @@ def _run(folder: Path, faults: Sequence[Fault], patience: str) -> Faulty:
     home = folder / "run"
     with serve(script) as server:
         asked = ["--suite", SUITE, "--system", "single", "--pool", _pool(folder, server, patience)]
+        asked += ["--yes"]
         words = [
             "run",
             *asked,

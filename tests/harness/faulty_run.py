@@ -106,7 +106,7 @@ def run_pool(
     """Run with a pool file of one's own, written when the server's address is known."""
     home = folder / "run"
     with serve(script) as server:
-        asked = ["--suite", "practice-integer", "--system", system, "--pool", pool(server)]
+        asked = ["--suite", "practice-integer", "--system", system, "--pool", pool(server), "--yes"]
         asked += ["--limit", str(limit), "--log-dir", str(home), *words]
         copy_context().run(main, ["run", *asked])
     return Left(home, server.bill, rows_below(home), audit(home))

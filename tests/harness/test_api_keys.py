@@ -105,7 +105,7 @@ def test_a_key_that_a_provider_quotes_is_in_no_file_and_on_no_screen(
     with serve(refusing(status)) as server:
         pool = write(home, server)
         asked = ["run", "--suite", "practice-integer", "--system", "single", "--limit", "1"]
-        shown = said(*asked, "--pool", pool, "--log-dir", str(run))
+        shown = said(*asked, "--yes", "--pool", pool, "--log-dir", str(run))
     assert {line.key for line in server.bill.lines} & {*keys, "test-olive"}
     shown += said("report", str(run), "--out", str(tmp_path / "report"))
     shown += said("audit", str(run)) + said(

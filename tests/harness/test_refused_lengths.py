@@ -188,7 +188,7 @@ def resumed(folder: Path, between: Callable[[Path], None]) -> tuple[Path, System
     home = folder / "run"
     with serve([Act(status=403, content=b"{}"), refused]) as server:
         words = ["run", "--suite", SUITE, "--system", "single:olive", "--limit", "1"]
-        words += ["--pool", pool(folder)(server), "--log-dir", str(home)]
+        words += ["--pool", pool(folder)(server), "--log-dir", str(home), "--yes"]
         assert copy_context().run(main, words) == 1
         record = home / "experiment.json"
         known = json.loads(record.read_text())

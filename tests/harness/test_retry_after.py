@@ -1,5 +1,6 @@
-"""A provider that asks to wait is obeyed up to a limit, and the wait is printed."""
+"""A provider that asks to wait is obeyed up to a limit; every wait is printed."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -15,7 +16,7 @@ from tenacity import RetryCallState, Retrying, wait_none
 from podium.harness.retry_after import ABSURD_S, LONGEST_S, SPREAD, RetryWait, requested_wait
 from tests.harness.faulty_run import run
 from tests.harness.upstream_run import CHAT, ask_questions
-from tests.providers import CLIENTS_WARN, Act
+from tests.providers import CLIENTS_WARN, Act, dropping, failing, ok
 
 pytestmark = CLIENTS_WARN
 
@@ -124,6 +125,21 @@ def test_calls_wait_as_they_are_asked_to_and_what_waits_together_is_said_once(
     assert left.failing == set()
     said = "openai: asked to wait 1 s (429); trying again (attempt 2)"
     assert [line for line in capsys.readouterr().err.splitlines() if "wait" in line] == [said]
+
+
+@pytest.mark.slow  # Inspect waits 3 to 6 seconds before it tries again
+@pytest.mark.parametrize(
+    ("script", "failure"),
+    [([dropping(), ok()], "connection error"), ([failing(503), ok()], "HTTP 503")],
+    ids=["dropped", "failing"],
+)
+def test_while_no_provider_answers_each_wait_is_said(
+    script: list[Act], failure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = ask_questions(tmp_path, CHAT, script, limit=1, retries=1)
+    assert left.failing == set()
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "trying again" in line]
+    assert re.fullmatch(rf"openai: {failure}, trying again in \d(\.\d)? s \(attempt 2\)", line)
 
 
 def test_a_call_that_is_cancelled_while_it_waits_has_not_been_sent(tmp_path: Path) -> None:

@@ -36,7 +36,9 @@ REFUSED = {
     "split": [*asked("gpqa-diamond", "single"), "--split", "train"],
     "box": [*asked("practice-code", "single"), "--box", "cellar"],
     "file": [*asked("practice-integer", "single"), "--log-dir", __file__],
-    "key": asked("practice-integer", "conductor-adaptive", pool="openrouter"),
+    "key": asked("practice-integer", "conductor-prompted", pool="openrouter"),
+    "unnamed": asked("practice-integer", pool="openrouter"),
+    "cards": asked("practice-integer", "conductor-adaptive", pool="openrouter"),
     "conductor": asked("practice-integer", "conductor-prompted", pool="recorded-aime25"),
 }
 """Requests that a run refuses, each for another reason."""
@@ -65,7 +67,7 @@ def test_all_that_speaks_against_a_run_is_said_at_once(
 ) -> None:
     for name in KEYS:
         monkeypatch.delenv(name, raising=False)
-    several = ["conductor", "conductr", "router-knn", "compute-matched-usd", "conductor-adaptive"]
+    several = ["conductor", "conductr", "router-knn", "compute-matched-usd", "conductor-prompted"]
     words = [*asked("gpqa-diamond", *several, pool="openrouter"), "--suite", "practice-nothing"]
     code, found = checked(capsys, *words, "--box", "cellar")
     assert code == 1
@@ -78,7 +80,7 @@ def test_all_that_speaks_against_a_run_is_said_at_once(
         "'cellar'; known",
     ):
         assert any(said in one for one in found), said
-    assert not any(one.startswith("compute-") for one in found)  # conductor-adaptive is there
+    assert not any(one.startswith("compute-") for one in found)  # conductor-prompted is there
     assert len(found) == len(set(found))
 
 

@@ -152,6 +152,7 @@ def test_the_names_that_are_completed_are_those_there_are() -> None:
         ("audti d", "audit"),
         ("prices lst", "list"),
         ("run --sute aime25 --log-dir d", "--suite"),
+        ("run --suit aime25 --log-dir d", "--suite"),
         ("report d --derivd", "--derived"),
         ("ledger export d --out e --format paquet", "parquet"),
         ("suites aime24", "aime25"),

@@ -58,7 +58,7 @@ def test_a_run_against_this_server_has_the_servers_own_ledger(
     pool.write_text(POOL.format(model=model, url=served.url, responses=responses))
     asked = ["--suite", "practice-integer", "--system", "single:podium", "--pool", str(pool)]
     before = {query.trace for query in served_requests(served.log_dir)}
-    copy_context().run(main, ["run", *asked, "--limit", "3", "--log-dir", str(home)])
+    copy_context().run(main, ["run", *asked, "--limit", "3", "--yes", "--log-dir", str(home)])
     theirs = {query.trace: query for query in served_requests(served.log_dir)}
     ours = {str(row.request_id): row for row in rows_below(home)}
     assert ours.keys() == theirs.keys() - before
