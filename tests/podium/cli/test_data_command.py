@@ -39,6 +39,11 @@ HERE = all((data_folder() / sources()[name].file).is_file() for name in LOCAL)
 needs_data = pytest.mark.skipif(not HERE, reason="no local data; name its folder in PODIUM_DATA")
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no line is folded
+
+
 def put(folder: Path, source: str, content: str) -> Path:
     path = folder / sources()[source].file
     path.parent.mkdir(parents=True)
