@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
@@ -26,8 +25,7 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 """(sealed question, reply) -> the share of the tests shown in the question that it passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(NamedTuple):
     """What a run, the task that is being made or answered, and the call in flight know.
 
     The ledger and the shutdown import this module, so their fields are objects here and have
@@ -66,7 +64,7 @@ def current() -> RunContext:
 @contextmanager
 def run_context(**known: Any) -> Generator[None]:
     """Let what runs within know some fields of `RunContext` otherwise."""
-    token = _CONTEXT.set(replace(_CONTEXT.get(), **known))
+    token = _CONTEXT.set(_CONTEXT.get()._replace(**known))
     try:
         yield
     finally:
@@ -75,7 +73,7 @@ def run_context(**known: Any) -> Generator[None]:
 
 def extend_context(**known: Any) -> None:
     """Set fields of `RunContext` for the rest of this task: for solvers that prepare a sample."""
-    _CONTEXT.set(replace(_CONTEXT.get(), **known))
+    _CONTEXT.set(_CONTEXT.get()._replace(**known))
 
 
 def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:

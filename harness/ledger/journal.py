@@ -153,7 +153,7 @@ class Journal:
         failed = {"attempt": attempt, "error": error, "http_status": status}
         part = {name: getattr(came, name) for name in CAME} if came else {}
         if came and came.usage:
-            part["usage"] = _values(came.usage)
+            part["usage"] = field_values(came.usage)
         self.write("retry", {"call": call, **failed, **part})
 
     def again(self, call: str, after_s: float | None = None) -> None:
@@ -163,9 +163,8 @@ class Journal:
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
         """Write down how a call has ended."""
-        # `asdict` would copy all that a provider counted.
-        usage = outcome.usage and _values(outcome.usage)
-        self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
+        usage = outcome.usage and field_values(outcome.usage)
+        self.write("outcome", {"call": call, **field_values(outcome), "usage": usage})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line in one system call, so that kill -9 leaves whole lines; OSError else."""
@@ -250,12 +249,16 @@ def _named_torn(part: bytes, before: bytes) -> bytes:
 
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
+    # Both halves of a sorted line are encoded once; its own digest stands between them.
     line = {**fields, "prev": prev}
-    digest = hashlib.sha256(canonical(line)).hexdigest()
-    return canonical({**line, "hash": digest}) + b"\n", digest
+    before = canonical({name: line[name] for name in line if name < "hash"})[:-1]
+    after = canonical({name: line[name] for name in line if name > "hash"})[1:]
+    digest = hashlib.sha256(b"%b,%b" % (before, after)).hexdigest()
+    return b'%b,"hash":"%b",%b\n' % (before, digest.encode(), after), digest
 
 
-def _values(record: CallOutcome | Usage) -> dict[str, Any]:
+def field_values(record: CallOutcome | Usage | SampleRef) -> dict[str, Any]:
+    """Return the fields of a record by name, as they are: `asdict` would copy them."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
