@@ -41,15 +41,11 @@ class RunContext(NamedTuple):
     turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
     generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
-    recorder: object = (
-        None  # `current_recorder`: of the running sample, where calls are written down
-    )
+    recorder: object = None  # `current_recorder`: where calls of the running sample are written
     sample: SampleIndex | None = None  # which sample of a reply a pool asks for
     in_flight: object = None  # `call_in_flight`: the call that is waited for
     overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to
-    shutdown: object = (
-        None  # `current_shutdown`: what lets no new call begin once a signal has come
-    )
+    shutdown: object = None  # `current_shutdown`: lets no new call begin once a signal has come
     watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 

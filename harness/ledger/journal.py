@@ -153,7 +153,7 @@ class Journal:
         failed = {"attempt": attempt, "error": error, "http_status": status}
         part = {name: getattr(came, name) for name in CAME} if came else {}
         if came and came.usage:
-            part["usage"] = field_values(came.usage)
+            part["usage"] = _values(came.usage)
         self.write("retry", {"call": call, **failed, **part})
 
     def again(self, call: str, after_s: float | None = None) -> None:
@@ -163,8 +163,9 @@ class Journal:
 
     def outcome(self, call: str, outcome: CallOutcome) -> None:
         """Write down how a call has ended."""
-        usage = outcome.usage and field_values(outcome.usage)
-        self.write("outcome", {"call": call, **field_values(outcome), "usage": usage})
+        # `asdict` would copy all that a provider counted.
+        usage = outcome.usage and _values(outcome.usage)
+        self.write("outcome", {"call": call, **_values(outcome), "usage": usage})
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line in one system call, so that kill -9 leaves whole lines; OSError else."""
@@ -257,8 +258,7 @@ def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
     return b'%b,"hash":"%b",%b\n' % (before, digest.encode(), after), digest
 
 
-def field_values(record: CallOutcome | Usage | SampleRef) -> dict[str, Any]:
-    """Return the fields of a record by name, as they are: `asdict` would copy them."""
+def _values(record: CallOutcome | Usage) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 

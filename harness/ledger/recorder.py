@@ -46,14 +46,7 @@ from podium.harness.ledger.hooks import (
     made_readable,
     outcome_of,
 )
-from podium.harness.ledger.journal import (
-    CallOutcome,
-    Head,
-    Journal,
-    SampleRef,
-    field_values,
-    open_journal,
-)
+from podium.harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from podium.harness.ledger.logs import responses
 from podium.harness.pool_config import provider_of
 from podium.harness.provider_dollars import stated_usd
@@ -258,7 +251,8 @@ class CallInFlight:
         journal, request = recorder.journal.journal(), self.request
         if self.call is None:
             asked = {name: getattr(request, name) for name in INTENT}
-            sample = field_values(recorder.sample) if recorder.sample else None
+            ref = recorder.sample
+            sample = ref and {"question": ref.question, "epoch": ref.epoch, "uuid": ref.uuid}
             asked |= {"scope": recorder.scope, "sample": sample, "span": self.span}
             asked |= {"model": str(request.model), "prompt_sha256": request.sha256}
             self.call, self.began = journal.intent(asked), monotonic()
