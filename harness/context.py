@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
@@ -26,8 +25,7 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 """(sealed question, reply) -> the share of the tests shown in the question that it passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(NamedTuple):
     """What a run, the task that is being made or answered, and the call in flight know.
 
     The ledger and the shutdown import this module, so their fields are objects here and have
@@ -43,15 +41,11 @@ class RunContext:
     turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
     generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
-    recorder: object = (
-        None  # `current_recorder`: of the running sample, where calls are written down
-    )
+    recorder: object = None  # `current_recorder`: where calls of the running sample are written
     sample: SampleIndex | None = None  # which sample of a reply a pool asks for
     in_flight: object = None  # `call_in_flight`: the call that is waited for
     overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to
-    shutdown: object = (
-        None  # `current_shutdown`: what lets no new call begin once a signal has come
-    )
+    shutdown: object = None  # `current_shutdown`: lets no new call begin once a signal has come
     watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
 
 
@@ -66,7 +60,7 @@ def current() -> RunContext:
 @contextmanager
 def run_context(**known: Any) -> Generator[None]:
     """Let what runs within know some fields of `RunContext` otherwise."""
-    token = _CONTEXT.set(replace(_CONTEXT.get(), **known))
+    token = _CONTEXT.set(_CONTEXT.get()._replace(**known))
     try:
         yield
     finally:
@@ -75,7 +69,7 @@ def run_context(**known: Any) -> Generator[None]:
 
 def extend_context(**known: Any) -> None:
     """Set fields of `RunContext` for the rest of this task: for solvers that prepare a sample."""
-    _CONTEXT.set(replace(_CONTEXT.get(), **known))
+    _CONTEXT.set(_CONTEXT.get()._replace(**known))
 
 
 def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:

@@ -174,8 +174,9 @@ async def ask_once(
         return read_back(request, event, spend), event.output
     async with record_call(request, spend) as asked:
         asked.draw = draw
-        output = asked.output = make_storable(await generate())
+        output = asked.output = await generate()
         if not asked.kept:  # of a model that is not ours, or read from Inspect's cache
+            make_storable(output)
             event = last_event(asked.span)
             call = event.call if event else None
             if failure := failure_in(output, call):

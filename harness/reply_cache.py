@@ -50,10 +50,12 @@ def is_nearly_full(folder: Path) -> bool:
     return bool(disk.f_blocks) and disk.f_bavail * disk.f_frsize < ROOM
 
 
+_KEY = json.JSONEncoder(sort_keys=True, default=str).encode
+
+
 def key_of(*parts: object) -> bytes:
     """Return the digest by which a reply is known; parts are plain JSON values."""
-    said = json.dumps(parts, ensure_ascii=True, sort_keys=True, default=str)
-    return hashlib.sha256(said.encode()).digest()
+    return hashlib.sha256(_KEY(parts).encode()).digest()
 
 
 @dataclass(slots=True, weakref_slot=True)

@@ -7,6 +7,7 @@ Usage that cannot be is no usage (`believed`), and the call costs what nobody kn
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, cast
 
 from inspect_ai.model import ModelOutput, ModelUsage
@@ -46,6 +47,7 @@ DETAILS: Mapping[str, Sequence[str]] = {
     "cache_creation": ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"),
 }  # names of counts one level below
 NOTHING: Raw = {}
+_PARTS = attrgetter(*Usage.__dataclass_fields__)
 
 
 def usage_from(usage: ModelUsage | None) -> Usage | None:
@@ -97,8 +99,7 @@ def believed(usage: Usage | None, raw: Raw | None) -> Usage | None:
 
 def _can_be(usage: Usage) -> bool:
     """Say whether counts can be those of one call; a part that is taken off its whole fits in."""
-    named = (getattr(usage, name) for name in Usage.__dataclass_fields__)
-    counts = [found for found in named if found is not None]
+    counts = [count for count in _PARTS(usage) if count is not None]
     return (
         all(map(_is_count, counts))
         and usage.parts_total <= CEILING
@@ -116,7 +117,7 @@ def _counts(raw: Raw) -> Iterator[object]:
 
 def _is_count(found: object) -> bool:
     """Say whether a value can be a number of tokens; 12.0 is how some servers write 12."""
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    if type(found) is not int and type(found) is not float:  # `True` is an int by `isinstance`
         return False
     return 0 <= found <= CEILING and found == int(found)
 

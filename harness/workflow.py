@@ -5,7 +5,7 @@ A baseline writes its workflow by hand, a conductor writes it in text; both are 
 
 import json
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 MAX_STEPS = 5  # of the Conductor (arXiv 2512.04388, section 4.1), not of baselines
@@ -91,12 +91,14 @@ def workflow_of(plan: str | None) -> Workflow | None:
 
 def _as_dict(step: Step) -> dict[str, Any]:
     """Return a step as plain data; how it samples only where that is not the worker's own way."""
-    found = asdict(step)
-    if step.sampling is None:
-        del found["sampling"]
-    elif step.sampling.regex is None:
-        del found["sampling"]["regex"]
-    return found
+    fields: dict[str, Any] = {name: getattr(step, name) for name in Step.__dataclass_fields__}
+    sampling = fields.pop("sampling")
+    if sampling is not None:
+        own = {name: getattr(sampling, name) for name in Sampling.__dataclass_fields__}
+        fields["sampling"] = {
+            name: own[name] for name in own if own[name] is not None or name != "regex"
+        }
+    return fields
 
 
 MALFORMED = "malformed: "  # begins what an answer says of a plan that could not be run

@@ -294,7 +294,7 @@ def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | N
             return None
         factor = max(factor, price.services[attempted.service])
     size = attempted.prompt_bytes + TEMPLATE
-    reachable = [price.base, *(tier.rates for tier in price.tiers if size > tier.above)]
+    reachable = [price, *(tier.rates for tier in price.tiers if size > tier.above)]
     if any(one.orchestration_in or one.orchestration_out for one in reachable):
         return None
     asked = max(

@@ -5,7 +5,6 @@ for its allowance and its intent. Kinds of errors, counts and ids are kept; text
 """
 
 import hashlib
-import json
 import re
 import threading
 from collections import Counter, defaultdict
@@ -35,6 +34,7 @@ from podium.harness.ledger.logs import (
     score_in,
     shape_in,
 )
+from podium.harness.request import JSON
 from podium.harness.text import make_storable, storable
 from podium.harness.usage import raw_usage, usage_of_reply
 
@@ -135,8 +135,6 @@ def listen() -> None:
     register(_LedgerHooks)
 
 
-JSON = json.JSONEncoder(ensure_ascii=False).encode
-"""As `request_digest` writes it; one encoder for all of a million calls."""
 Told = Callable[[str], str]
 SHAPE = ("depth", "steps", "stopped", "plan")
 """What every log says of how an answer was made."""
@@ -268,8 +266,8 @@ def _of_turns(turns: Iterable[str]) -> str:
 
 def _turn(message: object, told: Told) -> str:
     text, others = message_parts(message, told)
-    turn: list[Any] = [_part(message, "role"), text]
-    return JSON([*turn, others] if others else turn)
+    role = _part(message, "role")
+    return JSON([role, text, others]) if others else f"[{JSON(role)}, {JSON(text)}]"
 
 
 def message_parts(message: object, told: Told) -> tuple[str, list[list[Any]]]:

@@ -250,9 +250,12 @@ def _named_torn(part: bytes, before: bytes) -> bytes:
 
 
 def _linked(fields: Mapping[str, Any], prev: str) -> tuple[bytes, str]:
+    # Both halves of a sorted line are encoded once; its own digest stands between them.
     line = {**fields, "prev": prev}
-    digest = hashlib.sha256(canonical(line)).hexdigest()
-    return canonical({**line, "hash": digest}) + b"\n", digest
+    before = canonical({name: line[name] for name in line if name < "hash"})[:-1]
+    after = canonical({name: line[name] for name in line if name > "hash"})[1:]
+    digest = hashlib.sha256(b"%b,%b" % (before, after)).hexdigest()
+    return b'%b,"hash":"%b",%b\n' % (before, digest.encode(), after), digest
 
 
 def _values(record: CallOutcome | Usage) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from time import monotonic
@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
-from inspect_ai.model import ChatMessage, ModelCall, ModelOutput
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
 from inspect_ai.util import current_span_id
 
 from podium.harness.budget import Allowance, CallPrice, Spend
@@ -176,6 +176,8 @@ class CallInFlight:
     kept: bool = False
     sent: bool = True
     """Whether its attempt's request has begun to be sent, as far as that can be known."""
+    _priced: tuple[Usage | None, CallPrice] | None = None
+    """The price that was worked out last: a reply's is asked for when it comes and at its end."""
     shutdown: Shutdown | None = None
     """Which lets no new attempt be made once the command is stopped."""
 
@@ -241,14 +243,16 @@ class CallInFlight:
     def _with_dollars(self, ended: CallOutcome) -> CallOutcome:
         """Note what its provider says that it cost."""
         headers = self.response.headers if self.response else None
-        return replace(ended, usd_provider=plain(stated_usd(ended.raw_usage, headers)))
+        usd = stated_usd(ended.raw_usage, headers)
+        return ended if usd is None else replace(ended, usd_provider=plain(usd))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
         """Write the intent, once; return the journal and the call's id. OSError: it cannot be."""
         journal, request = recorder.journal.journal(), self.request
         if self.call is None:
             asked = {name: getattr(request, name) for name in INTENT}
-            sample = asdict(recorder.sample) if recorder.sample else None
+            ref = recorder.sample
+            sample = ref and {"question": ref.question, "epoch": ref.epoch, "uuid": ref.uuid}
             asked |= {"scope": recorder.scope, "sample": sample, "span": self.span}
             asked |= {"model": str(request.model), "prompt_sha256": request.sha256}
             self.call, self.began = journal.intent(asked), monotonic()
@@ -325,7 +329,10 @@ class CallInFlight:
             self.ended = replace(ended, usd=plain(self.price.usd))
 
     def _price(self, spend: Spend, usage: Usage | None) -> CallPrice:
-        return spend.price(self.request.price_ref, usage, self.request.service)
+        if self._priced is None or self._priced[0] != usage:
+            price = spend.price(self.request.price_ref, usage, self.request.service)
+            self._priced = usage, price
+        return self._priced[1]
 
     def settle(self) -> None:
         """Count the call, however it ended, whoever raised, and give back what it held."""
@@ -544,12 +551,16 @@ def _asked(request: Request) -> tuple[object, ...]:
     return (
         str(request.model),
         request.model.model_args,
-        request.model.config.model_dump(exclude_none=True),
-        request.config.model_dump(exclude_none=True),
+        _settings(request.model.config),
+        _settings(request.config),
         [_turn(message) for message in request.messages],
         [tool.model_dump(exclude_none=True) for tool in offered.tools],
         str(offered.tool_choice),
     )
+
+
+def _settings(config: GenerateConfig) -> dict[str, Any]:
+    return config.model_dump(exclude_none=True) if config.model_fields_set else {}
 
 
 def _turn(message: ChatMessage) -> object:
