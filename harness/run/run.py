@@ -47,11 +47,9 @@ def podium_run(reader: RequestReader, runner: Runner | None = None) -> int:
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
     refuse_heard(reader.request, reader.catalogue)  # before anybody reads a question
     job, request = reader.read(), reader.request
-    moved = say_who_runs(job)
+    say_who_runs(job)
     if request.max_usd or request.max_usd_per_query:
         _say_limits(job)
-    for line in moved:
-        say(line)
     outcome = (runner or run_job)(reader)
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
@@ -68,13 +66,12 @@ def podium_run(reader: RequestReader, runner: Runner | None = None) -> int:
     return 1 if outcome.unscored else 0
 
 
-def say_who_runs(job: Job) -> list[str]:
-    """Say which systems of a named group do not fit; return whose graders have moved since."""
+def say_who_runs(job: Job) -> None:
+    """Say which systems of a named group do not fit."""
     if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
     for line in job.left_out:
         say(f"Left out: {line}")
-    return moved_graders(job.systems, job.catalogue)
 
 
 def _say_limits(job: Job) -> None:
