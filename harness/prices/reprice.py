@@ -167,7 +167,7 @@ def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
             yield f"{short}:" if short == book[0] else f"{short}: {book[0]}"
             yield f"  date {book[1]}"
             yield f"  sha256 {book[2][:12]}"
-            known = ", ".join((EVIDENCE.get(one, one) for one in evidence))
+            known = ", ".join(EVIDENCE.get(one, one) for one in evidence)
             yield f"  prices: {known or 'none of it was used'}"
             yield from (
                 f"  no price: {ref}" for ref in sorted({one for at in same for one in at.unpriced})
