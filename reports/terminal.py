@@ -99,7 +99,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
     for title, each in {
         **{
-            f"inconclusive, for {why}": [
+            f"inconclusive because {why}": [
                 row.system for row in block if why_inconclusive(row) == why
             ]
             for why in reasons
