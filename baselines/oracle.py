@@ -65,7 +65,7 @@ def single_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
 
 
 _BOUNDS = {
-    "rehearsal": "chosen by sampling (8 draws); drops plans that start badly, so it errs low",
+    "rehearsal": "chosen by 8 draws; biased low: plans with a bad first draw are not tried further",
     "recorded": "single workers only, realised on one recorded reply: an upper bound",
 }
 

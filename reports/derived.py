@@ -20,6 +20,7 @@ from podium.reports.across import AcrossRow, across_rows
 from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
 from podium.reports.comparison_rows import Pair, pair_rows, with_difference
 from podium.reports.costs import BlockArrays, CostOfPass, block_arrays
+from podium.reports.headline import headline
 from podium.reports.intervals import Difference, Values
 from podium.reports.learning_cost import LearningCost, learning_costs
 from podium.reports.render import points
@@ -192,6 +193,13 @@ class BlockSummary:
     cochran: Cochran | None
     """On the questions that all were graded on; without hindsight and looks at targets."""
     frontier: Frontier | None
+    declared: str = ""
+    """The system of the headline, which was declared before the run; empty for none."""
+
+    @property
+    def headline(self) -> str:
+        """The sentence above everything else; empty where nothing is compared."""
+        return headline(self.rows, self.declared)
 
     @property
     def said(self) -> str:
@@ -202,9 +210,11 @@ class BlockSummary:
         if known:
             ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
             by = " (by system)" if len(ends) > 1 else ""
+            family = sum(row.p_holm is not None for row in self.rows)
+            among = f", Holm over {family} comparisons" if family > 1 else ""
             return (
-                f"{asked}: differences under {' to '.join(ends)} points{by} cannot be told "
-                "from chance (80 % power)"
+                f"{asked}: differences under {' to '.join(ends)} points{by} may not show "
+                f"(80 % power{among})"
             )
         why = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):
@@ -214,7 +224,9 @@ class BlockSummary:
                 f"{asked}: nobody differs from the reference, or on all questions alike, "
                 "so what could be detected is unknown"
             )
-        usual = points(detectable(USUAL, max(self.questions, 1)))[1:]
+        if not self.questions:
+            return f"{asked}; {why}: nothing is compared"
+        usual = points(detectable(USUAL, self.questions))[1:]
         return (
             f"{asked}; {why}: nothing is compared (two that differ on 10 % of them would "
             f"need {usual} points between them)"
@@ -226,6 +238,7 @@ def block_summary(block: Sequence[Pair]) -> BlockSummary:
     arrays = block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
+    declared = {run.facts.headline for _, run in block} - {""}
     judged = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
     whole = judged[~np.isnan(judged).any(axis=1)]
     return BlockSummary(
@@ -233,6 +246,7 @@ def block_summary(block: Sequence[Pair]) -> BlockSummary:
         questions=len(arrays.scores),
         cochran=cochran_q(whole) if once and len(whole) else None,
         frontier=_frontier_of(rows, arrays),
+        declared=declared.pop() if len(declared) == 1 else "",
     )
 
 

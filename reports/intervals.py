@@ -31,7 +31,8 @@ class Difference:
     """None when there are too few questions, or all differ alike, to estimate a spread."""
     paired_high: float | None
     min_detectable: float | None
-    """The smallest difference that so many questions show with 80 % power (Miller 2024)."""
+    """The smallest difference that so many questions show with 80 % power (Miller 2024), among all
+    comparisons with the same reference; at most 1."""
     verdict: Verdict
     n_paired: int
     p_value: float
@@ -117,7 +118,7 @@ def difference(values: Values, reference: Values, margin: float | None = None) -
         # Two accuracies differ by no more than 1.
         paired_low=max(found.low, -1.0) if found else None,
         paired_high=min(found.high, 1.0) if found else None,
-        min_detectable=effect,
+        min_detectable=effect and stats.among(effect, 1),
         verdict=_verdict(deltas, found, effect),
         n_paired=len(both),
         p_value=p_value,
@@ -153,6 +154,7 @@ def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None
         and replace(
             one,
             p_holm=next(ps),
+            min_detectable=one.min_detectable and stats.among(one.min_detectable, len(found)),
             p_equivalence_holm=None if one.p_equivalence is None else next(equal),
         )
         for one in family

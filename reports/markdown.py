@@ -29,6 +29,7 @@ from podium.reports.render import (
     Columns,
     count,
     interval,
+    p_value,
     percent,
     points,
     usd,
@@ -68,8 +69,8 @@ def markdown(
         rows = list(group)
         fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
         derived = [one for one in shown.derived if (one.suite, one.split) == asked]
-        can_show = [f"- **{_block_words(one.rows[0], shown.rows)}**: {one.said}." for one in fields]
-        parts.append(_suite(rows, "\n".join(can_show), chosen or FIGURES))
+        above = [line for one in fields for line in _above(one, shown.rows)]
+        parts.append(_suite(rows, "\n".join(above), chosen or FIGURES))
         parts += _sections(fields, derived, rows)
         parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
         learnt = [one for one in shown.learning if any(one.row is row for row in rows)]
@@ -99,6 +100,12 @@ def prose(name: str) -> str:
 
 def _bullets(title: str, lines: Lines) -> str:
     return f"{title}\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _above(block: BlockSummary, rows: Sequence[TableRow]) -> Iterator[str]:
+    if block.headline:
+        yield f"- **{block.headline}.**"
+    yield f"- **{_block_words(block.rows[0], rows)}**: {block.said}."
 
 
 def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) -> str:
@@ -270,17 +277,13 @@ def _split(row: TableRow) -> str:
     return UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
 
 
-def _p(value: float | None) -> str:
-    return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
 TEST: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),
     ("SE", lambda row: percent(row.se)),
     ("SE by topic", lambda row: percent(row.se_clustered)),
     ("difference, BCa", _difference),
-    ("p", lambda row: _p(row.p_value)),
-    ("p (Holm)", lambda row: _p(row.p_holm)),
+    ("p", lambda row: p_value(row.p_value)),
+    ("p (Holm)", lambda row: p_value(row.p_holm)),
     ("test", lambda row: row.test or UNKNOWN),
     ("better/worse", _split),
     ("correlation", lambda row: count(row.correlation, 2)),
@@ -293,8 +296,8 @@ EQUAL: Columns[TableRow] = (
         "90 % interval",
         lambda row: interval(row.equivalence_low, row.equivalence_high, signed=True),
     ),
-    ("p", lambda row: _p(row.p_equivalence)),
-    ("p (Holm)", lambda row: _p(row.p_equivalence_holm)),
+    ("p", lambda row: p_value(row.p_equivalence)),
+    ("p (Holm)", lambda row: p_value(row.p_equivalence_holm)),
     (label("verdict"), lambda row: row.verdict),
 )
 REGRETS = (
@@ -344,7 +347,7 @@ def _within(found: str, low: float | None, high: float | None) -> str:
 def block_lines(block: BlockSummary) -> Iterator[str]:
     """Yield what the tests of all systems, and accuracy against dollars, say of a block."""
     if q := block.cochran:
-        p = f"{_p(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
+        p = f"{p_value(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
         yield (
             f"do any differ? Cochran's Q = {q.q:.2f}, {q.df} degrees of freedom, p = {p} "
             f"({q.differing} questions tell systems apart)"

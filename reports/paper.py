@@ -88,7 +88,10 @@ def latex_tables(report: Report) -> str:
     """Return table.tex, whole."""
     chosen = report.columns or FIGURES
     parts = [PAPER_MARKS["table.tex"] + HEAD]
-    said = {id(one.rows[0]): one.said for one in report.shown.fields}
+    said = {
+        id(one.rows[0]): ". ".join(filter(None, (one.headline, one.said)))
+        for one in report.shown.fields
+    }
     for block in blocks.blocks_of(report.rows):
         parts.append(_block(block, report.rows, said[id(block[0])], chosen))
     suites = [one for one in _suites(report) if published.of_suite(one)]

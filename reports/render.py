@@ -48,6 +48,16 @@ def interval(low: float | None, high: float | None, *, signed: bool = False) -> 
     return f"[{show(low)},{show(high)}]"
 
 
+def interval_words(low: float | None, high: float | None) -> str:
+    """Return the ends of a difference's interval, e.g. `+4.2 to +45.8`; empty without one."""
+    return "" if low is None or high is None else f"{points(low)} to {points(high)}"
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value with three decimals."""
+    return UNKNOWN if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def usd(value: Decimal | None) -> str:
     """Return dollars with three significant digits, e.g. `0.00243`; `0` is exactly nothing."""
     if value is None:

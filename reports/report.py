@@ -152,6 +152,7 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
         {
             "rows": [places[id(row)] for row in one.rows],
             "questions": one.questions,
+            "headline": one.headline,
             "said": one.said,
             "cochran": one.cochran and asdict(one.cochran),
             "frontier": one.frontier and asdict(one.frontier),

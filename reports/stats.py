@@ -378,9 +378,17 @@ class Variance:
         return self.between + self.within / epochs
 
 
-def detectable(variance: float, n: int) -> float:
-    """Return the smallest true difference that n questions show with 80 % power (Miller 2024)."""
-    return _power_factor(POWER) * sqrt(variance / n)
+def detectable(variance: float, n: int, comparisons: int = 1) -> float:
+    """Return the smallest true difference that n questions show with 80 % power (Miller 2024).
+
+    The 5 % are divided by the number of comparisons: the first step of Holm's, the strictest.
+    """
+    return _power_factor(POWER, comparisons) * sqrt(variance / n)
+
+
+def among(effect: float, comparisons: int) -> float:
+    """Return what is detectable among several comparisons, given what is in a single one."""
+    return min(1.0, effect * _power_factor(POWER, comparisons) / _power_factor(POWER))
 
 
 def questions_needed(variance: float, effect: float, power: float = POWER) -> int:
@@ -388,8 +396,8 @@ def questions_needed(variance: float, effect: float, power: float = POWER) -> in
     return max(2, ceil(_power_factor(power) ** 2 * variance / effect**2))
 
 
-def _power_factor(power: float) -> float:
-    return normal_quantile((1 + LEVEL) / 2) + normal_quantile(power)
+def _power_factor(power: float, comparisons: int = 1) -> float:
+    return normal_quantile(1 - (1 - LEVEL) / 2 / comparisons) + normal_quantile(power)
 
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:

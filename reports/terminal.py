@@ -15,6 +15,7 @@ from podium.reports.derived import (
     largest_groups,
 )
 from podium.reports.equivalence import equivalence_words
+from podium.reports.headline import why_inconclusive
 from podium.reports.render import Columns, count, percent, share, shortened
 from podium.reports.row import IMPOSSIBLE, TableRow
 
@@ -74,7 +75,8 @@ def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRo
     lines += [*_each(block, (NO_ANSWER, TOO_LONG) if chosen else gone), *_once(block)]
     for grouping, parts in shown.blocks(block):
         lines += _parts(grouping, parts)
-    above = [title, *(one.said for one in shown.fields if one.rows[0] is first)]
+    said = next((one for one in shown.fields if one.rows[0] is first), None)
+    above = [said.headline, title, said.said] if said else [title]
     heads = [line for one in above for line in render.wrapped(one)]
     return "\n".join((*heads, *lines))
 
@@ -93,8 +95,15 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     tries = blocks.avg_at(block)
     said = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
     said = [*(said if tries else []), *blocks.beaten_oracles(block, block)]
+    reasons = dict.fromkeys(filter(None, map(why_inconclusive, block)))
     priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
     for title, each in {
+        **{
+            f"inconclusive because {why}": [
+                row.system for row in block if why_inconclusive(row) == why
+            ]
+            for why in reasons
+        },
         "graded wrong, no answer found": [
             f"{row.system} {row.n_unparsed}"
             for row in block

@@ -17,6 +17,7 @@ from podium.cli.commands import build_parser
 from podium.conductor import SYSTEMS as CONDUCTORS
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book
+from podium.reports.audit import INVARIANTS
 from podium.suites import SUITES
 from tests import ROOT
 from tests.pages import PAGES, PARSE, PRINTED, RUN, Block, blocks, cells
@@ -194,6 +195,12 @@ def command_names() -> list[str]:
 def test_every_command_is_on_the_page_of_commands() -> None:
     page = (ROOT / "docs" / "commands.md").read_text()
     assert [name for name in command_names() if f"| `podium {name}` |" not in page] == []
+
+
+def test_every_invariant_of_the_audit_is_on_its_page_in_order() -> None:
+    page = (ROOT / "docs" / "invariants.md").read_text()
+    shown = re.findall(r"^\| (I\d+) \| ([^|]+) \|", page, re.MULTILINE)
+    assert shown == [(one.id, one.title) for one in INVARIANTS]
 
 
 @pytest.mark.parametrize("folder", ["pools", "prices"])

@@ -129,6 +129,8 @@ class RunFacts(BaseModel):
     """The least and the most worker calls of a question; None where nothing was promised."""
     prompt_sha256: str = ""
     """Of the system's own prompts; empty where it has none."""
+    headline: str = ""
+    """The system that the run declared beforehand for its headline; empty for none."""
     redacted: bool = False
     """True for a copy without texts, which is shared without its journals."""
 

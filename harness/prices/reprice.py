@@ -151,6 +151,13 @@ def _cells(row: Repriced) -> tuple[str, ...]:
     )
 
 
+EVIDENCE = {
+    "dated": "as listed at that date",
+    "carried-back": "of a later date, assumed to have held before",
+    "built in": "podium's own, of practice workers",
+}
+
+
 def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
     for name, sides in (("then", [row.then for row in rows]), ("", [row.now for row in rows])):
         for book in dict.fromkeys((at.book, at.date, at.sha256) for at in sides):
@@ -160,7 +167,8 @@ def _notes(rows: Sequence[Repriced]) -> Iterator[str]:
             yield f"{short}:" if short == book[0] else f"{short}: {book[0]}"
             yield f"  date {book[1]}"
             yield f"  sha256 {book[2][:12]}"
-            yield f"  evidence: {', '.join(evidence) or 'no price of it was used'}"
+            known = ", ".join(EVIDENCE.get(one, one) for one in evidence)
+            yield f"  prices: {known or 'none of it was used'}"
             yield from (
                 f"  no price: {ref}" for ref in sorted({one for at in same for one in at.unpriced})
             )

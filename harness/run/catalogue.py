@@ -87,6 +87,8 @@ class RunRequest:
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
+    headline: str | None = None
+    """System whose verdict stands above the table, declared beforehand; None is the conductor."""
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
     display: str = "line"

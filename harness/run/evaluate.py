@@ -448,6 +448,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
         "reference_allowed": row.reference_allowed,
         "learnt": dict(row.learnt),
         "order": row.order,
+        "headline": job.experiment.headline,
         "journal": JOURNAL,
         "overflows": job.experiment.overflows,
         "pool": spec.name,

@@ -100,6 +100,8 @@ class Experiment:
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; empty is each suite's own
     overflows: Overflows = UNANSWERED
     """What an answer comes to whose request was too long; older files do not say, and keep that."""
+    headline: str = ""
+    """System whose verdict stands above every table, declared before the run; empty for none."""
     schema: Literal[1] = 1
 
     def joined(self, new: "Experiment") -> "Experiment":
@@ -119,6 +121,7 @@ class Experiment:
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
         said = f"--limit {self.limit}" if self.limit else "all questions"
         _not_less("--limit", self.limit or inf, new.limit or inf, said)
+        _same("headline", self.headline, new.headline)
         for name in LEARNING:
             if getattr(self, name) and getattr(new, name):
                 _same(name.replace("_", "-"), getattr(self, name), getattr(new, name))
@@ -225,6 +228,7 @@ def _write(log_dir: Path, experiment: Experiment) -> None:
             at: {"questions"} for at, row in enumerate(experiment.entries) if not row.questions
         }
     }
+    left_out |= {} if experiment.headline else {"headline": True}
     left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}
     told = _FILE.dump_json(experiment, indent=1, exclude=left_out)
     replace_file(log_dir / FILE, told + b"\n")

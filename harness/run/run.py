@@ -52,7 +52,8 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
     """Run a request and say what becomes of it, as `podium run` does; return its exit code."""
     refuse_heard(reader.request, reader.catalogue)  # before anybody reads a question
     job, request = reader.read(), reader.request
-    moved, live = say_who_runs(job), job.spec.label == "live"
+    say_who_runs(job)
+    live = job.spec.label == "live"
     for reason in missing_needs(job) if live else ():  # before anybody is asked to agree
         raise UserError(reason)
     if live or request.max_usd or request.max_usd_per_query:
@@ -63,8 +64,6 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
         _say_limits(job, found)
         if live:
             agree(job, found)
-    for line in moved:
-        say(line)
     outcome = (runner or run_job)(reader)
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
@@ -81,8 +80,8 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
     return 1 if outcome.unscored else 0
 
 
-def say_who_runs(job: Job) -> list[str]:
-    """Say which systems of a named group do not fit; return whose graders have moved since."""
+def say_who_runs(job: Job) -> None:
+    """Say which systems of a named group do not fit."""
     if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
     for line in job.left_out:
@@ -92,7 +91,6 @@ def say_who_runs(job: Job) -> list[str]:
     for remark in remarks_on(job.systems, job.catalogue, job.spec):
         if job.spec.label == "live":
             say(f"podium: {remark}", file=sys.stderr)
-    return moved_graders(job.systems, job.catalogue)
 
 
 def _say_limits(job: Job, found: Any) -> None:

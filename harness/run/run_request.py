@@ -206,7 +206,22 @@ class RequestReader:
                 yield why
             else:
                 fitting.append(name)
-        self.job = replace(job, systems=fitting, left_out=left_out)
+        yield from self._undeclared(fitting)
+        experiment = replace(job.experiment, headline=self._headline(fitting))
+        self.job = replace(job, systems=fitting, left_out=left_out, experiment=experiment)
+
+    def _headline(self, fitting: Sequence[str]) -> str:
+        """Return the system of the headline: none is declared for a run that is under way."""
+        if self.request.headline:
+            return self.request.headline
+        stored = self.job.stored
+        return stored.headline if stored else systems.match_target(None, fitting) or ""
+
+    def _undeclared(self, fitting: Sequence[str]) -> Iterator[str]:
+        name, stored = self.request.headline, self.job.stored
+        there = {*fitting, *(row.system for row in stored.entries)} if stored else {*fitting}
+        if name and name not in there:
+            yield f"--headline: {name} is not in this run: add --system {name}, or name another."
 
     def _suites(self) -> list[Suite[Any]]:
         """Return the suites that are asked now, and those before them: their gaps are graded."""

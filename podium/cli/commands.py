@@ -127,6 +127,7 @@ def run(add: Arguments) -> None:
     prompt = "as the benchmark's authors ask, or as the Conductor paper did where known (official)"
     add("--prompt official|paper", prompt, default=None)
     _budget(add)
+    add("--headline SYSTEM", "system whose verdict stands above the table (the conductor)")
     _box(add)
     add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
     display = "progress: line is ours, the others are Inspect's (line)"

@@ -47,6 +47,7 @@ class RunOptions(TypedDict, total=False):
     train_calls: int
     train_on: tuple[str, ...]
     match: str
+    headline: str
     worker_cards: Literal["shown", "hidden"]
     display: str
 

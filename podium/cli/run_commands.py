@@ -42,9 +42,8 @@ def run_command(args: argparse.Namespace) -> int:
     if not args.dry_run:
         return podium_run(reader, partial(agree_to_run, yes=args.yes), _sharded(args))
     job = reader.read()
-    moved = say_who_runs(job)
+    say_who_runs(job)
     say(fitted_text(estimate_text(estimate(job, args.like), request)), end="")
-    say("\n".join(moved), end="\n" if moved else "")
     return 0
 
 
@@ -101,7 +100,7 @@ def demo_command(args: argparse.Namespace) -> int:
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.run import run
-    from podium.harness.run.systems import moved_graders, why_unfit
+    from podium.harness.run.systems import why_unfit
     from podium.reports.audit import beside_a_report
     from podium.reports.report import report_of, write_report
     from podium.reports.site import refuse_foreign_site
@@ -114,8 +113,6 @@ def demo_command(args: argparse.Namespace) -> int:
         *SYSTEMS.split(),
         *(one for one in CHECKPOINTS if why_unfit(one, known, spec) is None),
     ]
-    for line in moved_graders(systems, known):
-        say(line)
 
     def ran(folder: Path, *suites: str, **more: Any) -> Path:
         outcome = run(RunRequest(suites=suites, log_dir=folder, **more), known, free)

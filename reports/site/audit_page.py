@@ -93,7 +93,6 @@ def _shown(
 ) -> dict[str, Any]:
     table, system_runs = audit.table, system_runs_below(folder)
     faults = _ShownFaults(system_runs, blocks, linked=linked)
-    verdicts = sorted(audit.verdicts, key=lambda one: ORDER.index(one.status))
     return {
         "name": folder.resolve().name,
         "ok": audit.ok,
@@ -106,7 +105,7 @@ def _shown(
         ],
         "kinds": [name.replace("_", " ") for name in NAMES],
         "tokens": list(token_lines(table)),
-        "verdicts": [_verdict(one, faults) for one in verdicts],
+        "verdicts": [_verdict(one, faults) for one in audit.verdicts],
         "roots": [(run.name, root or "none") for run, root in manifest_roots(folder, system_runs)],
     }
 

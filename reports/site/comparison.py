@@ -23,6 +23,7 @@ from podium.reports.derived import (
     by_group,
     largest_groups,
 )
+from podium.reports.headline import headline_row
 from podium.reports.report import Report
 from podium.reports.row import TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
@@ -76,6 +77,7 @@ def context(
         "alerts": [*_alerts(report, audits, versions)],
         "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
         "columns": COLUMNS,
+        "verdict_tip": DECLARED["verdict"].tip,
         "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
         "across": across.across_tables(shown.across),
         "learning": shown.learning,
@@ -167,6 +169,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
     return {
         "first": first,
         "summary": block,
+        "main": _main(block),
         "title": blocks.asked_name(first),
         "prompt": blocks.prompt_words(first.prompt),
         "facts": _facts(rows, shown.rows),
@@ -186,6 +189,13 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "name": site_block.name,
         "reference": next((row for row in rows if row.verdict == "reference"), None),
     }
+
+
+def _main(block: BlockSummary) -> list[TableRow]:
+    """Return the declared system and the reference, whose figures are shown large, if both are."""
+    row = headline_row(block.rows, block.declared)
+    references = [one for one in block.rows if one.verdict == "reference"]
+    return [row, *references] if row else []
 
 
 def _facts(rows: Sequence[TableRow], others: Sequence[TableRow]) -> dict[str, str]:

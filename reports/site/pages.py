@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from podium.harness.text import escape_controls
 from podium.reports import render
+from podium.reports.headline import why_inconclusive
 from podium.reports.row import TableRow
 
 CSP = "; ".join(
@@ -114,6 +115,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "across": _across,
     "accuracy_interval": _accuracy_interval,
     "difference_interval": _difference_interval,
+    "why_inconclusive": why_inconclusive,
 }
 _ENVIRONMENT.filters.update(_FILTERS)  # pyright: ignore[reportUnknownMemberType]  # jinja's own
 

@@ -17,6 +17,7 @@ from podium.reports.columns import (
 from podium.reports.paper import FIGURES
 from podium.reports.report import Report
 from podium.reports.row import COLUMNS, TableRow
+from tests.column_page import PAGE, column_page
 
 UNITS = {"share", "points", "%", "USD", "tokens", "s", "questions", "pairs", "calls", "steps"}
 UNITS |= {"times", ""}
@@ -81,3 +82,7 @@ def test_frames_name_their_form_and_warn_of_a_name_that_goes(logs: Path) -> None
     assert frames.samples.attrs["schema"] == frames.calls.attrs["schema"] == "podium-ledger-1"
     for frame, name in ((frames.runs, "critical_path_s"), (frames.samples, "elapsed_s")):
         assert frame["latency_s"].equals(frame[name].rename("latency_s"))
+
+
+def test_the_page_of_columns_is_what_the_table_of_columns_says() -> None:
+    assert PAGE.read_text() == column_page(), "python -m tests.column_page writes it"

@@ -92,7 +92,7 @@ def test_chosen_columns_stand_in_every_table_in_their_order(logs: Path, tmp_path
     wanted = ReportOptions(columns=("usd_per_query", "accuracy", "n_better", "auditable"))
     found = report_of([logs], wanted)
     heads = ["system", "usd_per_query", "accuracy %", "n_better", "auditable"]
-    assert re.split(r"\s{2,}", found.text.splitlines()[2]) == heads
+    assert re.split(r"\s{2,}", found.text.splitlines()[3]) == heads
     assert f"| {' | '.join(heads)} |" in str(found.contents["table.md"])
     latex = " & ".join(heads).replace("_", r"\_").replace("%", r"\%")
     assert latex in latex_tables(found)

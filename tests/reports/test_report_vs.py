@@ -79,7 +79,7 @@ def test_what_so_many_questions_can_show_is_said_before_each_table(
     said = [row.min_detectable for row in found.rows if row.min_detectable]
     least, most = 100 * min(said), 100 * max(said)
     words = f"6 questions: differences under {least:.1f} to {most:.1f} points (by system)"
-    assert found.text.splitlines()[1].startswith(words)
+    assert found.text.splitlines()[2].startswith(words)
     text = found.files[0].read_text()
     assert text.index(words) < text.index("| system | accuracy %")
     for title in ("Differences from the reference", "Costs", "Block by block", "Derived rows"):

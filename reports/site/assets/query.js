@@ -491,8 +491,9 @@
     const details = found.map(({ detail }) => detail).filter((one) => one);
     const gone = shown.missing.map((name) => `There is no ${name} here; the first one is shown. `).join("");
     return say(gone, [
-      ...(details.length ? [questionBox(details[0]), figures(details)] : []),
+      ...(details.length ? [questionBox(details[0])] : []),
       el("div", { class: found.length > 1 ? "query-pair" : "" }, ...found.map(systemBox)),
+      ...(details.length ? [figures(details)] : []),
     ]);
   }
 

@@ -139,7 +139,7 @@ def test_the_command_prints_both_books_and_writes_only_where_it_is_told(
     for line in (
         "then: test-book",
         "  date 2026-01-02",
-        "  evidence: dated",
+        "  prices: as listed at that date",
         "other:",
         "  date 2026-02-03",
     ):
