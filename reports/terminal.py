@@ -95,7 +95,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     tries = blocks.avg_at(block)
     said = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
     said = [*(said if tries else []), *blocks.beaten_oracles(block, block)]
-    reasons = dict.fromkeys(filter(None, map(why_inconclusive, block)))
+    reasons = dict.fromkeys(why for row in block if (why := why_inconclusive(row)))
     priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
     for title, each in {
         **{

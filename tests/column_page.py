@@ -23,8 +23,8 @@ def column_page() -> str:
     rows = [("terminal", "page", "CSV and Python", "unit", "what it is")]
     for key, one in DECLARED.items():
         short = narrow_label(key)
-        shown = (short if short in narrow else "", one.label)
-        rows.append((*(name or "-" for name in shown), f"`{key}`", one.unit or "-", one.tip))
+        shown = short if short in narrow else "-"
+        rows.append((shown, one.label or "-", f"`{key}`", one.unit or "-", one.tip))
     return f"{HEAD}\n{markdown_table(rows, left=len(rows[0]))}\n"
 
 

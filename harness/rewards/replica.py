@@ -83,7 +83,8 @@ class _Replica:
         self._manager = _ReplicaManager(ctx=get_context("spawn"))
         try:
             self._manager.start(_own_session)
-            grading: Any = self._manager.Grading(self._open_grader)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            make: Callable[[OpenGrader], Any] = getattr(self._manager, "Grading")  # noqa: B009 - a manager has it once it is registered
+            grading = make(self._open_grader)
             grading.open()
         except (EOFError, OSError) as error:
             raise UserError(f"Replica {self.number} ended before it could serve.") from error

@@ -63,8 +63,7 @@ class ServedModel:
     @property
     def passes_through(self) -> bool:
         """Whether one worker answers, who can be sent the conversation itself, with its tools."""
-        expected = self.card.calls.expected
-        once = expected is not None and expected(len(self.spec.names), self.args) == ONE_CALL
+        once = self.card.calls.span(len(self.spec.names), self.args) == ONE_CALL
         return once and ("recorded" in self.card.traits or self.card.group == "routers")
 
 

@@ -137,7 +137,7 @@ def test_a_manifest_says_how_many_calls_its_scorer_makes(
     manifest: SystemCard, args: dict[str, Any], calls: tuple[int, int]
 ) -> None:
     assert manifest.calls.expected is not None
-    assert manifest.calls.expected(8, args) == calls
+    assert manifest.calls.span(8, args) == calls
 
 
 # --- learning ---------------------------------------------------------------------------------

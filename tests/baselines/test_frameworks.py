@@ -114,7 +114,7 @@ def test_three_calls_a_question_by_the_cast_are_recorded_and_priced(ran: Ran, sy
         ("planner", "sage", "verifier"), QUESTIONS
     )
     assert all(row.usd and row.usd > 0 and row.journal and row.error is None for row in rows)
-    expected = SYSTEMS[system].calls.expected
+    expected = SYSTEMS[system].calls.span
     assert expected is not None
     assert expected(7, {}) == (len(rows) / QUESTIONS,) * 2
 

@@ -84,20 +84,20 @@ def test_expected_calls_are_a_range_and_follow_the_number_behind_the_at_sign(nam
     manifest = SYSTEMS[name]
     assert manifest.calls.expected is not None
     for workers in (1, 2, 7):
-        least, most = manifest.calls.expected(workers, {})
+        least, most = manifest.calls.span(workers, {})
         assert 0 <= least <= most
         if manifest.k and manifest.calls.words.startswith(manifest.k):
-            assert manifest.calls.expected(workers, {manifest.k: 9})[1] >= 9
+            assert manifest.calls.span(workers, {manifest.k: 9})[1] >= 9
 
 
 def test_the_papers_mixture_makes_eight_calls_with_its_seven_workers() -> None:
-    expected = SYSTEMS["moa-paper"].calls.expected
+    expected = SYSTEMS["moa-paper"].calls.span
     assert expected is not None
     assert expected(7, {}) == (8, 8)
 
 
 def test_expected_calls_of_a_mixture_follow_its_arguments() -> None:
-    expected = SYSTEMS["moa-3"].calls.expected
+    expected = SYSTEMS["moa-3"].calls.span
     assert expected is not None
     assert expected(7, {}) == (15, 15)
     assert expected(7, {"layers": 4, "proposers": ["a", "b"]}) == (7, 7)
@@ -140,7 +140,7 @@ def test_a_dry_run_counts_as_many_calls_as_the_manifest_says(name: str) -> None:
     question = parts.suites["practice-integer"].load("eval")[0].sealed()
     counted = counted_all(system, [(question, 1)], spec.names, spec)[0]
     assert manifest.calls.expected is not None
-    least, most = manifest.calls.expected(len(spec.names), args)
+    least, most = manifest.calls.span(len(spec.names), args)
     assert least <= len(counted) <= most
 
 

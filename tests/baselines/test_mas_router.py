@@ -71,7 +71,7 @@ def test_every_drawn_design_can_be_run_within_its_most_calls() -> None:
     assert modes == set(MODES)
     assert roles == set(range(len(ROLES)))
     assert MAS_SAMPLE.calls.expected is not None
-    assert MAS_SAMPLE.calls.expected(3, {}) == (1, 13)
+    assert MAS_SAMPLE.calls.span(3, {}) == (1, 13)
 
 
 def test_a_sampled_design_repeats_itself_by_seed_question_and_epoch() -> None:

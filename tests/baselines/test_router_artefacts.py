@@ -212,7 +212,7 @@ def test_a_router_says_of_itself_what_a_table_must_say(name: str) -> None:
     manifest = SYSTEMS[name]
     assert "recorded" in manifest.traits
     assert manifest.calls.expected is not None
-    assert manifest.calls.expected(7, {}) == (1, 1)
+    assert manifest.calls.span(7, {}) == (1, 1)
     assert manifest.methods.learn(TAUGHT, 5).sha256 == taught(name).sha256
     assert manifest.deviations
     assert not manifest.prompts

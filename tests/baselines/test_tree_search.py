@@ -167,8 +167,8 @@ def test_replies_of_a_batch_are_asked_side_by_side() -> None:
 def test_a_dry_run_counts_its_calls_and_its_manifest_says_as_many() -> None:
     manifest = SYSTEMS["ab-mcts"]
     assert manifest.calls.expected
-    assert manifest.calls.expected(3, {}) == (10, 10)
-    assert manifest.calls.expected(3, {"calls": 4}) == (4, 4)
+    assert manifest.calls.span(3, {}) == (10, 10)
+    assert manifest.calls.span(3, {"calls": 4}) == (4, 4)
     assert len(counted_all(ab_mcts_system(), [(SUM, 1)], ("ada", "bob"))[0]) == 10
     assert len(counted_all(ab_mcts_system(), [(CODE, 1)], ("ada", "bob"))[0]) == 10
 

@@ -230,7 +230,7 @@ def test_the_usual_limit_is_less_than_twice_the_calls_of_the_longest_plan() -> N
     assert TWICE.calls(PlanFormat()) == 9
     assert RoundLimits().calls(PlanFormat(max_steps=2)) == 3
     assert RoundLimits(further=0).calls(PlanFormat()) == 5
-    expected = CONDUCTOR_RECURSIVE.calls.expected
+    expected = CONDUCTOR_RECURSIVE.calls.span
     assert expected is not None
     assert expected(7, {}) == (0, 9)
     assert expected(7, {"max_steps": 2, "rounds": 3, "max_calls": 20}) == (0, 8)
