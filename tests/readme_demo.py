@@ -18,21 +18,25 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 PICTURE = ROOT / "reports" / "demo.png"
 START, END = "<!-- demo-table:start -->\n", "<!-- demo-table:end -->"
 SHOWN = ("aime25", "practice-composed")
-HEAD = 3
-"""Lines of a block above its rows: what it is, what it can show, the columns' names."""
 TOP = 5
 
 
 def shown_blocks(text: str) -> str:
     """Return the blocks of the printed table that the quickstart shows."""
-    blocks = [block for block in text.split("\n\n") if block.startswith(SHOWN)]
+    blocks = [block for block in text.split("\n\n") if _is_shown(block)]
     return "\n\n".join(blocks)
+
+
+def _is_shown(block: str) -> bool:
+    """Say whether a block is of a suite that is shown; its headline stands before its name."""
+    return any(line.startswith(SHOWN) for line in block.splitlines())
 
 
 def six_rows(blocks: str) -> str:
     """Return the head of the last block, its first five rows and the reference, else its sixth."""
     lines = blocks.split("\n\n")[-1].splitlines()
-    head, rows = lines[:HEAD], lines[HEAD:]
+    first = next(at for at, line in enumerate(lines, 1) if line.startswith("system "))
+    head, rows = lines[:first], lines[first:]
     others = rows[TOP:]
     reference = next((row for row in others if " reference " in row), others[0])
     return "\n".join([*head, *rows[:TOP], reference])

@@ -82,8 +82,8 @@ def shard_command(args: argparse.Namespace) -> int:
 PRACTICE = ("practice-choice", "practice-composed")
 """One that a single worker can answer, and one for which a worker knows and another computes."""
 SYSTEMS = """
-single best-single self-consistency moa-lite planner-executor-verifier conductor-prompted
-conductor-best-single compute-matched-usd random-worker random-workflow oracle
+single best-single self-consistency moa-lite conductor-prompted compute-matched-usd random-worker
+oracle
 """
 CHECKPOINTS = ("conductor", "conductor-untrained")
 """The trained conductor and where its training began: in NumPy, no torch is loaded."""
