@@ -32,7 +32,7 @@ def stated_usd(usage: Raw | None, headers: Mapping[str, str] | None = None) -> D
     >>> stated_usd({"cost": 0.0012}), stated_usd({"cost_in_usd_ticks": 37756000})
     (Decimal('0.001200000000000000'), Decimal('0.003775600000000000'))
     """
-    usage = usage or NOTHING
+    usage = usage if isinstance(usage, Mapping) else NOTHING  # a log may hold anything
     if STATED_IN.isdisjoint(usage):  # nearly every provider: a run has a million calls
         return usd_amount((headers or NOTHING).get(HEADER)) or None
     amounts = (usd_amount(_under(usage, path), unit) for path, unit in AMOUNTS)

@@ -131,12 +131,17 @@ HERE = "-"
 
 
 def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print what a command lists, or do with its facts what `--json` asks for."""
+    """Print a list that fits the terminal, or do with its facts what `--json` asks for."""
+    say_facts(args, facts, fitted_text(text))
+
+
+def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
+    """Print a text as it is, or do with its facts what `--json` asks for."""
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():
             raise UserError(f"{args.json} is there already: name another --json PATH.")
-    say_or_write(args.json, fitted_text(text), lambda: TypeAdapter(Any).dump_json(facts, indent=2))
+    say_or_write(args.json, text, lambda: TypeAdapter(Any).dump_json(facts, indent=2))
 
 
 def say_or_write(where: Path | None, text: str, content: Callable[[], bytes]) -> None:

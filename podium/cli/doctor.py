@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from podium.cli.arguments import say_listing
+from podium.cli.arguments import say_facts
 from podium.cli.consent import terminal_agrees
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.cli.run_commands import run_request
@@ -36,7 +36,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     lines.append(
         f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready.")
     )
-    say_listing(args, found, "\n".join(lines))
+    say_facts(args, found, "\n".join(lines))
     return 1 if found.problems else 0
 
 

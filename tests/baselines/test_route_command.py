@@ -14,7 +14,10 @@ GPQA = all((data_folder() / name).is_file() for name in (VERDICTS, EPOCHS))
 needs_gpqa = pytest.mark.skipif(not GPQA, reason="GPQA's verdicts are absent; see PODIUM_DATA")
 
 
-def test_sources_are_listed_with_what_they_hold(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sources_are_listed_with_what_they_hold(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no cell is folded
     assert main(["route", "--list"]) == 0
     said = capsys.readouterr().out
     assert "16 models x 1,055 questions" in said

@@ -204,8 +204,12 @@ def test_a_served_checkpoint_must_be_named() -> None:
 
 
 def test_a_dry_run_bounds_a_checkpoint_at_its_own_price(
-    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    toy: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no cell is folded
     assert podium_run(toy, tmp_path / "logs", "--dry-run") == 0
     said = capsys.readouterr().out
     assert "1 conductor call" in said

@@ -25,7 +25,7 @@ def test_openai_s_other_api_is_named_with_the_fix(
         )
         words = ["--suite", "practice-integer", "--limit", "1", "--system", "single"]
         out = str(tmp_path / "run")
-        assert main(["run", *words, "--pool", str(pool), "--log-dir", out]) == 1
+        assert main(["run", *words, "--pool", str(pool), "--yes", "--log-dir", out]) == 1
         said = capsys.readouterr().err
         assert f"the server at {server.openai} does not answer /responses" in said
         assert f"openai-api/NAME/sage and set NAME_BASE_URL={server.openai}" in said

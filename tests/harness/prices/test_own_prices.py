@@ -115,7 +115,7 @@ def test_a_run_is_audited_verified_and_repriced_by_its_logs_alone(
         pool = mine(tmp_path)
         run = tmp_path / "run"
         asked = ["run", "--suite", "practice-integer", "--limit", "2", "--pool", pool]
-        assert main([*asked, "--system", "single", "--log-dir", str(run)]) == 0
+        assert main([*asked, "--system", "single", "--yes", "--log-dir", str(run)]) == 0
         capsys.readouterr()
     Path(pool).unlink()
     assert main(["report", str(run), "--out", str(tmp_path / "table")]) == 0

@@ -21,7 +21,7 @@ def run(folder: Path, fates: Sequence[Act] = (), tokens: int = 100, price: str =
             f'args = {{ base_url = "{server.openai}", api_key = "test-sage" }}\n'
         )
         words = ["--suite", "practice-integer", "--limit", "1", "--system", "single"]
-        return main(["run", *words, "--pool", str(pool), "--log-dir", str(folder / "run")])
+        return main(["run", *words, "--pool", str(pool), "--yes", "--log-dir", str(folder / "run")])
 
 
 def test_once_answered_every_changed_field_is_named_with_both_values(

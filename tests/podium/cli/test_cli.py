@@ -83,7 +83,9 @@ def live_pool(tmp_path: Path, model: str, prices: str = "list-2026-11-21") -> Pa
         pytest.param("olympus/zeus", "olympus", id="unknown-provider"),
         pytest.param("rehearsal/zeus", "zeus", id="unknown-model"),
         pytest.param(
-            script("unpriced", lambda _: "42"), "has no price: add 'scripted/unpriced'", id="price"
+            script("unpriced", lambda _: "42"),
+            "has no 'scripted/unpriced'. Add this line below its model",
+            id="price",
         ),
         pytest.param("vllm/qwen", "set VLLM_BASE_URL=", id="no-server"),
         pytest.param(
