@@ -4,7 +4,7 @@ The paper runs them one by one (arXiv 2512.04388, section 3.1), with the same re
 that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -67,12 +67,9 @@ async def execute(
 
 
 async def _side_by_side(
-    work: Callable[[int], Coroutine[Any, Any, None]], numbers: Sequence[int]
+    work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]
 ) -> None:
     """Do the work of every number; the first failure is raised, once, after all have ended."""
-    if len(numbers) == 1:  # needs no task of its own
-        await work(numbers[0])
-        return
     try:
         async with anyio.create_task_group() as tasks:
             for number in numbers:

@@ -15,6 +15,8 @@ from podium.harness.ledger.runs import RunFacts, WorkerFacts, calls_of, facts_in
 from podium.harness.prices import Book, book_from_json
 
 ABSENT = "absent"
+AGREED = "agreed.jsonl"
+"""What a live run's user has agreed to: the first file of its directory (podium/cli/consent.py)."""
 
 
 def is_unanswered(log_dir: Path) -> bool:
@@ -31,8 +33,14 @@ def is_unanswered(log_dir: Path) -> bool:
 def set_aside(log_dir: Path) -> Path:
     """Rename the directory of a run without replies, so that its records stay as they are."""
     names = (log_dir.with_name(f"{log_dir.name}.unanswered-{number}") for number in count(1))
-    aside = next(path for path in names if not path.exists())
-    return log_dir.rename(aside)
+    aside = log_dir.rename(next(path for path in names if not path.exists()))
+    agreed = aside / AGREED
+    if agreed.exists():  # its last line is of the run that begins now
+        *then, now = agreed.read_bytes().splitlines(keepends=True)
+        log_dir.mkdir()
+        (log_dir / AGREED).write_bytes(now)
+        agreed.write_bytes(b"".join(then))
+    return aside
 
 
 def pool_changes(

@@ -19,15 +19,13 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 from podium.harness.errors import UserError, first_fault
 from podium.harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
 from podium.harness.records import UNANSWERED, WRONG, Overflows
-from podium.harness.run.changed_pool import is_unanswered
+from podium.harness.run.changed_pool import AGREED, is_unanswered
 from podium.harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
 FILE = "experiment.json"
 NEW = Path("/dev/null/run")
 """The directory of a run that is new: nothing can be there, and a doctor writes nothing."""
-AGREED = "agreed.jsonl"
-"""What a live run's user has agreed to: the first file of its directory (podium/cli/consent.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,8 +94,13 @@ def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[st
         return  # the pool says that it has none, and every table says it again
     if price is None:
         copied = f"a copy of {spec.path}" if Path(spec.path).parent == POOLS else spec.path
+        why = (
+            f"book {book.name!r} has no {slot.price_ref!r}"
+            if book.prices
+            else f"book {book.name!r} states none, so name another book at `prices`"
+        )
         yield (
-            f"Worker {slot.name!r} has no price: book {book.name!r} has no {slot.price_ref!r}. "
+            f"Worker {slot.name!r} has no price: {why}. "
             f"Add this line below its model in {copied}, with US dollars per million tokens: "
             "price = { input = ..., output = ... }"
         )

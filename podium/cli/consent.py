@@ -44,7 +44,7 @@ def agree(
 
     What is agreed to stands in a file of the folder that the command writes.
     """
-    from podium.harness.run.experiment import AGREED
+    from podium.harness.run.changed_pool import AGREED
 
     say("\n".join(lines), file=sys.stderr)
     record = folder / AGREED
