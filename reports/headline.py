@@ -7,6 +7,7 @@ from podium.reports import stats
 from podium.reports.render import count, interval_words, p_value, points, usd_about
 from podium.reports.row import TableRow
 
+ALPHA = 1 - stats.LEVEL
 EFFECT = 0.1
 """The difference for which a sentence says how many questions it takes."""
 
@@ -69,6 +70,3 @@ def why_inconclusive(row: TableRow) -> str:
         "the difference is below what a single comparison can show": True,
     }
     return next(why for why, holds in reasons.items() if holds)
-
-
-ALPHA = 1 - stats.LEVEL

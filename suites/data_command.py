@@ -64,7 +64,7 @@ class Unreachable(UserError):
     def __init__(self, url: str, why: str, otherwise: str) -> None:
         """Say why the file at an address cannot be had, and what to do."""
         super().__init__(f"{url} {why}{otherwise}.")
-        self.host = f"{urlsplit(url).netloc} {why.partition(';')[0]}"
+        self.summary = f"{urlsplit(url).netloc} {why.partition(';')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         else:
             pinned_hub_rows(source, data)
     except UserError as error:
-        raise UserError(f"{first.host}; {error}" if first else str(error)) from error
+        raise UserError(f"{first.summary}; {error}" if first else str(error)) from error
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:

@@ -17,14 +17,14 @@ from typing import Any
 
 from podium.harness.errors import UserError
 from podium.harness.rewards.outcome import Status
-from podium.harness.rewards.reward import Grade, GradingResult, GradingRow
+from podium.harness.rewards.reward import GradingResult, GradingRow, RowGrader
 
 TRIES = 2
 """Replicas that a reply may lose: one that ends its process would end them all."""
 LONGEST_PAUSE_S = 30.0
 LOST = "The process that scored it was lost, twice. Another try may do better."
 
-OpenGrader = Callable[[], AbstractContextManager[Grade]]
+OpenGrader = Callable[[], AbstractContextManager[RowGrader]]
 """Opens what grades in a replica, its box too; it is pickled, and so a function of a module."""
 
 
@@ -108,7 +108,7 @@ class Replicas:
         self._changed = Condition()
 
     @contextmanager
-    def run(self) -> Generator[Grade]:
+    def run(self) -> Generator[RowGrader]:
         """Yield what grades in replicas, which end with the block."""
         try:
             with ThreadPoolExecutor(len(self._replicas)) as pool:

@@ -181,7 +181,7 @@ OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")
 
 GradingRow = tuple[str, str, int, str, float | None]
 """A reply to grade in another process: suite, question, epoch, text, seconds left."""
-Grade = Callable[[Sequence[GradingRow]], list[GradingResult]]
+RowGrader = Callable[[Sequence[GradingRow]], list[GradingResult]]
 """Grades rows in order, until a slice of time is over."""
 
 OnDone = Callable[[int, GradingResult], None]
@@ -202,7 +202,11 @@ class Graders:
     """Grades tasks, at most `most` at once, each within `timeout_s` seconds."""
 
     def __init__(
-        self, box: Any | None, most: int | None, timeout_s: float, elsewhere: "Grade | None" = None
+        self,
+        box: Any | None,
+        most: int | None,
+        timeout_s: float,
+        elsewhere: "RowGrader | None" = None,
     ) -> None:
         """Grade programs in this box; more at once than there are cores would only wait."""
         self.abandoned = 0
@@ -332,7 +336,7 @@ class _Slice:
             if monotonic() >= until:
                 return
 
-    def grade_elsewhere(self, grade: Grade) -> None:
+    def grade_elsewhere(self, grade: RowGrader) -> None:
         """Let another process grade."""
         done = grade([task.row for task in self._tasks])
         if not self._stopped.is_set():
@@ -407,7 +411,7 @@ class Reward:
         answer: Sampler = as_reply,
         settings: RewardSettings = RewardSettings(),
         box: Any | None = None,
-        elsewhere: Grade | None = None,
+        elsewhere: RowGrader | None = None,
     ) -> None:
         """Keep the suites by name; UserError when one runs programs and there is no box.
 
@@ -469,7 +473,7 @@ class Reward:
         self._counter.refuse()
 
     def grade_slice(self, rows: Sequence[GradingRow]) -> list[GradingResult]:
-        """Grade what another process's reward hands over (`Grade`); for any thread."""
+        """Grade what another process's reward hands over (`RowGrader`); for any thread."""
         part = self._graders.slice([self._task(*row) for row in rows])
         thread = Thread(target=part.grade, daemon=True)
         thread.start()

@@ -27,7 +27,7 @@ from podium.harness.rewards.outcome import (
     as_reply,
 )
 from podium.harness.rewards.replica import Replicas
-from podium.harness.rewards.reward import Grade, Reward, RewardSettings
+from podium.harness.rewards.reward import Reward, RewardSettings, RowGrader
 from podium.harness.rewards.server import (
     PromptOf,
     ReplyOnUnscored,
@@ -181,7 +181,7 @@ def shared_out(request: ServeRequest) -> list[int]:
 @contextmanager
 def _open_grader(
     request: ServeRequest, catalogue: Callable[[], Catalogue], box: str | None, sandboxes: int
-) -> Generator[Grade]:
+) -> Generator[RowGrader]:
     """Yield what grades in a replica, in a box that is open meanwhile."""
     known = catalogue()
     suites: list[Suite[Any]] = [find_named(known.suites, one, "suite") for one in request.suites]

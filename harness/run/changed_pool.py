@@ -3,6 +3,7 @@
 Before the first reply nothing depends on the pool, so the run begins anew with the new one.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import count
@@ -30,16 +31,19 @@ def is_unanswered(log_dir: Path) -> bool:
     return bool(journals) or not any(log_dir.glob("**/*.eval"))  # older runs have no journals
 
 
-def set_aside(log_dir: Path) -> Path:
-    """Rename the directory of a run without replies, so that its records stay as they are."""
+def set_aside(log_dir: Path, pool_key: str) -> Path:
+    """Rename the directory of a run without replies, so that its records stay as they are.
+
+    What was agreed about the new pool (`Experiment.pool_key`) is of the run that begins now.
+    """
     names = (log_dir.with_name(f"{log_dir.name}.unanswered-{number}") for number in count(1))
     aside = log_dir.rename(next(path for path in names if not path.exists()))
     agreed = aside / AGREED
-    if agreed.exists():  # its last line is of the run that begins now
-        *then, now = agreed.read_bytes().splitlines(keepends=True)
+    lines = agreed.read_text().splitlines(keepends=True) if agreed.exists() else []
+    if now := [line for line in lines if json.dumps(pool_key) in line]:
         log_dir.mkdir()
-        (log_dir / AGREED).write_bytes(now)
-        agreed.write_bytes(b"".join(then))
+        (log_dir / AGREED).write_text("".join(now))
+        agreed.write_text("".join(line for line in lines if line not in now))
     return aside
 
 

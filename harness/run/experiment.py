@@ -102,6 +102,11 @@ class Experiment:
     """System whose verdict stands above every table, declared before the run; empty for none."""
     schema: Literal[1] = 1
 
+    @property
+    def pool_key(self) -> str:
+        """The digests of the pool and its prices: what a consent to spend money is about."""
+        return f"{self.pool_sha256} {self.book_sha256}"
+
     def joined(self, new: "Experiment") -> "Experiment":
         """Return this experiment extended by `new`; UserError when they cannot share a table."""
         for name in IDENTITY:

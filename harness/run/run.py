@@ -54,7 +54,7 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
     job, request = reader.read(), reader.request
     say_who_runs(job)
     live = job.spec.label == "live"
-    for reason in missing_needs(job) if live else ():  # before anybody is asked to agree
+    if live and (reason := next(iter(missing_needs(job)), "")):  # before a user is asked to agree
         raise UserError(reason)
     if live or request.max_usd or request.max_usd_per_query:
         # No other run needs an estimate.
@@ -81,15 +81,15 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
 
 
 def say_who_runs(job: Job) -> None:
-    """Say which systems of a named group do not fit."""
+    """Say who is left out and why, whose price is another, and what is odd about live systems."""
     if note := unknown_prompt_note(job.suites, job.request.prompt):
         say(note)
     for line in job.left_out:
         say(f"Left out: {line}")
     for line in preflight.overridden_prices(job.spec):
         say(line)
-    for remark in remarks_on(job.systems, job.catalogue, job.spec):
-        if job.spec.label == "live":
+    if job.spec.label == "live":
+        for remark in remarks_on(job.systems, job.catalogue, job.spec):
             say(f"podium: {remark}", file=sys.stderr)
 
 
@@ -200,7 +200,7 @@ def _begin_anew(job: Job) -> None:
     stored, log_dir = job.stored, job.request.log_dir
     if stored and differs(stored, job.experiment, POOL):  # refused if something was answered
         with lock_experiment(log_dir):
-            aside = set_aside(log_dir)
+            aside = set_aside(log_dir, job.experiment.pool_key)
         said = f"The pool changed, and nothing was answered yet: {log_dir} begins anew"
         say(f"{said}; what it held is in {aside}.")
 

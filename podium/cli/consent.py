@@ -38,18 +38,25 @@ class Maximum:
 
 
 def agree(
-    lines: Sequence[str], most: Maximum, folder: Path, *, max_usd: Decimal | None, yes: bool
+    lines: Sequence[str],
+    most: Maximum,
+    folder: Path,
+    *,
+    max_usd: Decimal | None,
+    yes: bool,
+    about: str = "",
 ) -> None:
     """Print what a command can cost; UserError unless its user agrees, or has agreed before.
 
-    What is agreed to stands in a file of the folder that the command writes.
+    What is agreed to stands in a file of the folder that the command writes. `about` names the
+    workers and their prices: what was agreed about others does not count.
     """
     from podium.harness.run.changed_pool import AGREED
 
     say("\n".join(lines), file=sys.stderr)
     record = folder / AGREED
     wanted = most if max_usd is None else Maximum(max_usd, most.calls)
-    if any(agreed.covers(wanted) for agreed in _agreed(record)):
+    if any(agreed.covers(wanted) for agreed in _agreed(record, about)):
         return
     bound = "Nothing bounds this" if most.usd is None else f"This can cost up to {_usd(most.usd)}"
     refusal = f"{bound}, and no terminal is here to agree: add --max-usd USD to limit it, or --yes."
@@ -57,7 +64,7 @@ def agree(
         raise UserError("It was not agreed to, so nobody was asked.")
     record.parent.mkdir(parents=True, exist_ok=True)
     usd = None if wanted.usd is None else str(wanted.usd)
-    row = {"at": datetime.now(UTC).isoformat(), "usd": usd, "calls": wanted.calls}
+    row = {"at": datetime.now(UTC).isoformat(), "usd": usd, "calls": wanted.calls, "about": about}
     with record.open("a") as file:
         file.write(json.dumps(row) + "\n")
 
@@ -70,12 +77,13 @@ def terminal_agrees(refusal: str, question: str) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _agreed(record: Path) -> Iterator[Maximum]:
+def _agreed(record: Path, about: str) -> Iterator[Maximum]:
     for line in read_limited(record, MIB).splitlines() if record.is_file() else ():
         with suppress(ValueError, ArithmeticError, TypeError, KeyError):  # no consent, then
             row = json.loads(line)
             usd = None if row["usd"] is None else Decimal(row["usd"])
-            yield Maximum(usd, int(row["calls"]))
+            if row["about"] == about:
+                yield Maximum(usd, int(row["calls"]))
 
 
 def agree_to_run(job: Any, found: Any, *, yes: bool) -> None:
@@ -88,7 +96,8 @@ def agree_to_run(job: Any, found: Any, *, yes: bool) -> None:
         f"This run makes {bill} ({found.book}){spent}.",
         *(_shows(job, found, one) for one in job.suites),
     ]
-    agree(lines, most, request.log_dir, max_usd=request.max_usd, yes=yes)
+    about = job.experiment.pool_key
+    agree(lines, most, request.log_dir, max_usd=request.max_usd, yes=yes, about=about)
 
 
 def _shows(job: Any, found: Any, suite: Any) -> str:

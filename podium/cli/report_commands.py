@@ -14,6 +14,7 @@ from podium.harness.text import fitted_text, say
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0."""
     from podium.reports.against import difference_of_runs, write_against
+    from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
     from podium.reports.columns import LIST, column_list
     from podium.reports.paper import write_paper
@@ -33,19 +34,12 @@ def report_command(args: argparse.Namespace) -> int:
         return 0
     against = difference_of_runs(dirs, args.against) if args.against else None
     write_all = write_paper if args.latex else write_report
-    beside = _audited(dirs) if args.site else None
+    beside = beside_a_report(dirs) if args.site else None
     report = write_all(dirs, out, taken(ReportOptions, args), beside)
     _say_written(report.text, report.files, out)
     if args.site:
         say_site(dirs, report, args.site, beside, trainings=trainings, against=against)
     return 0
-
-
-def _audited(dirs: Sequence[Path]) -> Any:
-    """Return what lets pages show an audit of logs that are read once."""
-    from podium.reports.audit import beside_a_report
-
-    return beside_a_report(dirs)
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:

@@ -18,7 +18,7 @@ from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.prices import read_book
 from podium.harness.rewards.outcome import RewardItem, Status
 from podium.harness.rewards.replica import LOST, Replicas
-from podium.harness.rewards.reward import Grade, GradingResult, GradingRow, Reward
+from podium.harness.rewards.reward import GradingResult, GradingRow, Reward, RowGrader
 from podium.harness.rewards.reward_service import ServeRequest, shared_out
 from podium.sandbox import Box
 from podium.suites import SUITES
@@ -160,7 +160,7 @@ def test_programs_are_graded_by_replicas_in_containers_of_their_own(docker_box: 
 
 
 @contextmanager
-def ends_its_process() -> Generator[Grade]:
+def ends_its_process() -> Generator[RowGrader]:
     """Yield what ends its process for one completion and values all others."""
 
     def grade(rows: Sequence[GradingRow]) -> list[GradingResult]:

@@ -51,3 +51,15 @@ def test_until_something_is_answered_the_pool_may_change(
     assert main(["report", folder]) == 0
     assert main(["manifest", "verify", folder]) == 0
     assert run(tmp_path, tokens=300) == 2  # by now it matters
+
+
+def test_a_cheaper_pool_leaves_what_was_agreed_about_the_dearer_one_with_its_run(
+    tmp_path: Path,
+) -> None:
+    assert run(tmp_path, [failing(404)] * 3) == 1
+    agreed = (tmp_path / "run" / "agreed.jsonl").read_bytes()
+    assert run(tmp_path, price="5.0") == 0
+    aside = tmp_path / "run.unanswered-1"
+    assert (aside / "agreed.jsonl").read_bytes() == agreed
+    assert main(["manifest", "verify", str(aside)]) == 0
+    assert main(["manifest", "verify", str(tmp_path / "run")]) == 0
