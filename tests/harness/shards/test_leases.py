@@ -378,18 +378,24 @@ def servers(log_dir: Path) -> list[int]:
     return found
 
 
+def kinds_in(log_dir: Path) -> list[str]:
+    """Return the kind of every line that the servers of a run wrote; each begins with `limit`."""
+    return [line["kind"] for line in read_lines(log_dir / FILE)]
+
+
 def test_a_server_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) -> None:
     log_dir = tmp_path / "run"
     with begun(log_dir, SLOW, 2) as process:
         for answers in (1, 3):
             wait_for(log_dir, answers, process)
-            for one in servers(log_dir):
-                os.kill(one, signal.SIGKILL)
-            time.sleep(0.5)
+            begun_before = kinds_in(log_dir).count("limit")
+            for server in servers(log_dir):
+                os.kill(server, signal.SIGKILL)
+            while process.poll() is None and kinds_in(log_dir).count("limit") == begun_before:
+                time.sleep(0.05)
         assert process.wait(120) == 0
     assert asked(log_dir) == answered(log_dir)
     assert answered(log_dir).total() == 8
-    kinds = [one["kind"] for one in read_lines(log_dir / FILE)]
-    assert kinds.count("limit") == 4
+    assert kinds_in(log_dir).count("limit") == 4
     assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []
     assert servers(log_dir) == []
