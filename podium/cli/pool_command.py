@@ -73,14 +73,13 @@ def _refuse_file(file: Path) -> None:
 
 def _checked(args: argparse.Namespace, spec: Any) -> int:
     """Let doctor check the file, and drill its models if any can be asked."""
-    from podium.cli.commands import build_parser
     from podium.cli.doctor import doctor_command
     from podium.harness.run.drill import fit_for_drill
 
-    words = ["doctor", "--pool", str(args.file)]
-    if not args.no_drill and not [*reasons_of(fit_for_drill, spec, spec.book())]:
-        words += ["--drill", *(["--yes"] if args.yes else [])]
-    code = doctor_command(build_parser().parse_args(words))
+    drill = not args.no_drill and not [*reasons_of(fit_for_drill, spec, spec.book())]
+    more = {"suite": [], "system": [], "box": None, "max_usd": None, "json": None}
+    pool, yes = str(args.file), args.yes and drill
+    code = doctor_command(argparse.Namespace(pool=pool, drill=drill, yes=yes, **more))
     run = f"podium run --suite practice-integer --limit 4 --system single --pool {args.file}"
     free = f"Next, at no cost: {run} --log-dir logs/mine --dry-run"
     say(f"Then: podium doctor --pool {args.file} --drill" if code else free)
