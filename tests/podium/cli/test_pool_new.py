@@ -90,7 +90,7 @@ def test_a_terminal_is_asked_and_what_is_wrong_is_asked_again(
     said = capsys.readouterr().err
     for sentence in (
         "Did you mean 'openai'? There is no provider 'opnai'",
-        "a key variable is an environment variable's name".capitalize(),
+        "A key variable is an environment variable's name, in capitals",
         "'' is no model's id",
         "'cheap' is no price: give US dollars per million tokens, IN,OUT",
         "The name 'small' is taken",
@@ -133,9 +133,7 @@ def test_a_file_that_is_there_stays_as_it_is(capsys: pytest.CaptureFixture[str])
     Path("mine.toml").write_text("mine")
     assert made("--worker", f"a={GEMINI}", "--no-drill") == 2
     said = capsys.readouterr().err
-    assert (
-        said == "podium: mine.toml is there already and is never overwritten: name another FILE.\n"
-    )
+    assert said == "podium: mine.toml is there already: name another FILE, none is overwritten.\n"
     assert Path("mine.toml").read_text() == "mine"
 
 
@@ -163,10 +161,18 @@ REFUSALS: dict[str, tuple[Sequence[str], str]] = {
     "a price too many": ((*A, *URL, *VARIABLE, "--price", "1,2,3,4"), "'1,2,3,4' is no price"),
     "whose price": ((*A, *URL, *VARIABLE, "--price", "b=1,2"), "There is no worker 'b'"),
     "no variable": ((*A, *URL, *PRICE), "--base-url needs --key-variable VARIABLE"),
-    "a key": ((*A, *URL, *PRICE, "--key-variable", KEY), "the key itself is never asked for."),
-    "no URL": ((*A, "--base-url", "localhost:80", *VARIABLE, *PRICE), "has http:// or https://"),
-    "a port": ((*A, "--base-url", "http://h:x", *VARIABLE, *PRICE), "has http:// or https://"),
-    "a password": ((*A, "--base-url", f"http://a:{KEY}@h/v1"), "A base URL holds no key"),
+    "a key": ((*A, *URL, *PRICE, "--key-variable", KEY), "the key is never asked for."),
+    "no URL": (
+        (*A, "--base-url", "localhost:80", *VARIABLE, *PRICE),
+        "is like http://localhost:8000/v1",
+    ),
+    "a query": ((*A, "--base-url", f"http://h/v1?k={KEY}"), "no user, no key and no query."),
+    "a quote": ((*A, *URL, *VARIABLE, *PRICE, "--worker", 'b=m"'), "is no model's id"),
+    "a port": (
+        (*A, "--base-url", "http://h:x", *VARIABLE, *PRICE),
+        "is like http://localhost:8000/v1",
+    ),
+    "a password": ((*A, "--base-url", f"http://a:{KEY}@h/v1"), "no user, no key and no query."),
     "another's key": (
         ("--worker", "a=openai/m", "--no-drill", *VARIABLE, *PRICE),
         "The key for openai/m is not read from ACME_API_KEY: leave it out",
