@@ -233,7 +233,11 @@ def read_pool(name: str) -> PoolSpec:
     Relative paths in the file start where the file is, so that a folder can be moved as a whole.
     """
     path = shipped_file("pool", name, POOLS)
-    content = read_limited(path, SETTINGS)
+    return parse_pool(read_limited(path, SETTINGS), path)
+
+
+def parse_pool(content: bytes, path: Path) -> PoolSpec:
+    """Return the pool that a file's bytes state; UserError names the line and the field."""
     try:
         data = parse_toml(content)
     except ValueError as error:

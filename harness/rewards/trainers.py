@@ -9,9 +9,18 @@ import asyncio
 import math
 import os
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
@@ -63,7 +72,7 @@ class _LazyScorer:
 class TrlReward:
     """Rewards for TRL: a picklable async callable for `reward_funcs` (trl 1.16, grpo_trainer.py).
 
-    A call is a coroutine, which TRL awaits; elsewhere: `asyncio.run(reward(prompts, texts, ...))`.
+    A call is a coroutine, which TRL awaits; elsewhere: `list(reward(prompts, texts, ...))`.
 
         trainer = GRPOTrainer(model, reward_funcs=TrlReward(make), train_dataset=..., args=...)
 
@@ -92,8 +101,13 @@ class TrlReward:
         """Why nothing is scored any more: the money is spent. Empty while it is not."""
         self.constant: tuple[Prompt, ...] = ()
         """The prompts of the latest batch whose completions all had one value, or none."""
+        vars(self)["__call__"] = self._values  # TRL looks here for whether it is to await a call
 
-    async def __call__(
+    def __call__(self, *args: Any, **columns: Any) -> "TrlValues":
+        """Return one value per completion, None where there is none: to await, or as a list."""
+        return TrlValues(self._values(*args, **columns))
+
+    async def _values(
         self,
         prompts: Sequence[Any],
         completions: Sequence[Any],
@@ -103,7 +117,6 @@ class TrlReward:
         log_metric: Callable[[str, float], None] | None = None,
         **columns: Any,
     ) -> list[float | None]:
-        """Return one value per completion, None where there is none."""
         items = self.items(completions, columns)
         different = list(dict.fromkeys(items))
         found = await self._scorer().score(different)
@@ -127,6 +140,42 @@ class TrlReward:
         items = _trl_items(completions, columns)
         # By prompt: equal plans may stand in texts that differ.
         return replicated(items, prompt_of) if self._again else items
+
+
+class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None]):
+    """Values that TRL awaits; whoever reads them as a list instead waits for them to be scored."""
+
+    def __init__(self, work: Coroutine[Any, Any, list[float | None]]) -> None:
+        """Take a coroutine, which is run once: awaited, or at the first look."""
+        self._work = work
+
+    def send(self, value: Any) -> Any:
+        """Go on, as `asyncio.run` asks."""
+        return self._work.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """End with an error, as `asyncio.run` asks when it is stopped."""
+        return self._work.throw(*error)
+
+    def close(self) -> None:
+        """Score nothing."""
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, list[float | None]]:
+        return self._work.__await__()
+
+    @cached_property
+    def _scored(self) -> list[float | None]:
+        return run_in_loop(self._work)
+
+    def __len__(self) -> int:
+        return len(self._scored)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._scored[at]
+
+    def __repr__(self) -> str:
+        return "<TrlValues: await them, or take list(...) of them>"
 
 
 def trl_rows(split: "SuiteSplit", *, chat: bool = True) -> list[dict[str, Any]]:

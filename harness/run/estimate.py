@@ -4,6 +4,8 @@ Expected is what past answers of the same system took, else its plan at what its
 took, else unknown. It refuses what `podium run` would, keys, servers and sandboxes apart.
 """
 
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Decimal
@@ -36,7 +38,7 @@ from podium.harness.run.forecast import (
 )
 from podium.harness.run.lessons import FitTask, TrainingQuestions
 from podium.harness.suite import Suite, at_epoch
-from podium.harness.text import columns, pluralise
+from podium.harness.text import aligned, columns, pluralise, terminal_width
 from podium.harness.workflow import MAX_STEPS
 
 Pair = tuple[Question, int]  # a sealed question as an epoch asks it, and the epoch
@@ -385,12 +387,12 @@ def _lines(found: Estimate) -> Iterator[str]:
     ]
     left = sum(line.left for line in found.lines)
     rows.append(("total", "", str(left), *_cells(found.expected, found.most), ""))
-    yield columns(COLUMNS, rows)
+    yield from _table(rows)
     yield ""
     yield (
         f"Prices: {found.book}. usd is expected, by past calls: a dash where there are none.\n"
-        "At most, as a limit counts it: every prompt byte a token and some for a chat template,\n"
-        "every reply as long as max_tokens lets it be; HTTP retries come on top."
+        "At most, as a limit counts it: every prompt byte a token and some for a chat\n"
+        "template, every reply as long as max_tokens lets it be; HTTP retries on top."
     )
     if found.label != "live":
         yield f"This pool is labelled {found.label}: nothing will be paid."
@@ -402,6 +404,24 @@ def _lines(found: Estimate) -> Iterator[str]:
     enough = (found.most.usd + found.already).quantize(CENT, rounding=ROUND_UP)
     spent = f", ${found.already:.4f} of it spent already" if found.already else ""
     yield f"--max-usd {enough:f} would be enough but for HTTP retries{spent}."
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the rows, with suites on rows of their own and bases below if they are too wide."""
+    width = terminal_width() or sys.maxsize
+    if max(map(len, aligned([COLUMNS, *rows]))) <= width:
+        yield columns(COLUMNS, rows)
+        return
+    narrow, bases, suite = list[tuple[str, ...]](), dict[str, list[str]](), ""
+    for name, system, *cells, basis in rows:
+        if system and name != suite:
+            narrow.append((name, *[""] * len(cells)))
+        suite = name
+        narrow.append((system or name, *cells))
+        if system:
+            bases.setdefault(re.sub(r"(no past call) of \S+", r"\1", basis), []).append(system)
+    yield columns(COLUMNS[1:-1], narrow)
+    yield from (f"from {basis}: {', '.join(dict.fromkeys(of))}" for basis, of in bases.items())
 
 
 def _cells(expected: CallTotals, most: CallTotals) -> list[str]:

@@ -36,6 +36,7 @@ from podium.cli.arguments import (
 )
 from podium.cli.examples import add_examples
 from podium.cli.export_commands import declare_kinds
+from podium.cli.pool_command import pool
 from podium.harness.errors import PodiumError
 from podium.harness.records import SEED
 from podium.harness.text import say
@@ -587,6 +588,7 @@ COMMANDS = {
         ("export_commands", (export,)),
         ("money_commands", (audit, ledger, manifest, prices, reprice)),
         ("list_commands", (suites, data, systems, workers)),
+        ("pool_command", (pool,)),
         ("doctor", (doctor,)),
         ("list_commands", (sandbox,)),
         ("completion", (completion,)),

@@ -45,6 +45,7 @@ podium data verify aime25
 podium data list aime25 --json sources.json
 podium systems moa-lite
 podium workers --pool paper-constrained
+podium pool new --worker a=openai/gpt-5 --price 1.25,10 --yes
 podium doctor --suite practice-integer --system conductor
 podium sandbox build --image basic
 podium sandbox status

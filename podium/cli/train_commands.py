@@ -22,7 +22,7 @@ from podium.cli.consent import agree_to_training
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
-from podium.harness.text import columns, pluralise, records, say
+from podium.harness.text import columns, fitted_text, pluralise, records, say
 
 
 def train_command(args: argparse.Namespace) -> int:
@@ -56,7 +56,7 @@ def train_command(args: argparse.Namespace) -> int:
     if args.dry_run:
         from podium.conductor.training.training_estimate import estimate_text
 
-        told(estimate_text(training))
+        told(fitted_text(estimate_text(training)))
         return 0
     agree_to_training("Its plans", [training] if is_main() else [], out, yes=args.yes)
     from podium.conductor.training.train import train

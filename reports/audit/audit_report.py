@@ -8,7 +8,6 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -35,7 +34,7 @@ from podium.harness.request import STANDARD
 from podium.harness.shards.lease import FILE as LEASES
 from podium.harness.shards.plan import FILE as PLAN
 from podium.harness.shards.plan import parent_of, shard_dirs
-from podium.harness.text import pluralise
+from podium.harness.text import pluralise, terminal_width
 from podium.reports.audit.amounts import explain, has_totals, run_groups
 from podium.reports.audit.evidence import (
     NAMES,
@@ -354,8 +353,6 @@ def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
 SHOWN = 10
 """Faults of one invariant that are printed; the JSON has all of them."""
 
-_wrapped = partial(textwrap.wrap, width=120, break_long_words=False, break_on_hyphens=False)
-"""A name without a space, of a file say, stays whole."""
 
 COUNTS = (
     ("intents", "calls written down before they went out (journals)"),
@@ -373,10 +370,10 @@ COUNTS = (
     ("without journal", "attempts that no journal has"),
 )
 PAID = (
-    "US dollars. Only live dollars were paid; recorded and rehearsal ones are what it would cost.\n"
-    "at least, at most: bounds where nobody knows whether an attempt was billed. at list price:\n"
-    "as if nothing had been cached. Cached tokens, read or written, are not in input; reasoning\n"
-    "is in output."
+    "US dollars. Only live dollars were paid; recorded and rehearsal ones are what it\n"
+    "would cost. at least, at most: bounds where nobody knows whether an attempt was\n"
+    "billed. at list price: as if nothing had been cached. Cached tokens, read or\n"
+    "written, are not in input; reasoning is in output."
 )
 RECORD_TITLES = {
     "ledger": "ledger",
@@ -384,6 +381,17 @@ RECORD_TITLES = {
     "runs": "Inspect, runs",
     "hooks": "Inspect, hooks",
 }
+
+
+def _wrapped(text: str, subsequent_indent: str) -> list[str]:
+    """Return lines that fit a terminal; a name without a space, of a file say, stays whole."""
+    return textwrap.wrap(
+        text,
+        min(120, terminal_width() or 120),
+        subsequent_indent=subsequent_indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def as_text(audit: Audit) -> str:
@@ -401,7 +409,7 @@ def _reconciliation(table: Reconciled) -> Iterator[str]:
         yield f"put together from {counts['run directories']:,} run directories"
     yield from (f"{counts[name]:>14,}  {meaning}" for name, meaning in COUNTS)
     yield ""
-    yield f"{'tokens':<42}{'input':>15}{'cached':>13}{'output':>13}{'reasoning':>13}"
+    yield f"{'tokens':<28}{'input':>13}{'cached':>13}{'output':>13}{'reasoning':>13}"
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
@@ -411,7 +419,7 @@ def _reconciliation(table: Reconciled) -> Iterator[str]:
         if name != "ledger" and minus(ledger, tokens) == NO_TOKENS:
             yield "  equal to the ledger"
     yield ""
-    yield f"{'dollars':<26}{'at the book':>18}{'at least':>18}{'at most':>18}{'at list price':>18}"
+    yield f"{'dollars':<20}{'at the book':>15}{'at least':>15}{'at most':>15}{'at list price':>15}"
     for name, dollars in sorted(table.dollars.items()):
         yield from _dollars_lines(name, dollars)
     yield PAID
@@ -421,14 +429,14 @@ def _reconciliation(table: Reconciled) -> Iterator[str]:
 
 def _tokens_line(title: str, tokens: Tokens) -> str:
     cached = tokens[2] + tokens[3]
-    line = f"{title:<42}{tokens[0]:>15,}{cached:>13,}{tokens[1]:>13,}{tokens[4]:>13,}"
-    return line if len(title) <= 42 else f"{title}\n{line.removeprefix(title):>96}"
+    line = f"{title:<28}{tokens[0]:>13,}{cached:>13,}{tokens[1]:>13,}{tokens[4]:>13,}"
+    return line if len(title) <= 28 else f"{title}\n{line.removeprefix(title):>80}"
 
 
 def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
     found = dollar_figures(dollars)
     parts = (found[part] or "unknown" for part in ("total", "low", "high", "listed"))
-    yield f"{name:<26}" + "".join(f"{part:>18}" for part in parts)
+    yield f"{name:<20}" + "".join(f" {part:>14}" for part in parts)
     if unpriced := dollars.paid.unpriced:
         yield f"  {unpriced:,} calls have no price; the others cost {plain(dollars.usd)}"
     if dollars.unknown:

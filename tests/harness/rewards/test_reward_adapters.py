@@ -81,7 +81,29 @@ def test_trl_pickles_the_function_and_makes_the_reward_where_it_is_used() -> Non
 
 
 def test_trl_sees_an_async_callable() -> None:
-    assert inspect.iscoroutinefunction(TrlReward(made).__call__)
+    for reward in (TrlReward(made), pickle.loads(pickle.dumps(TrlReward(made)))):
+        assert inspect.iscoroutinefunction(reward.__call__)
+
+
+def test_values_that_nobody_awaits_are_a_list() -> None:
+    values = TrlReward(made)([""] * 3, SAID, **COLUMNS)
+    assert "await them" in repr(values)
+    assert (list(values), len(values), values[0]) == ([1.0, 0.0, None], 3, 1.0)
+
+
+def test_values_are_a_list_beside_a_running_loop_and_are_awaited_in_a_task() -> None:
+    async def values() -> list[Any]:
+        reward = TrlReward(made)
+        now = list(reward([""] * 3, SAID, **COLUMNS))
+        later = asyncio.create_task(reward([""] * 3, SAID, **COLUMNS))
+        return [now, await later, *await asyncio.gather(reward([""] * 3, SAID, **COLUMNS))]
+
+    assert asyncio.run(values()) == [[1.0, 0.0, None]] * 3
+
+
+def test_values_that_cannot_be_scored_say_why_without_an_await() -> None:
+    with pytest.raises(UserError, match="no column 'question'"):
+        list(TrlReward(made)([""] * 3, SAID, suite=["graded"] * 3))
 
 
 def test_trl_logs_the_same_metrics_whatever_happened() -> None:

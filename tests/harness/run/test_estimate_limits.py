@@ -1,5 +1,6 @@
 """What a dry run says of the limits that it was given."""
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,6 +25,23 @@ def test_a_limit_below_one_question_is_said_before_the_start(tmp_path: Path) -> 
     each = asked(log_dir, max_usd_per_query=Decimal("0.001"))
     assert "more than --max-usd-per-query 0.001" in limit_warning(found, each)
     assert limit_warning(found, asked(log_dir, max_usd=Decimal(1))) == ""
+
+
+def test_a_table_that_is_too_wide_names_suites_once_and_bases_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    limited_pool(tmp_path / "run")
+    (ada,) = dry(tmp_path / "run").lines
+    names = [f"single:{name}-of-many" for name in ("ada", "bob")]
+    lines = tuple(replace(ada, system=name, suite=suite) for suite in "ab" for name in names)
+    text = estimate_text(Estimate(lines, (), Decimal(0), "live", "book")).splitlines()
+    assert max(map(len, text)) <= 80
+    assert [row.split()[0] for row in text[:8]] == ["system", "a", *names, "b", *names, "total"]
+    assert text[8] == f"from its plan; no past call: {', '.join(names)}"
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = estimate_text(Estimate(lines, (), Decimal(0), "live", "book")).splitlines()
+    assert wide[1].endswith("its plan; no past call of ada")
 
 
 def test_limits_that_may_stop_something_are_named_one_line_each(tmp_path: Path) -> None:

@@ -1,0 +1,250 @@
+"""A pool file for models of one's own: `podium pool new` writes it and lets doctor drill it."""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from podium.cli.arguments import Arguments, pair
+from podium.harness.errors import UserError, no_such, reasons_of
+from podium.harness.files import refuse_unwritable_file
+from podium.harness.text import pluralise, say
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+URL = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!#->A-[\]-~]*)?")
+"""Of a server: without a user before `@` and without a query, which may be keys."""
+OWN = "openai-api/"
+"""Begins the id of a model on a server that speaks OpenAI's dialect: `openai-api/NAME/MODEL`."""
+RATES = ("input", "output", "cache_read")
+DOLLARS = "US dollars per million tokens, IN,OUT or IN,OUT,CACHED (0,0 if nobody bills them)"
+PLANNER = "worker whose model also writes the plans of conductor-prompted"
+FLAGS = (
+    "Without a terminal to ask, name each model with --worker NAME=MODEL; for a server of your own "
+    "add --base-url URL and --key-variable VARIABLE, for a model that no price book knows --price "
+    "NAME=IN,OUT."
+)
+HEAD = '# Made by `podium pool new`; keys stay in environment variables.\nlabel = "live"\n'
+CARD = 'card = ""   # what it is good at, for conductors that read cards'
+BOUND = "config = { max_tokens = 4096 }   # without it, nothing bounds what a call costs"
+
+
+def pool(add: Arguments) -> None:
+    """Write a pool file for models of your own, with prices, and put one question to each."""
+    new = add.actions()("new", "ask at the terminal, or take flags; write a file; drill its models")
+    file = "pool file to write: new, .toml (mine.toml)"
+    new("file FILE", file, Path, nargs="?", default=Path("mine.toml"))
+    worker = "a worker and its model: PROVIDER/MODEL, or with --base-url the server's name of it"
+    asked = f"{worker}; repeat (the terminal is asked)"
+    new.repeated("--worker NAME=MODEL", asked, pair("NAME=MODEL"))
+    new.repeated("--base-url URL", "a server that speaks OpenAI's dialect; NAME=URL for one worker")
+    key = "with --base-url: environment variable with its key, e.g. ACME_API_KEY; or NAME=VARIABLE"
+    new.repeated("--key-variable VARIABLE", key)
+    new.repeated("--price IN,OUT", f"{DOLLARS}; NAME=IN,OUT for one worker (the newest book's)")
+    new("--conductor NAME", f"{PLANNER} (none)", default="")
+    new.flag("--no-drill", "write and check the file; ask no model")
+    new.flag("--yes", "agree to the price of the drill, where no terminal can")
+
+
+def pool_command(args: argparse.Namespace) -> int:
+    """Write a pool file and let doctor drill it; return doctor's exit code."""
+    from podium.harness.pool_config import parse_pool
+
+    if args.file.suffix != ".toml" or not NAME.fullmatch(args.file.stem):
+        raise UserError(f"{args.file} is no pool file's name: take letters, digits and .toml.")
+    refuse_unwritable_file(args.file, "FILE")
+    if args.file.exists():
+        raise UserError(f"{args.file} is there already: name another FILE, none is overwritten.")
+    workers, conductor = _named(args) if args.worker else _asked(args)
+    tables = [HEAD]
+    tables += [f'[[workers]]\nname = "{name}"\n{CARD}\n{rest}' for name, rest in workers.items()]
+    tables += [f"[conductor]\n{workers[conductor]}"] if conductor else []
+    content = "\n".join(tables).encode()
+    spec = parse_pool(content, args.file)
+    with args.file.open("xb") as file:
+        file.write(content)
+    say(f"{args.file} is written, with {pluralise(len(workers), 'worker')}; it holds no key.")
+    return _checked(args, spec)
+
+
+def _checked(args: argparse.Namespace, spec: Any) -> int:
+    """Let doctor check the file, and drill its models if any can be asked."""
+    from podium.cli.doctor import doctor_command
+    from podium.harness.run.drill import fit_for_drill
+
+    drill = not args.no_drill and not [*reasons_of(fit_for_drill, spec, spec.book())]
+    file, more = str(args.file), argparse.Namespace(suite=(), system=(), box=None, max_usd=None)
+    vars(more).update(pool=file, drill=drill, yes=args.yes and drill, json=None)
+    code = doctor_command(more)
+    run = f"podium run --suite practice-integer --limit 4 --system single --pool {file}"
+    free = f"Next, at no cost: {run} --log-dir logs/mine --dry-run"
+    say(f"Then: podium doctor --pool {file} --drill" if code else free)
+    return code
+
+
+def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
+    """Return the workers that flags name, and the conductor; UserError for the first mistake."""
+    if not (args.no_drill or args.yes or sys.stdin.isatty()):
+        refusal = "A drill spends money, and no terminal is here to agree"
+        raise UserError(f"{refusal}: add --yes, or --no-drill.")
+    models, workers = dict[str, str](), dict[str, str]()
+    for name, called in args.worker:
+        models[_name(name, models)] = called
+    urls = _by_worker("--base-url", args.base_url, models)
+    variables = _by_worker("--key-variable", args.key_variable, urls or models)
+    prices = _by_worker("--price", args.price, models)
+    for name, called in models.items():
+        url = _url(urls[name]) if name in urls else ""
+        model = _model(called, url, _variable(variables[name]) if name in variables else "")
+        price = _price(prices[name]) if name in prices else _listed(model)
+        if not price:
+            fix = f"add --price {name}=IN,OUT, in {DOLLARS}"
+            raise UserError(f"No price book knows {model}: {fix}.")
+        workers[name] = _settings(model, price, url)
+    return workers, args.conductor and _worker(args.conductor, workers)
+
+
+def _by_worker(option: str, values: Sequence[str], names: Iterable[str]) -> dict[str, str]:
+    """Return by worker what an option says: of every one, or after `NAME=` of one."""
+    every, own = dict[str, str](), dict[str, str]()
+    for value in values:
+        name, equals, rest = value.partition("=")
+        if equals and NAME.fullmatch(name):
+            own[_worker(name, names, f" ({option})")] = rest
+        else:
+            every = dict.fromkeys(names, value)
+    return every | own
+
+
+def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
+    """Return the workers that a terminal names, and the conductor; asks again what is wrong."""
+    if args.base_url or args.key_variable or args.price or not sys.stdin.isatty():
+        raise UserError(FLAGS)
+    workers, place, variable, more = dict[str, str](), "openai", "", "y"
+    while more.lower() in ("y", "yes"):
+        question = "Provider (openai, google, ...), or a server's base URL"
+        place = _answer(question, place, lambda text: (_url if "://" in text else _provider)(text))
+        url, prefix, key = (place, "", variable) if "://" in place else ("", f"{place}/", "")
+        if url:
+            question = "Environment variable with its key, such as ACME_API_KEY"
+            variable = key = _answer(question, key, _variable)
+        model = _answer("Model", "", partial(_model, url=url, variable=key, prefix=prefix))
+        short = re.sub(r"[^A-Za-z0-9._-]+", "-", model.rpartition("/")[2])
+        name = _answer("Name of this worker", short, lambda text: _name(text, workers))
+        unknown = f"No price book knows it. Its price, in {DOLLARS}"
+        workers[name] = _settings(model, _listed(model) or _answer(unknown, "", _price), url)
+        more = _answer("Another worker? [y/N]", "", str)
+    planner = f"The {PLANNER} (Enter: none)"
+    return workers, _answer(planner, args.conductor, lambda text: text and _worker(text, workers))
+
+
+def _answer(question: str, default: str, read: Callable[[str], str]) -> str:
+    """Ask at the terminal until the answer can be read; an empty one is the default."""
+    while True:
+        shown = f" [{default}]" if default else ""
+        say(f"{question}{shown}: ", file=sys.stderr, end="", flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise UserError("The terminal ended before the last answer: no file is written.")
+        try:
+            return read(line.strip() or default)
+        except UserError as error:
+            say(error, file=sys.stderr)
+
+
+def _name(text: str, taken: Iterable[str]) -> str:
+    if not NAME.fullmatch(text):
+        raise UserError(f"{text[:40]!r} names no worker: take letters, digits, dots and hyphens.")
+    if text in (*taken, "conductor", "grader"):
+        raise UserError(f"The name {text!r} is taken: give this worker another.")
+    return text
+
+
+def _worker(name: str, workers: Iterable[str], more: str = "") -> str:
+    if name in workers:
+        return name
+    raise no_such("worker", name, workers, more=more)
+
+
+def _provider(text: str) -> str:
+    """Return the name of a provider that Inspect has; UserError for any other."""
+    from inspect_ai._util.registry import registry_find, registry_info
+    from inspect_ai.model._providers import providers
+
+    apis = registry_find(lambda info: info.type == "modelapi") if providers else []
+    known = {registry_info(api).name.rpartition("/")[2] for api in apis} - {"rehearsal", "recorded"}
+    if text in known:
+        return text
+    more = "; a server of OpenAI's dialect is named by its URL, with http:// or https://"
+    raise no_such("provider", text[:40], sorted(known), more=more)
+
+
+def _url(text: str) -> str:
+    if URL.fullmatch(text):
+        return text.rstrip("/").removesuffix("/chat/completions")
+    raise UserError("A base URL is like http://localhost:8000/v1: no user, no key and no query.")
+
+
+def _variable(text: str) -> str:
+    if re.fullmatch("[A-Z][A-Z0-9_]*_API_KEY", text):
+        return text
+    # What was typed may be a key, so it is not repeated.
+    what = "an environment variable's name, in capitals, that ends in _API_KEY"
+    raise UserError(f"A key variable is {what}, such as ACME_API_KEY; the key is never asked for.")
+
+
+def _model(called: str, url: str, variable: str, prefix: str = "") -> str:
+    """Return Inspect's id of a model, from what its provider or its server calls it."""
+    if not re.fullmatch(r"[!#-.0-[\]-~][!#-[\]-~]*", called):
+        raise UserError(f"{called[:40]!r} is no model's id, which is a word without spaces.")
+    called = prefix + called
+    if url and not called.startswith(OWN):
+        if not variable:
+            raise UserError("--base-url needs --key-variable VARIABLE, such as ACME_API_KEY.")
+        return f"{OWN}{variable.removesuffix('_API_KEY').lower()}/{called}"
+    provider, _, rest = called.partition("/")
+    owner, _, last = rest.partition("/") if called.startswith(OWN) else (provider, "", rest)
+    if not last:
+        own = "for a server of your own add --base-url URL and --key-variable VARIABLE"
+        raise UserError(f"{called!r} has no provider: write openai/MODEL, ...; {own}.")
+    if variable not in ("", f"{owner.upper().replace('-', '_')}_API_KEY"):
+        fix = "leave it out, or add --base-url URL with the server's own name of the model"
+        raise UserError(f"The key for {called} is not read from {variable}: {fix}.")
+    return f"{_provider(provider)}/{rest}"
+
+
+def _price(text: str) -> str:
+    """Return the line of a price that a user states; UserError names the fix."""
+    from podium.harness.prices.book import price_from
+
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        price = price_from("it", dict(zip(RATES[: len(parts)], parts, strict=True)), "")
+    except ValueError:  # a BadEntry, too
+        raise UserError(f"{text[:40]!r} is no price: give {DOLLARS}.") from None
+    return _price_line(price, "Price as given to `podium pool new`")
+
+
+def _listed(model: str) -> str:
+    """Return the line of a model's price in the newest book; nothing if it knows none."""
+    from podium.harness.prices.book import newest_list
+
+    book = newest_list()
+    price = book.price(model)
+    return _price_line(price, f"Price of {book.date}, from book {book.name}") if price else ""
+
+
+def _price_line(price: Any, source: str) -> str:
+    from podium.harness.prices.book import price_json, toml
+
+    left_out = ("evidence", "launched", "source")
+    fields = {name: value for name, value in price_json(price).items() if name not in left_out}
+    bare = re.sub(r'"(\w+)"(?= =)|"([\d.]+)"', r"\1\2", toml(fields))
+    return f"# {source}, in US dollars per million tokens\nprice = {bare}"
+
+
+def _settings(model: str, price: str, url: str) -> str:
+    address = f'args = {{ base_url = "{url}" }}\n' if url else ""
+    return f'model = "{model}"\n{price}\n{BOUND}\n{address}'
