@@ -22,7 +22,8 @@ from podium.reports.blocks import ReportOptions
 from podium.reports.render import percent, points, usd
 from podium.reports.report import Report, report_of
 from podium.reports.site import SiteOptions, refuse_foreign_site, write_site
-from podium.reports.site.comparison import COLUMNS
+from podium.reports.site.comparison import COLUMNS, reference_files
+from podium.reports.site.index import site_blocks
 from podium.reports.site.pages import VENDOR
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, sit, steps
@@ -303,6 +304,21 @@ def test_two_suites_have_a_block_each_and_rows_over_both(tmp_path: Path) -> None
     (line,) = found.select("section[aria-labelledby=across] tbody tr")
     cells = [said(cell) for cell in line.find_all("td") if cell.find("svg") is None]
     assert cells[:3] == [percent(one.accuracy), usd(one.usd_per_query), usd(one.usd_total)]
+
+
+def test_a_folder_holds_other_references_of_blocks_that_are_not_too_large(
+    made: Report, page: BeautifulSoup, site: Path
+) -> None:
+    numbers = str(page.select(".block")[0]["data-references"]).split()
+    assert [made.rows[int(one)].system for one in numbers] == [
+        row.system for row in made.rows if row.verdict != "reference"
+    ]
+    files = sorted(path.stem for path in (site / "data" / "against").rglob("*.js"))
+    assert files == sorted(numbers)
+    (block,) = site_blocks(made.shown)
+    large = replace(block, questions=tuple(map(str, range(100_000))))
+    assert not reference_files(made, [large])
+    assert len(reference_files(made, [large], served=True)) == len(numbers)
 
 
 def test_a_page_has_no_section_without_data(page: BeautifulSoup) -> None:
