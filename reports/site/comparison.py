@@ -31,7 +31,7 @@ from podium.reports.headline import headline_row
 from podium.reports.report import Report
 from podium.reports.row import TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
-from podium.reports.site.index import SiteBlock
+from podium.reports.site.index import SiteBlock, versioned_name
 from podium.reports.site.pages import data_script, render_page
 
 LABELS = {
@@ -235,7 +235,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "first": first,
         "summary": block,
         "main": _main(block),
-        "title": blocks.asked_name(first),
+        "title": versioned_name(first),
         "prompt": blocks.prompt_words(first.prompt),
         "facts": _facts(rows, shown.rows),
         "lines": lines,

@@ -96,9 +96,9 @@
       return podium.el("option", { value: number, selected: number === chosen }, system);
     });
     section.querySelector("[data-controls]").append(
-      podium.el("label", { for: id }, "reference"),
-      podium.el("select", { id, change: choose },
-        podium.el("option", { value: "" }, section.dataset.reference), ...options),
+      podium.el("span", { class: "pair" }, podium.el("label", { for: id }, "reference"),
+        podium.el("select", { id, change: choose },
+          podium.el("option", { value: "" }, section.dataset.reference), ...options)),
       " ", said,
     );
   }
@@ -188,7 +188,7 @@
   function placed(spots, dots, width) {
     const taken = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
     return spots.map((spot) => {
-      const w = 6.6 * spot.text.length;
+      const w = 6.6 * spot.text.length + 6; // and a space to the next one
       const at = (x, y) => ({ x, y, w, h: 15 });
       const { x, y } = spot;
       const around = [0, -12, 12, -24, 24].flatMap((dy) => [at(x + 9, y - 7 + dy), at(x - 9 - w, y - 7 + dy)]);

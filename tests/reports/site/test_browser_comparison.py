@@ -1,6 +1,7 @@
 """The first page in a real browser: it sorts, compares, draws, and does without a script."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from podium.__main__ import main
 from podium.reports.blocks import ReportOptions
 from podium.reports.report import Report, report_of
 from podium.reports.site import write_site
+from tests.harness.runs import sit
 from tests.reports.site.conftest import Look, Open, serious_faults
 
 LOOKS = {
@@ -55,6 +57,25 @@ VALUES = """(at) => ["paired_diff", "n_better"].map((field) => {
     const { cells } = document.querySelector(`tr[data-row="${at}"]`);
     const { value } = cells[head.cellIndex].dataset;
     return value === "" ? null : Number(value);
+})"""
+
+
+OVERLAPS = """() => {
+    const boxOf = (cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getBoundingClientRect();
+    };
+    return [...document.querySelectorAll("tbody tr")].flatMap((row) =>
+        [...row.cells].slice(1).filter((cell, at) => {
+            const [own, before] = [boxOf(cell), boxOf(row.cells[at])];
+            return own.width && before.width && before.right > own.left + 0.5;
+        }).map((cell) => `${row.cells[0].textContent}: ${cell.textContent}`));
+}"""
+LINES = """heads => heads.map((head) => {
+    const range = document.createRange();
+    range.selectNode(head.firstChild);
+    return [head.firstChild.textContent, range.getClientRects().length];
 })"""
 
 
@@ -139,6 +160,15 @@ def compared(page: Page) -> dict[tuple[str, str], str]:
     }
 
 
+def long_names(home: pytest.TempPathFactory) -> Path:
+    """Return the page of systems whose names have hyphens."""
+    logs = home.mktemp("names")
+    with ThreadPoolExecutor(1) as apart:  # the browser's driver has a loop in this thread
+        for name in ("single:sage", "conductor-prompted", "single:r1-distill-qwen-7b"):
+            apart.submit(sit, logs, name).result()
+    return write_site([logs], report_of([logs]), home.mktemp("pages")).folder / "index.html"
+
+
 @pytest.fixture(scope="module")
 def equivalence(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a report that asks about equivalence, too: then no column is empty."""
@@ -214,8 +244,40 @@ def test_won_and_lost_against_two_systems_are_each_others_mirror(
     told: list[list[str]] = []
     for one, other in (("oracle", "single:clerk"), ("single:clerk", "oracle")):
         choose(page, one)
-        told.append(compared(page)[other, "0 won/lost"].split(" of ")[0].split("/"))
+        cells = compared(page).items()
+        (text,) = [
+            text for (name, head), text in cells if name.startswith(other) and head == "0 won/lost"
+        ]
+        told.append(text.split(" of ")[0].split("/"))
     assert told[0] == told[1][::-1]
+
+
+def test_no_name_is_broken_and_no_cell_lies_over_another_in_a_narrow_window(
+    tmp_path_factory: pytest.TempPathFactory, site_page: Open
+) -> None:
+    page = site_page(long_names(tmp_path_factory), Look(width=390))
+    page.get_by_label("all columns").check()
+    for summary in page.locator("summary").all():
+        summary.click()
+    lines = dict(page.locator(".comparison tbody th").evaluate_all(LINES))
+    assert lines == {"single:sage": 1, "conductor-prompted": 1, "single:r1-distill-qwen-7b": 1}
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_table_with_all_columns_scrolls_and_says_so(
+    index: Path, site_page: Open, width: int
+) -> None:
+    page = site_page(index, Look(width=width))
+    page.get_by_label("all columns").check()
+    scroll = page.locator(".chooser .scroll")
+    assert scroll.evaluate("one => one.scrollWidth > one.clientWidth")
+    cue = scroll.evaluate("""one => {
+        const { content, display } = getComputedStyle(one, "::before");
+        return [content, display];
+    }""")
+    assert cue == ['"more columns: scroll sideways \u2192"', "block"]
 
 
 def test_accuracy_against_dollars_names_seven_systems_at_most_and_no_milli_dollars(
