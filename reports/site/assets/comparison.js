@@ -82,7 +82,8 @@
   function addReferences(section, place, chosen) {
     const numbers = section.dataset.references.split(" ").filter(Boolean);
     if (!numbers.length) return;
-    const said = podium.el("span", { role: "status", class: "muted" });
+    const after = chosen && "Chosen after the run, as podium report --vs does.";
+    const said = podium.el("span", { role: "status", class: "muted" }, after);
     async function choose({ target: { value } }) {
       try {
         exchange(section, place, await against(section, value), value);

@@ -128,7 +128,7 @@ def test_bars_of_one_page_share_a_scale_that_stands_above_them(tmp_path: Path) -
         strict=True,
     ):
         assert table.select("th.way")[0].get_text() == f"bar, from 0 to {end}"
-        assert {one["width"] for one in table.select("rect")} - {"0.0"} == {width}
+        assert {str(one["width"]) for one in table.select("rect")} - {"0.0"} == {width}
 
 
 def test_a_clean_run_says_so_in_one_sentence(tmp_path: Path) -> None:

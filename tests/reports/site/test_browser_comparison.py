@@ -233,6 +233,7 @@ def test_a_reader_who_chooses_a_reference_keeps_what_was_opened_and_sorted(
     assert page.locator("details").first.get_attribute("open") is not None
     assert page.locator(":focus").get_attribute("id") == "reference-0"
     assert page.locator(".plot svg").count() == 1
+    assert "Chosen after the run" in page.locator("[data-controls]").inner_text()
     assert serious_faults(page) == []
 
 

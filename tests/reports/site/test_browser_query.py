@@ -139,7 +139,7 @@ def test_question_answer_and_verdict_come_before_the_calls_and_figures_come_last
     text = page.inner_text("main")
     order = ["Question", "right (1)", "answer found", "Reply (", "What was answered, and what it"]
     assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
-    box = system_box(page, "single:clerk").inner_text()
+    box = page.locator(".query-system").last.inner_text()
     assert box.index("wrong") < box.index("answer found") < box.index("Reply (")
 
 
