@@ -46,6 +46,7 @@ from podium.reports.site.pages import query_address
 MOST = 200
 """Faults of one invariant that a page shows; the JSON of the audit has all of them."""
 WITHHELD = "not shown, for texts of this suite may not be published; `podium audit` shows it"
+ONE = Decimal(1)
 ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
 BarKind = Literal["whole", "more", "less", "range"]
@@ -55,13 +56,13 @@ Steps = list[tuple[str, str, BarKind, Decimal]]
 
 @dataclass(frozen=True, slots=True)
 class WaterfallBar:
-    """One line of a waterfall: what it is, its figure, and the bar from `start` on, in percent."""
+    """One line of a waterfall: what it is, its figure, and its bar from `start` on."""
 
     label: str
     figure: str
     kind: BarKind
-    start: float
-    width: float
+    start: Decimal
+    width: Decimal
 
 
 def audit_context(
@@ -81,11 +82,22 @@ def audit_context(
         for block in blocks
         for _, run in block.pairs
     }
+    found = [_shown(folder, audit, blocks, linked=linked) for folder, audit in shown]
+    invoices = [_bill(one) for one in bills]
+    dollars = [bars for one in found for *_, bars in one["dollars"]]
+    calls = _longest([one["calls"] for one in found])
+    usd = _longest([*dollars, *(one["bars"] for one in invoices)])
     return {
-        "audits": [_shown(folder, audit, blocks, linked=linked) for folder, audit in shown],
-        "bills": [_bill(one) for one in bills],
+        "audits": found,
+        "bills": invoices,
         "books": sorted(books),
+        "scales": {"calls": (calls, f"{calls:,}"), "dollars": (usd, plain(usd))},
     }
+
+
+def _longest(charts: Sequence[Sequence[WaterfallBar]]) -> Decimal:
+    """Return where the scale ends that some charts share."""
+    return max((bar.start + bar.width for bars in charts for bar in bars), default=ZERO) or ONE
 
 
 def _shown(
@@ -205,20 +217,12 @@ def _bill_bars(found: Reconciliation) -> list[WaterfallBar]:
 
 def _bars(steps: Steps) -> list[WaterfallBar]:
     """Place each bar where the one before it ended."""
-    at, placed = ZERO, list[tuple[str, str, BarKind, Decimal, Decimal]]()
+    at, placed = ZERO, list[WaterfallBar]()
     for label, figure, kind, value in steps:
         start = {"whole": ZERO, "less": at - value}.get(kind, at)
         at = {"whole": value, "less": start}.get(kind, at + value)
-        placed.append((label, figure, kind, start, value))
-    full = max((start + value for *_, start, value in placed), default=ZERO) or Decimal(1)
-
-    def percent(value: Decimal) -> float:
-        return round(float(100 * value / full), 3)
-
-    return [
-        WaterfallBar(label, figure, kind, percent(start), percent(value))
-        for label, figure, kind, start, value in placed
-    ]
+        placed.append(WaterfallBar(label, figure, kind, start, value))
+    return placed
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:

@@ -80,7 +80,7 @@ class Site:
     texts: tuple[RowTexts, ...] = ()
     """What the texts of each row are made of, written or not."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """What a server makes once it is asked for: files to take along, by their names."""
+    """What a server makes once it is asked for, by names: downloads, and other references."""
 
     @property
     def address(self) -> str:
@@ -108,11 +108,13 @@ def write_site(
     refuse_foreign_site(out)
     audits = {folder: audit(folder, beside=beside) for folder in dirs}
     blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
-    now = {} if wanted.served else {name: make() for name, make in downloads.items()}
+    held = comparison.reference_files(report, blocks, served=wanted.served)
+    later = {**downloads, **held}
+    now = {} if wanted.served else {name: make() for name, make in later.items()}
     rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
     systems = served_systems(dirs, len(rows)) if wanted.served else ()
     notes = left_out(rows, wanted.texts)
-    first = comparison.context(report, audits, wanted.versions, blocks)
+    first = comparison.context(report, audits, wanted.versions, blocks, served=wanted.served)
     contexts: dict[str, dict[str, Any]] = {
         "index.html": first | {"downloads": [*downloads]},
         "matrix.html": {"index": Index(blocks, wanted.served)},
@@ -134,7 +136,7 @@ def write_site(
     every = (*rows, *(one.texts(audits[one.folder]) for one in systems))
     with text_files(rows, wanted.texts) as texts:
         files = _put(out, {**contents, **texts})
-    return Site(out, files, notes, every, downloads if wanted.served else {})
+    return Site(out, files, notes, every, later if wanted.served else {})
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:

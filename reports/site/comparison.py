@@ -1,7 +1,9 @@
 """What the first page shows: a comparison, block by block, and all that makes it believable."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +15,7 @@ from podium.harness.suite import moved_versions
 from podium.harness.text import pluralise
 from podium.reports import across, blocks, learning_cost, markdown, published, render
 from podium.reports.audit import Audit
+from podium.reports.blocks import group_of
 from podium.reports.columns import DECLARED, full_columns
 from podium.reports.comparison_rows import Pair, systems_table
 from podium.reports.derived import (
@@ -21,13 +24,15 @@ from podium.reports.derived import (
     BlockSummary,
     GroupScore,
     by_group,
+    compare,
     largest_groups,
 )
 from podium.reports.headline import headline_row
 from podium.reports.report import Report
 from podium.reports.row import TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
-from podium.reports.site.index import SiteBlock
+from podium.reports.site.index import SiteBlock, versioned_name
+from podium.reports.site.pages import data_script, render_page
 
 LABELS = {
     "live": "real calls of real models, at the prices of their day",
@@ -42,6 +47,8 @@ MORE = (
     *("conductor_s", "knowledge_cutoff", "regret_accuracy", "regret_usd"),
 )
 """Those that are shown when they are asked for."""
+MOST = 250_000
+"""Systems squared times questions up to which a site holds a block against each of its systems."""
 Table = Sequence[Sequence[str]]
 
 
@@ -62,6 +69,12 @@ COLUMNS = tuple(
     for keys in (FIRST, MORE)
     for key, (head, show) in zip(keys, full_columns(*keys), strict=True)
 )
+OF_BLOCKS: Mapping[str, Any] = {
+    "columns": COLUMNS,
+    "verdict_tip": DECLARED["verdict"].tip,
+    "said_of_derived": markdown.DERIVED,
+}
+"""What the template of a block shows of every block."""
 
 
 def context(
@@ -69,6 +82,8 @@ def context(
     audits: Mapping[Path, Audit],
     versions: Mapping[str, str],
     site_blocks: Sequence[SiteBlock],
+    *,
+    served: bool = False,
 ) -> dict[str, Any]:
     """Return what the template shows of a report, of its audits and of the suites as they are."""
     shown = report.shown
@@ -76,9 +91,11 @@ def context(
         "compared": "; ".join(_compared(one) for one in shown.fields),
         "alerts": [*_alerts(report, audits, versions)],
         "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
-        "columns": COLUMNS,
-        "verdict_tip": DECLARED["verdict"].tip,
-        "blocks": [_block(report, *one) for one in zip(shown.fields, site_blocks, strict=True)],
+        **OF_BLOCKS,
+        "blocks": [
+            _block(report, block, site_block) | {"references": _references(site_block, served)}
+            for block, site_block in zip(shown.fields, site_blocks, strict=True)
+        ],
         "across": across.across_tables(shown.across),
         "learning": shown.learning,
         "queries": learning_cost.QUERIES,
@@ -92,11 +109,59 @@ def context(
         "command": _command(report, [*audits]),
         "digest": sha256(str(report.contents["table.json"]).encode()).hexdigest(),
         "legend": markdown.prose("legend.md").split("\n\n"),
-        "said_of_derived": markdown.DERIVED,
         "said_of_across": across.SAID,
         "said_of_learning": learning_cost.SAID,
         "terms": markdown.prose("terms.md").removeprefix("- ").split("\n- "),
     }
+
+
+def reference_files(
+    report: Report, site_blocks: Sequence[SiteBlock], *, served: bool = False
+) -> dict[str, Callable[[], str]]:
+    """Return what makes each block anew with another reference, as `podium report --vs` has it."""
+    return {
+        f"data/{_reference_file(block, number)}.js": partial(
+            _held_against, report, at, block, number
+        )
+        for at, block in enumerate(site_blocks)
+        for number in _references(block, served)
+    }
+
+
+def _reference_file(block: SiteBlock, number: int) -> str:
+    return f"against/{block.name}/{number}"
+
+
+def _references(block: SiteBlock, served: bool) -> list[int]:
+    """Return the rows that a reader may choose as the reference, each system once.
+
+    A server makes them when they are asked for; a folder has those of blocks that are not too
+    large. `podium report --vs` has the others.
+    """
+    cells = len(block.pairs) ** 2 * len(block.questions)
+    if len(block.pairs) < 2 or (cells > MOST and not served):
+        return []
+    systems: dict[str, int] = {}
+    for beside, (row, _) in enumerate(block.pairs):
+        systems.setdefault(row.system, block.first + beside)
+    held = {row.system for row, _ in block.pairs if row.verdict == "reference"}
+    return [number for system, number in systems.items() if system not in held]
+
+
+def _held_against(report: Report, at: int, site_block: SiteBlock, number: int) -> str:
+    """Return the data file of a block whose reference is the row of this number."""
+    first = site_block.pairs[0][1]
+    runs = [
+        one
+        for one in report.system_runs
+        if one.facts.purpose != "eval" or group_of(one) == group_of(first)
+    ]
+    system = site_block.pairs[number - site_block.first][0].system
+    shown = compare(runs, replace(report.wanted, vs=system))
+    block = _block(replace(report, shown=shown), shown.fields[0], site_block)
+    parts = {"id": at, "block": block, **OF_BLOCKS}
+    html = {name: render_page(f"{name}.html", **parts) for name in ("block", "learning")}
+    return data_script(_reference_file(site_block, number), json.dumps(html).encode())
 
 
 def _has(rows: Sequence[TableRow], label: str) -> bool:
@@ -170,7 +235,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "first": first,
         "summary": block,
         "main": _main(block),
-        "title": blocks.asked_name(first),
+        "title": versioned_name(first),
         "prompt": blocks.prompt_words(first.prompt),
         "facts": _facts(rows, shown.rows),
         "lines": lines,
@@ -186,6 +251,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
             markdown.DERIVED_COLUMNS,
             [row for row in shown.derived if block_of(row) == block_of(first)],
         ),
+        "learning": [one for one in shown.learning if any(one.row is row for row in rows)],
         "name": site_block.name,
         "reference": next((row for row in rows if row.verdict == "reference"), None),
     }

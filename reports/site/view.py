@@ -82,7 +82,7 @@ class _Made:
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """Files to take along, which are made when they are asked for."""
+    """Downloads and other references, which are made when they are asked for."""
 
 
 @dataclass
@@ -127,7 +127,8 @@ class ServedRuns:
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        rmtree(self.folder / "downloads", ignore_errors=True)  # of the files as they were
+        for name in ("downloads", "data/against"):  # of the files as they were
+            rmtree(self.folder / name, ignore_errors=True)
         served = _are_served(self.dirs)
         beside = None if served else beside_a_report(self.dirs)
         report = None if served else report_of(self.dirs, self.wanted.report, beside)
@@ -202,7 +203,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         name, made = request.path_params["name"], runs.made()
         if found := made.index.text(name):
             return Response(found, media_type=SCRIPT)
-        path = made.pages.get(f"data/{name}.js")
+        path = runs.file(made, f"data/{name}.js")
         return FileResponse(path, media_type=SCRIPT) if path else _missing(NO_PAGE.format(name))
 
     viewer = InspectViewer.installed(runs)

@@ -1,7 +1,6 @@
 "use strict";
-// The comparison: tables that sort, won and lost against any system, accuracy against dollars.
-// All figures are read from the tables that are there without a script; none is made here but
-// counts of questions.
+// The comparison: tables that sort, any system as the reference, accuracy against dollars.
+// All figures are read from the tables that are there without a script; none is made here.
 (() => {
   const NAMED = 7;
   const WIDEST = 960;
@@ -53,84 +52,54 @@
     });
   }
 
-  // -- Won and lost ---------------------------------------------------------------------------
+  // -- Another reference ----------------------------------------------------------------------
 
-  // A question's mean grade over the epochs that have one; NaN where none has.
-  function meanGrade(block, place, question) {
-    const { state, score } = block.cells;
-    let sum = 0;
-    let graded = 0;
-    for (let epoch = 0; epoch < block.epochs; epoch += 1) {
-      const at = (place * block.questions.length + question) * block.epochs + epoch;
-      if (state[at] === 0 || state[at] === 4) continue;  // not asked, or an error of ours
-      sum += score[at];
-      graded += 1;
-    }
-    return graded ? sum / graded : NaN;
+  // The block as Python writes it against each reference; HTML of ours, escaped as the page is.
+  const blocks = new Map();
+
+  async function against(section, number) {
+    const { name } = section.dataset;
+    return number === "" ? blocks.get(name) : podium.json(`against/${name}/${number}`);
   }
 
-  function counted(block, place, other) {
-    const found = { won: 0, lost: 0, tied: 0 };
-    block.questions.forEach((_, question) => {
-      const [one, two] = [place, other].map((at) => meanGrade(block, at, question));
-      if (Number.isNaN(one) || Number.isNaN(two)) return;
-      found[one > two ? "won" : one < two ? "lost" : "tied"] += 1;
-    });
-    return found;
+  const learning = (section) => document.querySelector(`[data-learning="${CSS.escape(section.dataset.name)}"]`);
+
+  // Put a block in the place of the one that is there; what the reader opened and sorted stays so.
+  function exchange(section, place, html, chosen) {
+    const open = [...section.querySelectorAll("details")].map((one) => one.open);
+    const more = section.querySelector(".choose-more").checked;
+    const sorted = section.querySelector(".comparison th[aria-sort]");
+    section.innerHTML = html.block;
+    if (learning(section)) learning(section).innerHTML = html.learning;
+    section.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? false; });
+    section.querySelector(".choose-more").checked = more;
+    const way = sorted.getAttribute("aria-sort") === "ascending" ? 1 : -1;
+    sortBy(section.querySelector(".comparison"), sorted.cellIndex, way);
+    begin(section, place, chosen);
+    section.querySelector("[data-controls] select").focus();
   }
 
-  async function blockOf(name) {
-    const index = await podium.index(name);
-    const block = index.blocks.find((one) => one.name === name);
-    if (!block.cells) throw new Error("these are too many answers for a page that opens from a disk");
-    return block;
-  }
-
-  function fillCounts(table, block, reference, at) {
-    const places = new Map(block.rows.map((row, place) => [row.row, place]));
-    for (const row of table.tBodies[0].rows) {
-      const number = Number(row.dataset.row);
-      const cell = row.cells[at];
-      if (number === reference) {
-        cell.textContent = "reference";
-        cell.dataset.counted = "reference";
-        cell.dataset.value = "";
-        continue;
-      }
-      const { won, lost, tied } = counted(block, places.get(number), places.get(reference));
-      cell.textContent = `${won} / ${lost} / ${tied}`;
-      cell.dataset.counted = String(reference);
-      cell.dataset.value = won - lost;
-    }
-  }
-
-  function addWonLost(section, table, place) {
-    const said = podium.el("span", { role: "status", class: "muted" });
-    const head = podium.el(
-      "th", { scope: "col", class: "num", "data-field": "won", hidden: true }, "won / lost / tied",
-    );
-    const at = fieldsOf(table).get("verdict") + 1;
-    table.tHead.rows[0].cells[at].before(head);
-    for (const row of table.tBodies[0].rows) {
-      row.cells[at].before(podium.el("td", { class: "num", hidden: true, "data-counted": "" }));
-    }
-    async function choose(event) {
-      const chosen = event.target.value;
-      const cells = [head, ...[...table.tBodies[0].rows].map((row) => row.cells[at])];
+  function addReferences(section, place, chosen) {
+    const numbers = section.dataset.references.split(" ").filter(Boolean);
+    if (!numbers.length) return;
+    const after = chosen && "Chosen after the run, as podium report --vs does.";
+    const said = podium.el("span", { role: "status", class: "muted" }, after);
+    async function choose({ target: { value } }) {
       try {
-        if (chosen !== "") fillCounts(table, await blockOf(section.dataset.name), Number(chosen), at);
-        for (const cell of cells) cell.hidden = chosen === "";
-        said.textContent = chosen === "" ? "" : "Questions counted; no test, no verdict.";
+        exchange(section, place, await against(section, value), value);
       } catch (error) {
-        said.textContent = `Not counted: ${error.message}.`;
+        said.textContent = `Not compared: ${error.message}.`;
       }
     }
-    const id = `against-${place}`;
-    const names = [...table.tBodies[0].rows].map((row) =>
-      podium.el("option", { value: row.dataset.row }, row.dataset.system));
+    const id = `reference-${place}`;
+    const options = numbers.map((number) => {
+      const { system } = section.querySelector(`tr[data-row="${number}"]`).dataset;
+      return podium.el("option", { value: number, selected: number === chosen }, system);
+    });
     section.querySelector("[data-controls]").append(
-      podium.el("label", { for: id }, "won and lost against"),
-      podium.el("select", { id, change: choose }, podium.el("option", { value: "" }, "…"), ...names),
+      podium.el("span", { class: "pair" }, podium.el("label", { for: id }, "reference"),
+        podium.el("select", { id, change: choose },
+          podium.el("option", { value: "" }, section.dataset.reference), ...options)),
       " ", said,
     );
   }
@@ -220,7 +189,7 @@
   function placed(spots, dots, width) {
     const taken = dots.map(({ x, y }) => ({ x: x - 5, y: y - 5, w: 10, h: 10 }));
     return spots.map((spot) => {
-      const w = 6.6 * spot.text.length;
+      const w = 6.6 * spot.text.length + 6; // and a space to the next one
       const at = (x, y) => ({ x, y, w, h: 15 });
       const { x, y } = spot;
       const around = [0, -12, 12, -24, 24].flatMap((dy) => [at(x + 9, y - 7 + dy), at(x - 9 - w, y - 7 + dy)]);
@@ -309,11 +278,17 @@
     ].filter(Boolean).join(" ");
   }
 
-  document.querySelectorAll(".block").forEach((section, place) => {
+  function begin(section, place, chosen = "") {
     const table = section.querySelector(".comparison");
     draw(section, table);
-    addWonLost(section, table, place);
+    addReferences(section, place, chosen);
     makeSortable(table);
+  }
+
+  document.querySelectorAll(".block").forEach((section, place) => {
+    const html = { block: section.innerHTML, learning: learning(section)?.innerHTML };
+    blocks.set(section.dataset.name, html);
+    begin(section, place);
   });
   podium.ready();
 })();

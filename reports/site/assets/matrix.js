@@ -71,7 +71,7 @@
     );
   }
 
-  const HINT = "Point at a cell, or tap it, to hear what it is.";
+  const HINT = "Point at a cell, or tap it, to read what it is.";
 
   // Change the view, the address and the page.
   function change(changes) {
@@ -414,7 +414,7 @@
   }
 
   function showLegend() {
-    by("legend").replaceChildren(...[1, 2, 3, 5, 6, 4, 0].map((state) => podium.el(
+    by("legend").replaceChildren(...[1, 2, 3, 5, 7, 6, 4, 0].map((state) => podium.el(
       "li", {}, matrixCanvas.sample(state), ` ${STATES[state]}`,
     )));
   }

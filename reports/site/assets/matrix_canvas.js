@@ -4,6 +4,8 @@
 const matrixCanvas = (() => {
   const SIZES = { large: 24, medium: 14, small: 7 };
   const LABEL = 11; // px of a name
+  const LINE = LABEL + 2;
+  const DEEPEST = 220; // px that names of systems may take above the cells
   const TONES = ["--soft", "--cell-right", "--cell-wrong", "--cell-right", "--cell-unscored",
     "--cell-wrong", "--cell-wrong", "--cell-wrong"];
 
@@ -14,8 +16,10 @@ const matrixCanvas = (() => {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
+  const headOf = (shown, column) => (column.places.includes(shown.reference) ? `◆ ${column.name}` : column.name);
+
   // How large cells are and where they begin; a cell is as wide as its epochs and runs need.
-  function measured(shown, width) {
+  function measured(shown, width, length) {
     const { block, columns, view } = shown;
     const parts = Math.max(1, ...columns.map((one) => one.places.length)) * block.epochs;
     const names = Math.min(170, Math.round(width * 0.3));
@@ -23,8 +27,9 @@ const matrixCanvas = (() => {
     const fits = Object.keys(SIZES).find((one) => SIZES[one] <= room) ?? "small";
     const high = SIZES[view.size || fits];
     const part = Math.max(3, Math.floor(Math.min(Math.max(room, high), 1.6 * high) / parts));
+    const deep = Math.max(...columns.map((one) => length(headOf(shown, one))), 3 * LINE);
     return {
-      high, part, parts, wide: part * parts, left: names, top: high < LABEL + 3 ? 24 : 132,
+      high, part, parts, wide: part * parts, left: names, top: Math.min(DEEPEST, Math.ceil(deep) + 14),
       across: names + columns.length * part * parts, down: shown.questions.length * high,
     };
   }
@@ -123,7 +128,11 @@ const matrixCanvas = (() => {
 
     function fit() {
       if (!drawing.shown) return;
-      const at = measured(drawing.shown, scroller.clientWidth);
+      drawing.font = getComputedStyle(scroller).fontFamily;
+      const at = measured(drawing.shown, scroller.clientWidth, (name) => {
+        draw.font = `bold ${LABEL}px ${drawing.font}`;
+        return draw.measureText(name).width;
+      });
       drawing.at = at;
       drawing.tiles = tilesOf(at.part, at.high, ratio());
       scroller.style.height = `${Math.min(at.top + at.down + 20, 0.75 * window.innerHeight)}px`;
@@ -134,7 +143,6 @@ const matrixCanvas = (() => {
       canvas.height = Math.round(h * ratio());
       canvas.style.width = `${w}px`;
       canvas.style.height = `${h}px`;
-      drawing.font = getComputedStyle(scroller).fontFamily;
       drawing.before = null;
       drawing.paper = tone("--paper") || "white";
       drawing.ink = tone("--ink") || "black";
@@ -239,17 +247,18 @@ const matrixCanvas = (() => {
 
     function drawNames(rows, top) {
       const { at, shown, marked } = drawing;
+      const step = Math.ceil(LINE / at.high); // where lines are low, every second or third has a name
+      const from = rows[0] - (rows[0] % step);
       draw.fillStyle = drawing.paper;
-      draw.fillRect(0, top + rows[0] * at.high, at.left, (rows[1] - rows[0]) * at.high);
-      if (at.high < LABEL + 2) return;
+      draw.fillRect(0, top + from * at.high, at.left, (rows[1] + step - from) * at.high);
       draw.font = `${LABEL}px ${drawing.font}`;
       draw.textBaseline = "middle";
       draw.textAlign = "right";
-      for (let down = rows[0]; down < rows[1]; down += 1) {
+      for (let down = from; down < Math.min(rows[1] + step, shown.questions.length); down += step) {
         const question = shown.questions[down];
         draw.fillStyle = marked?.question === question ? drawing.ink : drawing.soft;
         // The end of an id tells questions apart, not its beginning.
-        draw.fillText(ending(shown.block.questions[question]), at.left - 6, top + (down + 0.5) * at.high);
+        draw.fillText(ending(shown.block.questions[question]), at.left - 6, top + down * at.high + Math.max(LINE, at.high) / 2);
       }
     }
 
@@ -262,13 +271,19 @@ const matrixCanvas = (() => {
       const { at, shown } = drawing;
       draw.fillStyle = drawing.paper;
       draw.fillRect(0, 0, scroller.clientWidth, at.top);
+      draw.textBaseline = "middle";
+      draw.textAlign = "right";
+      draw.font = `${LABEL}px ${drawing.font}`;
+      draw.fillStyle = drawing.ink;
+      draw.fillText("system →", at.left - 6, at.top - 2 * LINE);
+      draw.fillText("question ↓", at.left - 6, at.top - LINE);
       draw.save();
       draw.beginPath();
       draw.rect(at.left - 2, 0, scroller.clientWidth, at.top);
       draw.clip();
-      draw.textBaseline = "middle";
       draw.textAlign = "left";
-      for (let across = columns[0]; across < columns[1] && at.top > 100; across += 1) {
+      const step = Math.ceil(LINE / at.wide);
+      for (let across = columns[0] - (columns[0] % step); across < columns[1]; across += step) {
         const column = shown.columns[across];
         const held = column.places.includes(shown.reference);
         draw.save();
@@ -276,17 +291,12 @@ const matrixCanvas = (() => {
         draw.rotate(-Math.PI / 2);
         draw.font = `${held ? "bold " : ""}${LABEL}px ${drawing.font}`;
         draw.fillStyle = held ? drawing.ink : drawing.soft;
-        draw.fillText(fitting(held ? `◆ ${column.name}` : column.name), 0, 0);
+        draw.fillText(headOf(shown, column), 0, 0, at.top - 12);
         draw.restore();
       }
       draw.restore();
       draw.fillStyle = drawing.rule;
       draw.fillRect(0, at.top - 1, scroller.clientWidth, 1);
-    }
-
-    function fitting(name) {
-      const most = Math.floor((drawing.at.top - 14) / (LABEL * 0.54));
-      return name.length > most ? `${name.slice(0, most - 1)}…` : name;
     }
 
     // What lies under a point of the canvas: a question, a row of the block and an epoch.

@@ -366,10 +366,10 @@
   }
 
   function systemBox({ chosen, detail, said }) {
-    const name = el("h2", {}, quoted(chosen.system));
+    const label = detail && el("span", { class: `badge ${detail.label}` }, detail.label || "unlabelled");
+    const name = el("div", { class: "query-name" }, el("h2", {}, quoted(chosen.system)), label);
     if (!detail) return el("section", { class: "query-system" }, name, el("p", {}, said));
     return el("section", { class: "query-system" }, name,
-      el("p", { class: `badge ${detail.label}` }, detail.label || "unlabelled"),
       verdict(detail),
       detail.served ? servedAs(detail) : grade(detail),
       inspectLink(detail, detail.log, "open in Inspect View"),

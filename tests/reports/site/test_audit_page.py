@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 
 from podium.cli import main
 from podium.harness.ledger.manifest import write_manifest
@@ -114,6 +115,20 @@ def test_dollars_by_how_they_were_billed_add_up_to_those_of_their_scope(tmp_path
         assert sum(one.calls for one in ways.values()) == whole.calls
         assert sum(one.usd for one in ways.values()) == whole.usd
     assert sum(one.calls for one in table.dollars.values()) == table.counts["attempts"]
+
+
+def test_bars_of_one_page_share_a_scale_that_stands_above_them(tmp_path: Path) -> None:
+    sit(tmp_path / "small", "single:sage", limit=1)
+    sit(tmp_path / "large", "single:sage", limit=4)
+    page = BeautifulSoup(page_of(tmp_path / "small", tmp_path / "large"), "html.parser")
+    usd = f"{4 * Decimal(str(tables_in(str(page))['US dollars of live inference'][1][1])):f}"
+    for table, (end, width) in zip(
+        page.select(".waterfall"),
+        [("4", "25.0"), (usd, "25.0"), ("4", "100.0"), (usd, "100.0")],
+        strict=True,
+    ):
+        assert table.select("th.way")[0].get_text() == f"bar, from 0 to {end}"
+        assert {str(one["width"]) for one in table.select("rect")} - {"0.0"} == {width}
 
 
 def test_a_clean_run_says_so_in_one_sentence(tmp_path: Path) -> None:

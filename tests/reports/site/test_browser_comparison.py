@@ -1,12 +1,19 @@
-"""The first page in a real browser: it sorts, counts, draws, and does without a script."""
+"""The first page in a real browser: it sorts, compares, draws, and does without a script."""
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
 
-from podium.reports.report import Report
+from podium.__main__ import main
+from podium.reports.blocks import ReportOptions
+from podium.reports.report import Report, report_of
 from podium.reports.site import write_site
+from tests.harness.runs import sit
 from tests.reports.site.conftest import Look, Open, serious_faults
 
 LOOKS = {
@@ -16,6 +23,60 @@ LOOKS = {
     "four times as large": Look(scale=4),
     "without a script": Look(javascript=False),
 }
+COMPARATIVE = {
+    "paired_diff": "difference",
+    "paired_low": "its interval",
+    "paired_high": "its interval",
+    "verdict": "verdict",
+    "reference": "verdict",
+    "min_detectable": "detectable",
+    "paired_bca_low": "difference, BCa",
+    "paired_bca_high": "difference, BCa",
+    "p_value": "p",
+    "p_holm": "p (Holm)",
+    "test": "test",
+    "n_paired": "won/lost",
+    "n_better": "won/lost",
+    "n_worse": "better/worse",
+    "correlation": "correlation",
+    "reference_rule": "verdict",
+    "equivalence_margin": "90 % interval",
+    "equivalence_low": "90 % interval",
+    "equivalence_high": "90 % interval",
+    "p_equivalence": "p",
+    "p_equivalence_holm": "p (Holm)",
+    "usd_ratio": "times the reference",
+    "usd_ratio_low": "times the reference",
+    "usd_ratio_high": "times the reference",
+}
+"""Columns of table.csv that go by the reference, and the head of the column that shows each."""
+TEXTS = """tables => tables.map((table) => [...table.rows].map((row) =>
+    [...row.cells].map((cell) => cell.textContent.trim().replace(/\\s+/g, " "))))"""
+VALUES = """(at) => ["paired_diff", "n_better"].map((field) => {
+    const head = document.querySelector(`.comparison th[data-field="${field}"]`);
+    const { cells } = document.querySelector(`tr[data-row="${at}"]`);
+    const { value } = cells[head.cellIndex].dataset;
+    return value === "" ? null : Number(value);
+})"""
+
+
+OVERLAPS = """() => {
+    const boxOf = (cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getBoundingClientRect();
+    };
+    return [...document.querySelectorAll("tbody tr")].flatMap((row) =>
+        [...row.cells].slice(1).filter((cell, at) => {
+            const [own, before] = [boxOf(cell), boxOf(row.cells[at])];
+            return own.width && before.width && before.right > own.left + 0.5;
+        }).map((cell) => `${row.cells[0].textContent}: ${cell.textContent}`));
+}"""
+LINES = """heads => heads.map((head) => {
+    const range = document.createRange();
+    range.selectNode(head.firstChild);
+    return [head.firstChild.textContent, range.getClientRects().length];
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -77,35 +138,147 @@ def test_all_columns_are_one_click_away_with_and_without_a_script(
     assert more.is_visible()
 
 
-def test_won_and_lost_against_the_reference_are_those_of_the_table(
-    index: Path, site_page: Open, made: Report
-) -> None:
-    page = site_page(index)
-    page.get_by_label("won and lost against").select_option("best-single")
-    page.get_by_text("no test, no verdict").wait_for()
-    for place, row in enumerate(made.rows):
-        shown = page.locator(f"tr[data-row='{place}'] td[data-counted]").inner_text()
-        if row.n_paired is None or row.n_better is None or row.n_worse is None:
-            assert shown == "reference"
-            continue
-        tied = row.n_paired - row.n_better - row.n_worse
-        assert shown == f"{row.n_better} / {row.n_worse} / {tied}"
-    page.get_by_label("won and lost against").select_option("")
-    assert page.locator("td[data-counted]:visible").count() == 0
+def reported(logs: Path, out: Path, *options: str) -> dict[str, Any]:
+    """Return what `podium report` writes."""
+    words = ["report", str(logs), "--equivalence", "50", "--out", str(out)]
+    assert main([*words, *options]) == 0
+    return json.loads((out / "table.json").read_text())
 
 
-def test_won_and_lost_against_any_other_are_each_others_mirror(
-    index: Path, site_page: Open, made: Report
+def choose(page: Page, other: str) -> None:
+    page.get_by_label("reference", exact=True).select_option(label=other)
+    page.locator(f"tr[data-system='{other}'] td[data-value='reference']").wait_for()
+
+
+def compared(page: Page) -> dict[tuple[str, str], str]:
+    """Return every cell of a block's tables, by its system and the head of its column."""
+    return {
+        (system, f"{at} {head}"): text
+        for at, table in enumerate(page.locator(".block table").evaluate_all(TEXTS))
+        for system, *texts in table[1:]
+        for head, text in zip(table[0][1:], texts, strict=True)
+    }
+
+
+def long_names(home: pytest.TempPathFactory) -> Path:
+    """Return the page of systems whose names have hyphens."""
+    logs = home.mktemp("names")
+    with ThreadPoolExecutor(1) as apart:  # the browser's driver has a loop in this thread
+        for name in ("single:sage", "conductor-prompted", "single:r1-distill-qwen-7b"):
+            apart.submit(sit, logs, name).result()
+    return write_site([logs], report_of([logs]), home.mktemp("pages")).folder / "index.html"
+
+
+@pytest.fixture(scope="module")
+def equivalence(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a report that asks about equivalence, too: then no column is empty."""
+    found = report_of([logs], ReportOptions(equivalence=0.5))
+    found = replace(found, contents={**found.contents, "plot.png": ""})
+    return write_site([logs], found, tmp_path_factory.mktemp("pages")).folder / "index.html"
+
+
+def test_no_column_depends_on_the_reference_but_those_that_a_reader_sees_change(
+    logs: Path, tmp_path: Path
+) -> None:
+    tables = [
+        reported(logs, tmp_path / "report", *options)["rows"]
+        for options in ([], ["--vs", "oracle"], ["--vs", "single:clerk"])
+    ]
+    moved = {
+        column
+        for rows in zip(*tables, strict=True)
+        for column in rows[0]
+        if len({str(row[column]) for row in rows}) > 1
+    }
+    assert moved == set(COMPARATIVE)
+
+
+@pytest.mark.parametrize("other", ["oracle", "single:clerk"])
+def test_another_reference_changes_all_that_is_compared_to_what_the_report_says(
+    logs: Path, equivalence: Path, site_page: Open, tmp_path: Path, other: str
+) -> None:
+    options = ["--vs", other, "--site", str(tmp_path / "site")]
+    report = reported(logs, tmp_path / "report", *options)
+    page, written = site_page(equivalence), site_page(tmp_path / "site" / "index.html")
+    before = compared(page)
+    choose(page, other)
+    (block,) = report["blocks"]
+    assert page.locator(".headline").inner_text() == f"{block['headline']}."
+    assert page.locator(".block > .said").inner_text() == f"{block['said']}."
+    for at, row in enumerate(report["rows"][: len(block["rows"])]):
+        line = page.locator(f".comparison tr[data-row='{at}']")
+        assert line.locator(f"[data-value='{row['verdict']}']").count() == 1
+        shown = page.evaluate(VALUES, at)
+        assert shown == pytest.approx([row[name] for name in ("paired_diff", "n_better")], abs=1e-6)
+    after = compared(page)
+    assert after == compared(written)
+    moved = {head for cell, text in after.items() if before.get(cell) != text for head in cell[1:]}
+    assert {head.partition(" ")[2] for head in moved} >= set(COMPARATIVE.values())
+    page.get_by_label("reference", exact=True).select_option(label="best-single")
+    page.locator("tr[data-system='best-single'] td[data-value='reference']").wait_for()
+    assert compared(page) == before
+
+
+def test_a_reader_who_chooses_a_reference_keeps_what_was_opened_and_sorted(
+    index: Path, site_page: Open
 ) -> None:
     page = site_page(index)
-    places = {row.system: place for place, row in enumerate(made.rows)}
+    page.get_by_label("all columns").check()
+    page.locator("summary").first.click()
+    page.get_by_role("button", name="tokens out").press("Enter")
+    order = systems(page)
+    choose(page, "oracle")
+    assert systems(page) == order
+    assert page.get_by_label("all columns").is_checked()
+    assert page.locator("details").first.get_attribute("open") is not None
+    assert page.locator(":focus").get_attribute("id") == "reference-0"
+    assert page.locator(".plot svg").count() == 1
+    assert "Chosen after the run" in page.locator("[data-controls]").inner_text()
+    assert serious_faults(page) == []
+
+
+def test_won_and_lost_against_two_systems_are_each_others_mirror(
+    index: Path, site_page: Open
+) -> None:
+    page = site_page(index)
+    page.get_by_label("all columns").check()
     told: list[list[str]] = []
     for one, other in (("oracle", "single:clerk"), ("single:clerk", "oracle")):
-        page.get_by_label("won and lost against").select_option(one)
-        page.locator(f"tr[data-row='{places[one]}'] td[data-counted='reference']").wait_for()
-        cell = page.locator(f"tr[data-row='{places[other]}'] td[data-counted]")
-        told.append(cell.inner_text().split(" / "))
-    assert told[0] == [told[1][1], told[1][0], told[1][2]]
+        choose(page, one)
+        cells = compared(page).items()
+        (text,) = [
+            text for (name, head), text in cells if name.startswith(other) and head == "0 won/lost"
+        ]
+        told.append(text.split(" of ")[0].split("/"))
+    assert told[0] == told[1][::-1]
+
+
+def test_no_name_is_broken_and_no_cell_lies_over_another_in_a_narrow_window(
+    tmp_path_factory: pytest.TempPathFactory, site_page: Open
+) -> None:
+    page = site_page(long_names(tmp_path_factory), Look(width=390))
+    page.get_by_label("all columns").check()
+    for summary in page.locator("summary").all():
+        summary.click()
+    lines = dict(page.locator(".comparison tbody th").evaluate_all(LINES))
+    assert lines == {"single:sage": 1, "conductor-prompted": 1, "single:r1-distill-qwen-7b": 1}
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_table_with_all_columns_scrolls_and_says_so(
+    index: Path, site_page: Open, width: int
+) -> None:
+    page = site_page(index, Look(width=width))
+    page.get_by_label("all columns").check()
+    scroll = page.locator(".chooser .scroll")
+    assert scroll.evaluate("one => one.scrollWidth > one.clientWidth")
+    cue = scroll.evaluate("""one => {
+        const { content, display } = getComputedStyle(one, "::before");
+        return [content, display];
+    }""")
+    assert cue == ['"more columns: scroll sideways \u2192"', "block"]
 
 
 def test_accuracy_against_dollars_names_seven_systems_at_most_and_no_milli_dollars(

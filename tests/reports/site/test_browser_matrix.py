@@ -27,6 +27,16 @@ SCROLLED = f"""async (steps) => {{
   }}
   return [document.getElementById("canvas").toDataURL(), board.scrollTop];
 }}"""
+INKED = """() => {
+  const canvas = document.getElementById("canvas");
+  const ratio = canvas.width / canvas.clientWidth;
+  const left = Math.min(170, Math.round(0.3 * document.getElementById("board").clientWidth));
+  const inked = (...box) => {
+    const { data } = canvas.getContext("2d").getImageData(...box.map((one) => one * ratio));
+    return new Set(new Uint32Array(data.buffer)).size > 2;
+  };
+  return [inked(0, 0, left - 2, 60), inked(left, 0, 20, 60), inked(0, 110, left - 2, 14)];
+}"""
 ANEW = f"""async () => {{
   const board = document.getElementById("board");
   for (const width of [`${{board.clientWidth - 1}}px`, ""]) {{
@@ -273,6 +283,20 @@ def test_scrolling_draws_what_drawing_all_would(site: Path, site_page: Open) -> 
     assert moved != first
     page.evaluate(ANEW)
     assert page.evaluate(SCROLLED, []) == [moved, top]
+
+
+@pytest.mark.parametrize("size", ["large", "medium", "small"])
+def test_lines_and_columns_have_names_whatever_the_size_of_a_cell(
+    site: Path, site_page: Open, size: str
+) -> None:
+    page = chosen(site_page(site / "matrix.html", Look(width=390)), size=size)
+    page.evaluate(f"async () => {{ await {FRAME}; }}")
+    assert all(page.evaluate(INKED)), "the corner, names of systems and names of questions"
+    for table in ("#systems", "#grid"):
+        heads = page.locator(f"{table} th").evaluate_all("all => all.map((one) => one.scope)")
+        assert set(heads) == {"col", "row"}
+    title = "numbers, version 1-A (eval), live"
+    assert page.locator("[name=block] option").first.inner_text() == title
 
 
 def test_a_page_without_its_data_says_so(

@@ -132,6 +132,17 @@ def test_two_systems_stand_side_by_side_with_their_verdicts(home: Path, site_pag
     assert (left["y"], left["x"] + left["width"] <= right["x"]) == (right["y"], True)
 
 
+def test_question_answer_and_verdict_come_before_the_calls_and_figures_come_last(
+    home: Path, site_page: Open
+) -> None:
+    page = site_page(pages(home), address=BOTH)
+    text = page.inner_text("main")
+    order = ["Question", "right (1)", "answer found", "Reply (", "What was answered, and what it"]
+    assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
+    box = page.locator(".query-system").last.inner_text()
+    assert box.index("wrong") < box.index("answer found") < box.index("Reply (")
+
+
 def test_the_plan_is_drawn_with_a_box_for_each_step_and_an_arrow_for_each_read(
     home: Path, site_page: Open
 ) -> None:

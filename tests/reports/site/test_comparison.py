@@ -5,8 +5,8 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
@@ -18,11 +18,13 @@ from bs4 import BeautifulSoup, Tag
 from podium.__main__ import main
 from podium.harness.ledger.manifest import read_manifest
 from podium.harness.prices import Book
+from podium.harness.suite import Question, Split
 from podium.reports.blocks import ReportOptions
 from podium.reports.render import percent, points, usd
 from podium.reports.report import Report, report_of
 from podium.reports.site import SiteOptions, refuse_foreign_site, write_site
-from podium.reports.site.comparison import COLUMNS
+from podium.reports.site.comparison import COLUMNS, reference_files
+from podium.reports.site.index import site_blocks
 from podium.reports.site.pages import VENDOR
 from tests import ROOT
 from tests.harness.runs import Crew, Exam, sit, steps
@@ -303,6 +305,43 @@ def test_two_suites_have_a_block_each_and_rows_over_both(tmp_path: Path) -> None
     (line,) = found.select("section[aria-labelledby=across] tbody tr")
     cells = [said(cell) for cell in line.find_all("td") if cell.find("svg") is None]
     assert cells[:3] == [percent(one.accuracy), usd(one.usd_per_query), usd(one.usd_total)]
+
+
+def test_a_folder_holds_other_references_of_blocks_that_are_not_too_large(
+    made: Report, page: BeautifulSoup, site: Path
+) -> None:
+    numbers = str(page.select(".block")[0]["data-references"]).split()
+    assert [made.rows[int(one)].system for one in numbers] == [
+        row.system for row in made.rows if row.verdict != "reference"
+    ]
+    files = sorted(path.stem for path in (site / "data" / "against").rglob("*.js"))
+    assert files == sorted(numbers)
+    (block,) = site_blocks(made.shown)
+    large = replace(block, questions=tuple(map(str, range(100_000))))
+    assert not reference_files(made, [large])
+    assert len(reference_files(made, [large], served=True)) == len(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class ExamOfSubjects(Exam):
+    """Five questions of one subject and two of another."""
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return the questions."""
+        return [
+            Question(id=f"q{n}", text=f"Say {n}", kind="integer", target=str(n), topic=topic)
+            for n, topic in enumerate(["many"] * 5 + ["few"] * 2)
+        ]
+
+
+def test_a_subject_of_fewer_than_five_questions_has_its_share_and_no_bar(tmp_path: Path) -> None:
+    sit(tmp_path / "logs", "single:sage", exam=ExamOfSubjects())
+    assert alerts(tmp_path) == ""
+    (table,) = page_of(tmp_path / "site").select("details table:has(th[colspan])")
+    assert [said(head) for head in table.select("th[colspan]")] == ["few n = 2", "many n = 5"]
+    cells = table.select("tbody td")
+    assert [said(cells[at]) for at in (0, 2)] == ["100.0", "100.0"]
+    assert [cell.find("svg") is not None for cell in cells] == [False, False, False, True]
 
 
 def test_a_page_has_no_section_without_data(page: BeautifulSoup) -> None:

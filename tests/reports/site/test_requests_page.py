@@ -16,7 +16,7 @@ GONE = Told(499, "cancelled")
 
 def cells(page: str, system: str) -> list[str]:
     """Return the figures of a system's line in the first table."""
-    line = re.search(rf"<tr><th scope=\"row\">{system}</th>(.*?)</tr>", page)
+    line = re.search(rf"<tr><th scope=\"row\"[^>]*>{system}</th>(.*?)</tr>", page)
     assert line
     return re.findall(r"<td[^>]*>(.*?)</td>", line[1])
 

@@ -186,6 +186,14 @@ def test_files_to_take_along_are_those_of_the_page_that_names_them(tmp_path: Pat
         assert "single:clerk" not in ask(url, "/downloads/table.csv").text
         assert "single:clerk" in ask(url).text
         assert "single:clerk" in ask(url, "/downloads/table.csv").text
+        other = "/data/against/numbers/0.js"
+        assert ask(url, other).text.startswith('podium.put("against/numbers/0"')
+        sit(tmp_path, "oracle", limit=1)
+        assert 'data-references="0 1"' in ask(url).text, "made anew, whatever lies there"
+        assert [ask(url, other).status, ask(url, other.replace("0.js", "2.js")).status] == [
+            200,
+            404,
+        ]
 
 
 def test_what_cannot_be_served_is_refused_in_a_sentence(
