@@ -122,12 +122,7 @@ async def best_expected(
     draws: int = 8,
     patience: int = 1,
 ) -> PlanChoice:
-    """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws.
-
-    Plans are tried shortest first, until one is right on every draw; once one is `GOOD`, only plans
-    of its length are still tried. A plan is dropped when it is wrong on its first `patience` draws
-    or a standard error behind the best mean, so this oracle errs on the low side.
-    """
+    """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws."""
     if not plans or draws < 1:
         raise UserError("The oracle needs at least one plan and one draw.")
     draw = _draws(question, pool_factory, grade)

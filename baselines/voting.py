@@ -159,10 +159,7 @@ def best_of_n_system(
 
 
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether the last line `VERDICT: ...` of a check approves of an answer.
-
-    A check without a verdict approves by giving the same answer again.
-    """
+    """Return whether the last line `VERDICT: ...` of a check approves of an answer."""
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes

@@ -178,11 +178,7 @@ class CachedPool(Pool):
         return reply
 
     def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
-        """Return whose fault it is, and why, where the last reply is a refusal for length.
-
-        It is the plan's, which made the request long with replies that the step reads or with its
-        subtask; but nobody's if the same worker has refused the bare question.
-        """
+        """Return whose fault it is, and why, where the last reply is a refusal for length."""
         last = answer.replies[-1] if answer.replies else None
         if last is None or not any(reply is last for reply, _ in self.refused):
             return None
@@ -210,10 +206,7 @@ class FirstRound:
 
 
 class PlanAnswerer:
-    """The `Answerer` that carries workflows out on a pool, priced by a book.
-
-    The pool never sees a target. It pickles, without its models, its replies and what it noted.
-    """
+    """The `Answerer` that carries workflows out on a pool, priced by a book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
         """Keep the pool; UserError for a limit below one call, or that nobody can count to."""
@@ -270,10 +263,7 @@ class PlanAnswerer:
             raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the answer that the item's workflow comes to, or why there is none.
-
-        Tokens and dollars are those of the replies that came, paid now or before.
-        """
+        """Return the answer that the item's workflow comes to, or why there is none."""
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
@@ -397,10 +387,7 @@ def training_reward(
     discount: float | None = None,
     box: Any = None,
 ) -> tuple[Reward, PlanAnswerer]:
-    """Return a reward for the suites' questions; UserError for what cannot be valued or paid.
-
-    `config.concurrency` is that of this process; limits of dollars and rates are the plans' own.
-    """
+    """Return a reward for the suites' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if in_dollars or plans.max_usd is not None:

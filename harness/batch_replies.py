@@ -1,7 +1,4 @@
-"""Replies of OpenAI-shaped batches as a cassette: a file of requests, joined with one of results.
-
-A row that cannot be read is left out and named; what a row needs stands in batch_rows.py.
-"""
+"""Replies of OpenAI-shaped batches as a cassette: requests, joined with their results."""
 
 import gzip
 import hashlib

@@ -1,8 +1,4 @@
-"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
-
-A framework asks the model `inspect/WORKER` through OpenAI's client, and the bridge hands that to
-`Pool.relay`: journal, limits and price are those of all systems, and so is the worker's sampling.
-"""
+"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge."""
 
 import json
 import os

@@ -1,8 +1,4 @@
-"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed.
-
-A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
-`CassetteMiss`, never a guess.
-"""
+"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed."""
 
 import hashlib
 import re

@@ -187,10 +187,7 @@ class Session:
         return (await self.ask_all([step], quoted=quoted))[0]
 
     async def ask_all(self, steps: Sequence[Step], *, quoted: bool = False) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others.
-
-        Where subtasks have `quoted` what they read, it is not put before them as turns again.
-        """
+        """Ask several steps side by side; each may read what was there before, none the others."""
         start = len(self.steps)
         every = tuple(range(start))  # steps asked beside one another do not count
         reads = [every if step.reads == "all" else step.reads for step in steps]

@@ -45,10 +45,7 @@ class MatrixQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Scores and costs, one row per question and one column per worker.
-
-    An entry that nobody measured is NaN: it is no zero, neither of points nor of dollars.
-    """
+    """Scores and costs, one row per question and one column per worker."""
 
     name: str
     source: str  # where it is from, with what pins it
@@ -182,11 +179,7 @@ class MatrixSource:
 def assemble_matrix(
     about: MatrixSource, asked: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
 ) -> Matrix:
-    """Return the matrix of some cells; workers stand in the order in which they first appear.
-
-    A score is the mean over graded draws, dollars and tokens over all: unknown as soon as one is.
-    UserError when there is no cell, or two questions share an id.
-    """
+    """Return the matrix of some cells; workers stand in the order in which they first appear."""
     rows = {one.id: at for at, one in enumerate(asked)}
     if len(rows) != len(asked):
         twice = next(one.id for at, one in enumerate(asked) if rows[one.id] != at)
@@ -235,11 +228,7 @@ SINGLE = "single:"
 
 
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
-    """Return the matrix of all single workers below some directories, at list prices.
-
-    A question's id is `suite/id`; an epoch is a draw. UserError when nobody answered alone, and for
-    logs of different labels, versions, data or prompts of a suite.
-    """
+    """Return the matrix of all single workers below some directories, at list prices."""
     alone = [one for one in load_runs(dirs)[0] if one.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))

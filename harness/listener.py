@@ -24,11 +24,7 @@ from podium.harness.shutdown import stopping_signals
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Whom a request must name as its host, and who it must say it is.
-
-    A web page open on this machine can send requests here, and by DNS rebinding read the answers,
-    and so the questions; such a request names the page's host in `Host`.
-    """
+    """Whom a request must name as its host, and who it must say it is."""
 
     address: str
     port: int

@@ -164,10 +164,7 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any.
-
-    UserError when a part would be graded by another version or in another box than the rest.
-    """
+    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any."""
     chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
     chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
     if not chosen:

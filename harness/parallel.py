@@ -102,10 +102,7 @@ function of ours would be looked for before podium has taken its names."""
 def map_over_processes(
     work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, most: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in order; in other processes where it is `many`.
-
-    UserError where one of those ends by itself.
-    """
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
     workers = min(cores(), len(items), most)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)

@@ -93,10 +93,7 @@ class Pool:
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Put one request to one worker inside a span named `step`.
-
-        Raises `WorkerError` for no reply, `SpendLimit` before a call that may not be paid for.
-        """
+        """Put one request to one worker inside a span named `step`."""
         config = self.prescribed(worker, sampling)
         turns = [self._first_said(turn) for turn in messages]
         return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))

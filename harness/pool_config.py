@@ -188,10 +188,7 @@ class PoolSpec(BaseModel):
                 yield said, ("workers", self.slots.index(slot), "price")
 
     def book(self) -> Book:
-        """Return the prices of this pool: its book's, replaced by those that its file states.
-
-        UserError says what is wrong with the book.
-        """
+        """Return the prices of this pool: its book's, replaced by those that its file states."""
         own = {slot.model: slot.own_price(self.name) for slot in self.slots}
         stated = {model: price for model, price in own.items() if price}
         return with_own_prices(read_book(self.prices or "none"), self.name, stated)

@@ -1,7 +1,4 @@
-"""Settings that would run code: files that people share, such as a pool, may not hold any.
-
-Their tables are passed on to libraries, some of which load Python that comes with a model.
-"""
+"""Settings that would run code: files that people share, such as a pool, may not hold any."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

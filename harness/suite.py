@@ -97,10 +97,7 @@ class Suite(Protocol[BoxT]):
         ...
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of the benchmark's own raw rows (JSONL, plain or .gz, or CSV).
-
-        UserError for rows that are none of its, and always where questions are generated.
-        """
+        """Return the questions of the benchmark's own raw rows (JSONL, plain or .gz, or CSV)."""
         ...
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:

@@ -80,10 +80,7 @@ class SystemMethods:
         self.extra = extra or self.extra
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset.
-
-        A system that does not replace this takes a number there: the argument `k` of its card.
-        """
+        """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset."""
         return {}
 
     def conductor(self, x: str) -> WorkerSpec | None:

@@ -50,10 +50,7 @@ class UpstreamFailure(Exception):
     """A provider answered 200 and reported a failure in the body; there is no reply."""
 
     def __init__(self, sentence: str, decision: RetryDecision, status: int | None = None) -> None:
-        """Say what was reported, and whether to ask again.
-
-        `status` is the one in the body; None if a part of a reply came, which may be billed.
-        """
+        """Say what was reported, and whether to ask again."""
         super().__init__(sentence)
         self.decision = decision
         self.status_code = status
@@ -92,10 +89,7 @@ def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure |
 
 
 def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFailure | None:
-    """Return the failure that a response body reports; None for a reply, whatever it says.
-
-    `began`: text was streamed before.
-    """
+    """Return the failure that a response body reports; None for a reply, whatever it says."""
     body = _object(response)
     choice = _first(body.get("choices"))
     error = _error(choice.get("error")) or _error(body.get("error"))

@@ -215,10 +215,7 @@ LEGEND = (
 def write_ablations(
     variants: Sequence[AblationRuns], reference: str, out: Path
 ) -> tuple[str, tuple[Path, ...]]:
-    """Write ablations.md and .csv; return the text for a terminal, and the files.
-
-    UserError for foreign files in `out`, and one that cannot be written.
-    """
+    """Write ablations.md and .csv; return the text for a terminal, and the files."""
     render.refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
     whole = [row for row in rows if row.suite == ALL]

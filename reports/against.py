@@ -104,10 +104,7 @@ class RunDifference:
 
 
 def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
-    """Compare the logs below some directories with those below another.
-
-    UserError for a log that is in both, and where no system was graded on a question in both.
-    """
+    """Compare the logs below some directories with those below another."""
     one, other = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
     if both := _logs(one) & _logs(other):
         raise UserError(f"{min(both)} is on both sides of --against: name two runs.")

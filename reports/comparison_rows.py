@@ -36,10 +36,7 @@ ARGUMENTS = 80
 
 
 def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[list[Pair]]:
-    """Return the rows of a report with what each is made from, block by block, sorted.
-
-    UserError when rows are no comparison (`comparable_groups`).
-    """
+    """Return the rows of a report with what each is made from, block by block, sorted."""
     made = [_block(group, wanted) for group in blocks.comparable_groups(system_runs, wanted)]
     return sorted(made, key=lambda block: _order(block[0][0]))
 

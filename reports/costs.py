@@ -188,10 +188,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which systems have a place by accuracy and dollars, and the questions to place them.
-
-    These are the ones that all were graded on: else dominance says who had the easier ones.
-    """
+    """Return which systems have a place by accuracy and dollars, and by which questions."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)

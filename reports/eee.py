@@ -60,11 +60,7 @@ PER_QUERY = ("usd_list", "calls", "steps", "depth", "stopped", "verdict", "epoch
 
 
 def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write the system runs below directories into a new folder, as the archive lays files out.
-
-    UserError for an `out` that exists, for what no report can be made of, and for a run that has
-    questions left to ask. The same logs give the same bytes.
-    """
+    """Write the system runs below directories into a new folder, as the archive lays files out."""
     render.refuse_existing(out)
     made: list[Path] = []
     for one in finished_runs(dirs):  # one run at a time: its texts are held whole

@@ -186,10 +186,7 @@ FEWEST = 3  # tries in a majority: of one or two the majority is one of them
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:
-    """Return question -> pass@k for each k of `KS` that tries allow; none unless a k is above 1.
-
-    A question with fewer than k graded tries is left out; grades between 0 and 1 estimate nothing.
-    """
+    """Return question -> pass@k for each k of `KS` that tries allow; none unless a k is above 1."""
     if not values or not {grade for one in values.values() for grade in one} <= {0.0, 1.0}:
         return {}
     most = max(map(len, values.values()))

@@ -1,7 +1,4 @@
-"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone.
-
-The same logs give the same bytes. Files that a report did not write are never overwritten.
-"""
+"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone."""
 
 import warnings
 from collections.abc import Mapping, Sequence

@@ -130,10 +130,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return the median, least and greatest detectable difference of routers that go elsewhere.
-
-    Without a router, of the single workers. None where nobody differs from the reference.
-    """
+    """Return the median, least and greatest detectable difference of routers that go elsewhere."""
     for kind in ("router", "single"):
         found = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if found:

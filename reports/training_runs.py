@@ -1,8 +1,4 @@
-"""Trainings as their folders tell them: what each step came to, held-out questions, the bill.
-
-A folder is read as data: a name is text, a figure that is none is unknown, and a line that
-`podium train` did not write is named.
-"""
+"""Trainings as their folders tell them: what each step came to, held-out questions, the bill."""
 
 import json
 import sys

@@ -198,10 +198,7 @@ def choice_question(
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by the letter, or by the one option whose own text is stated where a letter was due.
-
-    A reply without either is wrong and counted as unparsed. ValueError for a sealed question.
-    """
+    """Grade by the letter, or by the one option whose own text is stated where a letter was due."""
     target = unsealed(question)
     found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:

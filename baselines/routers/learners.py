@@ -393,10 +393,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return the slope by `near` (questions, questions) of: one of my cluster before some others.
-
-    A question with fewer than `negatives` questions of other clusters beside it is left out.
-    """
+    """Return the slope by `near` (questions, questions) of: one of a cluster before others."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)

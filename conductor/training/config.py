@@ -44,10 +44,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return a file's tables on top of those of the shipped configuration that is its `base`.
-
-    `[model]` stands for the whole of its base's, and other suites have other weights.
-    """
+    """Return a file's tables on top of those of the shipped configuration that is its `base`."""
     try:
         data = read_toml(path)
     except ValueError as error:

@@ -22,10 +22,7 @@ ABOUT: Mapping[str, Any] = {"library_name": "transformers", "pipeline_tag": "tex
 
 
 def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str]) -> None:
-    """Write a checkpoint's files, its card with `results`, and what the Hub reads of `files`.
-
-    UserError where it has no card, or `out` exists.
-    """
+    """Write a checkpoint's files, its card with `results`, and what the Hub reads of `files`."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     about = checkpoint.read_info(folder)

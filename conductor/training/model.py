@@ -41,10 +41,7 @@ from podium.harness.workflow import Workflow
 
 
 def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
-
-    Weights are of `dtype`, or of that in which GRPO trains them. Adapters stand on their base.
-    """
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():
@@ -109,10 +106,7 @@ ALIKE = {"word": 4.5, "copy": 1.8}  # how strongly a word, or a copy, looks for 
 
 
 def look_up(model: Any) -> None:
-    """Set the first two layers of a Qwen2 model of random weights, in place.
-
-    Words keep the first half of the dimensions, copies of heads share the second.
-    """
+    """Set the first two layers of a Qwen2 model of random weights, in place."""
     import torch
 
     config = model.config
@@ -257,10 +251,7 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
-    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl.
-
-    It learns where and in the arithmetic in which GRPO trains, its adapters or all of its weights.
-    """
+    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl."""
     import torch
 
     model.to("cuda" if config.run.device == "gpu" else "cpu")

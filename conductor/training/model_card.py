@@ -172,10 +172,7 @@ def read_seed(run: Path) -> SeedRun:
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
-    """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`.
-
-    UserError for a run that has not ended, two trainings, or two runs of a seed.
-    """
+    """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`."""
     seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
     _refuse_strangers(seeds)
     chosen = median_low(seeds)

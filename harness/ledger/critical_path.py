@@ -98,10 +98,7 @@ def longest_chain(
 
 
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
-    """Return what each step waited for: those it reads and all earlier `waves`.
-
-    None where several steps were asked and there is no plan to say it.
-    """
+    """Return what each step waited for: those it reads and all earlier `waves`."""
     if len({step for step in steps if step is not None}) < 2:
         return []
     known = _reads(plan)

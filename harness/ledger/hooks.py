@@ -199,10 +199,7 @@ Turn = TypeVar("Turn")
 
 
 def calls_in(sample: Json, make: Callable[[Json], Turn]) -> Iterator[tuple[Json, list[Turn]]]:
-    """Yield each model event of a sample, with what is made of the messages that were sent.
-
-    Those of attempts that were made again are there, too.
-    """
+    """Yield each model event of a sample, with what is made of the messages that were sent."""
     pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
     shared = [*map(make, pool)]
     most = len(shared)  # whatever a log refers to, no more than it has is read

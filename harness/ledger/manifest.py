@@ -393,10 +393,7 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is.
-
-    It still says so if the files of the run are the same; with `anew`, those beside it, too.
-    """
+    """Write what a directory holds now; a manifest that still says so is left as it is."""
     # The manifest that stood here before goes into the history, with what was changed since then
     # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)

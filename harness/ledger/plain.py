@@ -18,10 +18,7 @@ OURS = ("ask_differently", "offer_public_tests")
 
 
 def plain_facts(header: Json) -> RunFacts | None:
-    """Return what a log's header says of its run where a suite of ours asked a model alone.
-
-    None for a log that `podium run` wrote, and for one of a foreign task.
-    """
+    """Return what a log's header says of its run where a suite of ours asked a model alone."""
     about: Json = header["eval"]
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:

@@ -103,10 +103,7 @@ Stamp = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class Beside(Generic[Made]):
-    """What else is made of system runs whose logs are read for a table: each is read once.
-
-    `make` is asked in the process that reads, with all that the files of a system run say.
-    """
+    """What else is made of system runs whose logs are read for a table: each is read once."""
 
     make: Callable[[Gathered], Made]
     system_runs: Sequence[RunFiles]
@@ -294,10 +291,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
 def read_figures(
     paths: Sequence[Path], gathered: Gathered | None = None
 ) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first.
-
-    What the logs say besides is put to what is `gathered`, with digests.
-    """
+    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     seen: set[str] = set()

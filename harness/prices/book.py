@@ -305,10 +305,7 @@ def newest_list() -> Book:
 
 
 def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
-    """Return a book in which the prices of a pool file replace the book's; unchanged for none.
-
-    Its digest pins the book and these prices, so a log that embeds it can be priced alone.
-    """
+    """Return a book in which the prices of a pool file replace the book's; unchanged for none."""
     if not prices:
         return book
     rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)

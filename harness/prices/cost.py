@@ -52,10 +52,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Own hardware: what an hour costs and how many output tokens a second it was measured to give.
-
-    `tokens_per_s` is of the whole machine under the load that `source` declares.
-    """
+    """Own hardware: the price of an hour, and its measured output tokens a second."""
 
     type: str
     count: int

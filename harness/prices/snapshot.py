@@ -89,10 +89,7 @@ def installed(today: date) -> PriceSource:
 
 
 def snapshot(wanted: SnapshotRequest, out: Path, today: date) -> tuple[str, tuple[str, ...]]:
-    """Return the text of a book for some models on a day, and what its reader should know.
-
-    UserError for a day in the future or before a launch, and for a model without one price.
-    """
+    """Return the text of a book for some models on a day, and what its reader should know."""
     if wanted.day > today:
         raise UserError(f"Nobody knows the prices of {wanted.day}: give a --date up to {today}.")
     source = installed(today)

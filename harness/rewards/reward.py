@@ -441,11 +441,7 @@ class Reward:
         return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; what goes wrong is an outcome too.
-
-        UserError for an item that names no known question, before anything is done; TooManyMasked
-        as soon as the share without a value is beyond its limit.
-        """
+        """Return one outcome per item, in order; what goes wrong is an outcome too."""
         made: dict[int, RewardOutcome] = {}
         await self.score_each(items, made.__setitem__)
         return [made[at] for at in range(len(items))]

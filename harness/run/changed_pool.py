@@ -1,7 +1,4 @@
-"""A pool that changed since a run's directory was begun: what differs, and whether it matters yet.
-
-Before the first reply nothing depends on the pool, so the run begins anew with the new one.
-"""
+"""A pool that changed since a run's directory was begun: what differs, and if it matters yet."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -32,10 +29,7 @@ def is_unanswered(log_dir: Path) -> bool:
 
 
 def set_aside(log_dir: Path, pool_key: str) -> Path:
-    """Rename the directory of a run without replies, so that its records stay as they are.
-
-    What was agreed about the new pool (`Experiment.pool_key`) is of the run that begins now.
-    """
+    """Rename the directory of a run without replies, so that its records stay as they are."""
     names = (log_dir.with_name(f"{log_dir.name}.unanswered-{number}") for number in count(1))
     aside = log_dir.rename(next(path for path in names if not path.exists()))
     agreed = aside / AGREED

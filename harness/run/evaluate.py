@@ -197,11 +197,7 @@ class EvalPurpose:
 
 
 def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> RunOutcome:
-    """Run all entries of a job's experiment, or finish what an earlier attempt left.
-
-    They are begun in the experiment's order, ten at a time; Inspect's eval set takes new ones
-    before those that it resumes. Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
-    """
+    """Run all entries of a job's experiment, or finish what an earlier attempt left."""
     experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
@@ -331,10 +327,7 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return the samples that the newest logs below a directory have answered, by their names.
-
-    With each goes the time when its log was written last, which may lag by a tick.
-    """
+    """Return the samples that the newest logs below a directory have answered, by their names."""
     return {
         sample_name(name, str(one.id), one.epoch): path.stat().st_mtime + TICK_S
         for path, name, done in _done(log_dir, recursive=True)

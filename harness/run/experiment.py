@@ -194,11 +194,7 @@ def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment:
-    """Return an experiment whose entries all have a place in the order in which they are begun.
-
-    The order is a shuffle that its seed decides, because a provider's cache serves later systems
-    the prefixes that earlier ones have sent. Entries keep their place; new ones come behind.
-    """
+    """Return an experiment whose entries all have a place in the order in which they are begun."""
     places = {row.name: row.order for row in (*experiment.entries, *stored) if row.order}
     new = [row.name for row in experiment.entries if row.name not in places]
     new.sort(key=lambda name: hashlib.sha256(f"{experiment.seed} {name}".encode()).digest())

@@ -1,7 +1,4 @@
-"""What is missing before anything is spent: keys, servers, prices, packages, and who listens.
-
-Each finding is one sentence that names the fix. No paid call is made: a provider is only set up.
-"""
+"""What is missing before anything is spent: keys, servers, prices, packages, and who listens."""
 
 import os
 import re
@@ -171,10 +168,7 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
 
 
 def _max_tokens(slot: WorkerSpec) -> int | None:
-    """Return the limit of a slot's replies: its own, else its provider's, where that can be set up.
-
-    What loads weights or starts a server when it is set up has no default of its own.
-    """
+    """Return the limit of a slot's replies: its own, else its provider's if that can be set up."""
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens
     try:

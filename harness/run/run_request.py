@@ -83,10 +83,7 @@ class RequestReader:
         return self.job
 
     def reasons(self, ready: bool = False) -> Iterator[str]:
-        """Yield why the request is refused, if `ready` for keys and prices, too.
-
-        UserError where it cannot even be read.
-        """
+        """Yield why the request is refused, if `ready` for keys and prices, too."""
         spec = read_pool(self.request.pool)
         book = spec.book()
         yield from self._unknown_suites()

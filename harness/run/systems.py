@@ -154,10 +154,7 @@ def missing_extra(manifest: SystemCard) -> str | None:
 
 
 def moved_graders(systems: Sequence[str], catalogue: Catalogue) -> list[str]:
-    """Return a sentence for the systems that other graders have rewarded than there are now.
-
-    Those that learnt from the same graders share one; UserError where a checkpoint is not there.
-    """
+    """Return a sentence for the systems that other graders have rewarded than there are now."""
     said: dict[str, list[str]] = {}
     suites = catalogue.suites
     for name in systems:

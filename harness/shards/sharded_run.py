@@ -1,8 +1,4 @@
-"""A run that is cut into shards, from request to outcome: read it from top to bottom.
-
-What is chosen, learnt and planned is so once, here; the shards, ordinary run directories, ask. It
-can be killed at any moment, resumed with another number of shards, and extended.
-"""
+"""A run that is cut into shards, from request to outcome: read it from top to bottom."""
 
 import shutil
 import time

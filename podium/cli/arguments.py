@@ -218,10 +218,7 @@ def dollars(text: str) -> Decimal:
 
 
 def up_to(most: int) -> Callable[[str], int]:
-    """Return what reads a whole number of at most `most`; what is too small others refuse.
-
-    Beyond is a slip of the hand, and lists as long as that fill any memory.
-    """
+    """Return what reads a whole number of at most `most`; what is too small others refuse."""
 
     def whole(text: str) -> int:
         if len(text) > DIGITS or abs(value := int(text)) > most:

@@ -1,7 +1,4 @@
-"""Every part by name, for all commands; and the commands that list parts or look after them.
-
-The only place where all spokes meet; they are imported inside functions, as few commands need them.
-"""
+"""Every part by name, for all commands; and the commands that list parts or look after them."""
 
 import argparse
 from collections import ChainMap

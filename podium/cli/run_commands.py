@@ -93,10 +93,7 @@ SELECTION = 20
 
 
 def demo_command(args: argparse.Namespace) -> int:
-    """Run practice suites and recorded AIME25, print each table when it is done; return 0.
-
-    No key, no GPU, no network; the quickest goes first, and the same call resumes it.
-    """
+    """Run practice suites and recorded AIME25, print each table when it is done; return 0."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.run import run

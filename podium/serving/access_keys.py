@@ -200,10 +200,7 @@ def new_key(path: Path, name: str) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Generator[BinaryIO]:
-    """Let a new version of a file be written, by one process at a time, and put it there at once.
-
-    It is for our eyes only, or has the mode and the owner of the old version.
-    """
+    """Let one process at a time write a new version of a file, and put it there at once."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -118,10 +118,7 @@ class Admission:
 
     @contextmanager
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
-        """Let one request in for as long as the block lasts, and yield its meter.
-
-        A key that may ask the model by any of its names may ask it. Refusal: 403, or 429.
-        """
+        """Let one request in for as long as the block lasts, and yield its meter."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key may not ask {model}.", param="model")
         most = caller.concurrency or self.limits.concurrency

@@ -1,8 +1,4 @@
-"""One request as every dialect reads it, one reply as every dialect writes it, and its bill.
-
-A dialect is what a client speaks (OpenAI's Chat Completions and Responses, Anthropic's Messages);
-what answers knows none of them.
-"""
+"""One request as every dialect reads it, one reply as every dialect writes it, and its bill."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,10 +128,7 @@ class ReplyStream(Protocol):
         ...
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield events with data, for clients whose idle timers count no comments.
-
-        `step` is what has begun since the last one; None where nothing has.
-        """
+        """Yield events with data, for clients whose idle timers count no comments."""
         ...
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:

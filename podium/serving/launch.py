@@ -61,10 +61,7 @@ def serve_models(
     say: Callable[[str], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve systems as models until a signal; UserError, before that, for what must fail.
-
-    `say` tells the user where it listens; `log` gets a line of JSON for each request that ended.
-    """
+    """Serve systems as models until a signal; UserError, before that, for what must fail."""
     _refuse_run(request.log_dir)
     refuse_unwritable(request.log_dir, "--log-dir")
     with (
@@ -94,10 +91,7 @@ Tell = Callable[[str], None]
 def model_server(
     request: EndpointRequest, catalogue: Catalogue, taken: socket.socket, tells: tuple[Tell, Tell]
 ) -> ModelServer:
-    """Return what serves on a bound socket; UserError for what must fail.
-
-    What is told are sentences for the user, and a line of JSON for each request that ended.
-    """
+    """Return what serves on a bound socket; UserError for what must fail."""
     say, log = tells
     _refuse_unbounded(request)
     keys = Keys(request.keys, tell=say)

@@ -228,10 +228,7 @@ def _is_dated(asked: str, model: ServedModel) -> bool:
 def models_by_role(
     served: Sequence[ServedModel], spec: PoolSpec, seed: int, time_scale: float
 ) -> dict[str, Mapping[str, Model]]:
-    """Return the workers of each served model by role; those of the pool are shared by all.
-
-    For the event loop that asks them: a client belongs to the one that it was made in.
-    """
+    """Return the workers of each served model by role; those of the pool are shared by all."""
     shared = pool_models(spec, seed, time_scale)
     shared.pop(GRADER, None)
     found: dict[str, Mapping[str, Model]] = {}

@@ -165,10 +165,7 @@ def has_totals(log: LogRecord) -> bool:
 
 
 def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
-    """Return calls by what they are to a log's total, which has each group as a whole or not.
-
-    It must have `OWN`, and can have no calls of a later run.
-    """
+    """Return calls by what they are to a log's total, which has each group as a whole or not."""
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
     cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}

@@ -1,10 +1,4 @@
-"""What is wrong with logs as files (I14): members that contradict each other, files that repeat.
-
-A sample that failed and was asked again stays in the log of the run that went on, before the copy
-that counts, until Inspect packs the log anew. Inspect and podium take the last member of a name;
-one before it must have failed, and an older log or a journal must have it as it is, or it is the
-very same attempt.
-"""
+"""What is wrong with logs as files (I14): members that contradict each other, files that repeat."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -245,12 +245,7 @@ def audit(
     anew: InvariantCheck | None = None,
     beside: Beside[Reconciled] | None = None,
 ) -> Audit:
-    """Check all invariants in all system runs below a directory.
-
-    `bills` is what invoices were found to say (I10), `anew` what grading again did (I16). What was
-    made `beside` a report of files that are the same still is not made again. UserError when there
-    is no log, or a damaged one.
-    """
+    """Check all invariants in all system runs below a directory."""
     system_runs = system_runs_below(folder)
     whole = Reconciled()
     known = [beside and beside.made_of(one) for one in system_runs]

@@ -18,10 +18,7 @@ FEE = "calls of {} with a key of your own: the provider states its fee alone, wh
 
 
 def compare_dollars(rows: Iterable[Call], found: InvariantCheck) -> None:
-    """Note workers whose provider states other dollars than the price book gives: weak, no fault.
-
-    A book may be of another day, or list another of the providers that a gateway asks.
-    """
+    """Note workers whose provider states other dollars than the price book: weak, no fault."""
     by_worker: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in rows:
         own_key = OWN_KEY in (row.raw_usage or "")
