@@ -47,9 +47,8 @@ from podium.harness.pool_config import (
 )
 from podium.harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
 from podium.harness.request import Offered, Request, SampleIndex, recorded_settings
-from podium.harness.retry_after import obey_waits
 from podium.harness.text import make_storable, storable
-from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures
+from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures, obey_waits
 from podium.harness.workflow import Sampling
 
 

@@ -21,8 +21,8 @@ from podium.conductor.parse import PlanFormat
 from podium.conductor.prompt import ShownWorkers
 from podium.harness.errors import UserError, shipped_file
 from podium.harness.files import parse_toml, read_toml
+from podium.harness.pool_config import code_refusal
 from podium.harness.records import SEED
-from podium.harness.remote_code import code_refusal
 from podium.harness.run.catalogue import OWN
 
 LOADING = (

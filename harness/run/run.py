@@ -24,9 +24,8 @@ from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
-from podium.harness.run.changed_pool import set_aside
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
-from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment
+from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment, set_aside
 from podium.harness.run.run_request import (
     RequestReader,
     missing_needs,

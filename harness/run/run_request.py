@@ -29,13 +29,14 @@ from podium.harness.run.catalogue import (
     manifest_key,
     select_suites,
 )
-from podium.harness.run.changed_pool import is_unanswered, pool_changes
 from podium.harness.run.evaluate import Controls, Job, worker_facts
 from podium.harness.run.experiment import (
     POOL,
     Experiment,
     check_experiment,
     differs,
+    is_unanswered,
+    pool_changes,
     read_experiment,
 )
 from podium.harness.run.preflight import problems, refuse_listeners

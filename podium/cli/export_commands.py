@@ -100,7 +100,7 @@ def hub(add: Arguments) -> None:
 def write_hub(args: argparse.Namespace) -> int:
     """Write a model repository; return 0."""
     from podium.conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
-    from podium.conductor.training.hub_model import RESULTS, write_model
+    from podium.conductor.training.model_card import RESULTS, write_model
     from podium.reports.hub_results import eval_results, results_text, rows_of_checkpoint
     from podium.reports.report import report_of
 

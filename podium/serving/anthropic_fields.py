@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from podium.harness.text import storable
-from podium.serving.fields import Place, checked
+from podium.serving.exchange import Place, checked
 
 
 class _Fields(BaseModel):

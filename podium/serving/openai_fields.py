@@ -9,9 +9,16 @@ from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from inspect_ai.util import JSONSchema
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from podium.serving.exchange import Refusal, RefusalKind, RequestBill
-from podium.serving.fields import Place, checked, invalid, unsupported
-from podium.serving.tool_schemas import tool_info
+from podium.serving.exchange import (
+    Place,
+    Refusal,
+    RefusalKind,
+    RequestBill,
+    checked,
+    invalid,
+    tool_info,
+    unsupported,
+)
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Tokens = Annotated[int, Field(ge=1, lt=2**31)]

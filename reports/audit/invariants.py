@@ -35,9 +35,14 @@ from podium.reports.audit.amounts import (
     scopes_apart,
     token_partition,
 )
-from podium.reports.audit.archives import archives
 from podium.reports.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
-from podium.reports.audit.record_checks import complete, plausible, records_agree, texts_agree
+from podium.reports.audit.record_checks import (
+    archives,
+    complete,
+    plausible,
+    records_agree,
+    texts_agree,
+)
 from podium.reports.audit.sharded import shards_as_planned, spent_as_leased
 from podium.reports.audit.verify import verify
 
