@@ -1,9 +1,4 @@
-"""The oracle, a labelled control: for each question, the plan that is expected to do best.
-
-It looks at targets, so it is no method; it shows how much choosing among the enumerated plans could
-gain. Plans are chosen on draws with seeds of their own, as a realised maximum rewards luck; where
-only one recorded reply exists, nothing else can be had, and it is labelled.
-"""
+"""The oracle, a labelled control: for each question, the plan that is expected to do best."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence

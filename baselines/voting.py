@@ -48,10 +48,7 @@ SELF_CONSISTENCY = SystemCard(
 
 
 def vote(kind: Kind, replies: Sequence[str]) -> str:
-    """Return the first reply with the most frequent answer; of equals, with the first answer.
-
-    Replies without an answer do not vote; when nobody answered, the first reply stands.
-    """
+    """Return the first reply with the most frequent answer; of equals, with the first answer."""
     answers = [normalised(kind, reply) for reply in replies]
     votes = Counter(answer for answer in answers if answer is not None)
     if not votes:

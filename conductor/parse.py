@@ -1,7 +1,4 @@
-"""The format of a plan: three Python lists or JSON, read out of a conductor's text.
-
-Total: no text makes a reader raise, sizes and depths are bounded, and nothing is ever evaluated.
-"""
+"""The format of a plan: three Python lists or JSON, read out of a conductor's text."""
 
 import ast
 import json

@@ -77,11 +77,7 @@ class _Asked:
 
 
 def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = False) -> BatchSummary:
-    """Write the cassette `out` of a batch and the pool file beside it; return what was done.
-
-    A request that stands there k times has k draws, its epochs. UserError for what `record`
-    refuses, for a batch without a reply, and if it is `strict` for a row that cannot be read.
-    """
+    """Write the cassette `out` of a batch and the pool file beside it; return what was done."""
     refuse_written(out)
     summary = BatchSummary(out)
     batch = _Batch(results.name, requests.name, _requests(requests, summary), summary)

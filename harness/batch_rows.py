@@ -231,10 +231,7 @@ class BatchReply:
 
 
 def read_replies(endpoint: Endpoint, body: Json, where: str) -> list[BatchReply]:
-    """Return the replies in a body, one for each choice; none if the call failed.
-
-    UserError names the field of what cannot be read, or tools that are called.
-    """
+    """Return the replies in a body, one for each choice; none if the call failed."""
     read = _chat_replies if endpoint == "chat" else _responses_replies
     return read(body, where)
 

@@ -20,11 +20,7 @@ from podium.harness.workflow import REPLIES, Step, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on one answer; None is no limit.
-
-    `calls` and `depth` are never exceeded. Tokens and dollars are counted when a reply is there:
-    steps that run side by side may pass the limit.
-    """
+    """Limits on one answer; None is no limit."""
 
     calls: int | None = None
     tokens: int | None = None

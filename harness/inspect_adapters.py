@@ -1,8 +1,4 @@
-"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score.
-
-A solver of ours fills absent model roles from its `pool`, the name of a pool file; with None the
-workers are the user's model roles.
-"""
+"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace

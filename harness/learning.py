@@ -1,7 +1,4 @@
-"""What systems learn from and what they have learnt: a `Matrix` of scores, tries, an `Artifact`.
-
-Money here is a feature to learn from, so it is a float; what is billed is Decimal, in the ledger.
-"""
+"""What systems learn from and what they have learnt: a `Matrix` of scores, tries, an `Artifact`."""
 
 import hashlib
 import json
@@ -357,11 +354,7 @@ def write_artifact(learned: Artifact, path: Path) -> None:
 
 
 def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
-    """Return what a system has learnt; relative paths start at the run's log directory.
-
-    UserError when there is no file, when it is damaged, another one than `sha256` says, or another
-    system's. Nothing in it is executed.
-    """
+    """Return what a system has learnt; relative paths start at the run's log directory."""
     if not name:
         raise TaskRefusal(
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "

@@ -133,11 +133,7 @@ def listen(taken: socket.socket) -> str:
 def serve(
     application: ASGIApp, taken: socket.socket, ready: Callable[[], None], **settings: Any
 ) -> None:
-    """Serve until a signal says stop; returns normally then. For the main thread.
-
-    `ready` is called once a signal ends it in good order: whoever reads that it serves may stop it.
-    The settings are those of `uvicorn_config`.
-    """
+    """Serve until a signal says stop; returns normally then. For the main thread."""
     raise_open_files()
     server = _Server(uvicorn_config(application, **settings))
 

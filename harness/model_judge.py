@@ -117,11 +117,7 @@ SAID = 300  # Characters of a judge's last words that go into a reason
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
-    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name.
-
-    Of a list more than half must agree. `JudgeError` without a model in that role, or a verdict;
-    `SpendLimit` before a call that may not be paid for.
-    """
+    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name."""
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")

@@ -224,10 +224,7 @@ class PoolSpec(BaseModel):
 
 
 def read_pool(name: str) -> PoolSpec:
-    """Read a pool by name (harness/pools) or by path; UserError names the line and the field.
-
-    Relative paths in the file start where the file is, so that a folder can be moved as a whole.
-    """
+    """Read a pool by name (harness/pools) or by path; UserError names the line and the field."""
     path = shipped_file("pool", name, POOLS)
     content = read_limited(path, SETTINGS)
     try:

@@ -1,7 +1,4 @@
-"""A `System` makes an answer of a sealed question and a pool; its `SystemCard` says what it is.
-
-It never sees a target, a suite or a grader.
-"""
+"""A `System` makes an answer of a sealed question and a pool; its `SystemCard` says what it is."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence

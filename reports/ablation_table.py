@@ -1,8 +1,4 @@
-"""The ablation table, from training folders and logs of evaluations: rows, terminal and files.
-
-A variant's seeds are taken as epochs are, averaged by question first. Held-out questions that
-picked a checkpoint are left out: the first of each suite, as many as the training's manifest says.
-"""
+"""The ablation table, from training folders and logs of evaluations: rows, terminal and files."""
 
 import json
 from collections import Counter

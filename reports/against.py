@@ -1,8 +1,4 @@
-"""Two runs held against each other: what changed between them, and what that did to each system.
-
-A system is held against itself, on the questions that both runs graded. What the runs do not share
-(a pool, a price book, a suite's version) is what one compares here, so it is said, not refused.
-"""
+"""Two runs held against each other: what changed between them, and what that did to each system."""
 
 import json
 from collections.abc import Mapping, Sequence

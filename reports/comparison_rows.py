@@ -1,7 +1,4 @@
-"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes.
-
-The headline is the list price with nothing cached. A sum that lacks a call is unknown, not smaller.
-"""
+"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes."""
 
 import json
 from collections import Counter

@@ -1,7 +1,4 @@
-"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns.
-
-Dollars are floats here, for estimates; billed sums stay Decimal (reports/comparison_rows.py).
-"""
+"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -63,11 +60,7 @@ Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Say of each system whether none is as good and as cheap, and better in one of the two.
-
-    Arrays are (systems,) or (resamples, systems). An unknown cost or score is on no frontier and
-    dominates nobody.
-    """
+    """Say of each system whether none is as good and as cheap, and better in one of the two."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)

@@ -1,8 +1,4 @@
-"""Every Eval Ever 0.3: a run's results as records of that archive, a file per system and suite.
-
-The system is what was evaluated; the worker models that it called stand in its details, and dollars
-beside its accuracy as a result of their own. Samples go with suites that may be published.
-"""
+"""Every Eval Ever 0.3: a run's results as records of that archive, a file per system and suite."""
 
 import hashlib
 import json

@@ -30,10 +30,7 @@ def equivalence_interval(deltas: Floats) -> Bounds | None:
 
 
 def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the p-value of "the mean of the differences is `margin` or more, either way".
-
-    `deltas`: one per question; `single`: they are single right/wrong draws, else means over epochs.
-    """
+    """Return the p-value of "the mean of the differences is `margin` or more, either way"."""
     return max(_p_below(one, margin, single=single) for one in (deltas, -deltas))
 
 

@@ -53,10 +53,7 @@ def results_text(rows: Sequence[TableRow]) -> str:
 
 
 def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
-    """Yield name and YAML of each result that belongs on a benchmark's board of the Hub.
-
-    Rehearsals are on none, and a suite has one only where its questions are a data set there.
-    """
+    """Yield name and YAML of each result that belongs on a benchmark's board of the Hub."""
     hub: Any = import_module("huggingface_hub")  # both take a moment, so only when asked
     yaml: Any = import_module("yaml")
     for row in rows:

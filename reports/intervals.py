@@ -140,11 +140,7 @@ def _equivalence(deltas: Floats, margin: float, *, single: bool) -> dict[str, An
 
 
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with one reference, with the verdicts that Holm's p-values bear out.
-
-    Both questions, whether two differ and whether they are equivalent, have a family of their own.
-    A difference that is shown keeps its word, also where it is within the margin.
-    """
+    """Return comparisons with one reference, with the verdicts that Holm's p-values bear out."""
     found = [one for one in family if one]
     ps = iter(stats.holm([one.p_value for one in found]))
     asked = [one.p_equivalence for one in found if one.p_equivalence is not None]
@@ -204,11 +200,7 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
-    """Return k and question -> expected grade of the majority of k tries; all epochs for no k.
-
-    A question with fewer than k graded tries is left out. None where k is below 3, above the
-    epochs, or where no answer that could be compared was logged.
-    """
+    """Return k and question -> expected grade of the majority of k tries; all epochs for no k."""
     k = system_run.epochs if k is None else k
     if not FEWEST <= k <= system_run.epochs:
         return None

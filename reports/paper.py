@@ -1,8 +1,4 @@
-"""What a paper takes from a report: table.tex, references.bib and table.parquet.
-
-table.tex is great-tables' LaTeX (booktabs, caption): a table per block, and published figures in
-tables of their own. A name is whatever somebody called a system, so that every text is escaped.
-"""
+"""What a paper takes from a report: table.tex, references.bib and table.parquet."""
 
 import re
 import unicodedata

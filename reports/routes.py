@@ -1,8 +1,4 @@
-"""The router table: every system against the best single worker, on a terminal and as files.
-
-The reference is chosen on the questions that teach. Verdicts are for routers alone, adjusted for
-their number: a worker that is best on the questions it is judged on was picked there.
-"""
+"""The router table: every system against the best single worker, on a terminal and as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

@@ -13,10 +13,7 @@ from podium.harness.suite import OFFICIAL, Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. Figures per query are means over graded (question, epoch) pairs.
-
-    What each column means, with its unit and its heads, stands in columns.toml beside this file.
-    """
+    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
 
     suite: str
     suite_version: str

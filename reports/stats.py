@@ -246,10 +246,7 @@ class Cochran:
 
 
 def cochran_q(values: Floats) -> Cochran | None:
-    """Return Cochran's Q (1950) of single binary draws, (questions, systems).
-
-    None for fewer than two systems, values besides 0 and 1, gaps, and where all systems agree.
-    """
+    """Return Cochran's Q (1950) of single binary draws, (questions, systems)."""
     if values.ndim != 2 or values.shape[1] < 2 or not np.isin(values, (0.0, 1.0)).all():
         return None
     columns, rows, k = values.sum(axis=0), values.sum(axis=1), values.shape[1]
@@ -292,10 +289,7 @@ class Variance:
 
 
 def detectable(variance: float, n: int, comparisons: int = 1) -> float:
-    """Return the smallest true difference that n questions show with 80 % power (Miller 2024).
-
-    The 5 % are divided by the number of comparisons: the first step of Holm's, the strictest.
-    """
+    """Return the smallest true difference that n questions show with 80 % power (Miller 2024)."""
     return _power_factor(POWER, comparisons) * sqrt(variance / n)
 
 

@@ -46,10 +46,7 @@ LEFT_OUT = (
 
 
 def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the rows block by block, no wider than the terminal.
-
-    Columns that somebody has `chosen` are all shown, however long the lines.
-    """
+    """Return the rows block by block, no wider than the terminal."""
     parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
     compared = any(row.paired_diff is not None for row in shown.rows)
     below = render.wrapped(LEGEND) if compared else []

@@ -78,10 +78,7 @@ def is_training(folder: Path) -> bool:
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError when it has none.
-
-    A last line that is half written, or being written, is left out.
-    """
+    """Return a run's lines in the order of their steps; UserError when it has none."""
     path = folder / METRICS
     if not path.is_file():
         said = f"it has no {METRICS}; name what `podium train` wrote"

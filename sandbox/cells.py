@@ -41,11 +41,7 @@ LACKS = (
 
 @cache
 def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes:
-    """Return the first bytes of a stream: the mode, the filter and the judge's modules as text.
-
-    A program that imports one of the `promised` packages which the box lacks is not graded. `more`
-    are further modules of sandbox/inside/, loaded after the judge's.
-    """
+    """Return the first bytes of a stream: the mode, the filter and the judge's modules as text."""
     folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})

@@ -1,8 +1,4 @@
-"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`.
-
-An image is a Python image plus pinned packages in /opt/podium/site; the judge is sent in. Builds
-have no network. The same inputs make the same layers; building twice changes nothing.
-"""
+"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`."""
 
 import json
 import os

@@ -1,8 +1,4 @@
-"""Third-party packages that programs may import: pinned, and fetched as wheels.
-
-An image keeps its own. The bwrap box has no image: the same packages lie in the user's cache, for
-the Python that runs podium, and are bound read-only at `SITE`.
-"""
+"""Third-party packages that programs may import: pinned, and fetched as wheels."""
 
 import hashlib
 import os

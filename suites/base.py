@@ -178,10 +178,7 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return what a system may see: the options, and the alphabetical rank of each as printed.
-
-    Both are functions of what is printed, so they say nothing about which is right.
-    """
+    """Return what a system may see: the options, and the alphabetical rank of each as printed."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),

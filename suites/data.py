@@ -279,11 +279,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
-    """Return the rows that the hub's cache has at this revision, without any request, else None.
-
-    `split` may join several by `+`. None also where several configurations are cached and none is
-    named.
-    """
+    """Return the rows that the hub's cache has at this revision, without any request, else None."""
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")

@@ -165,10 +165,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Contest dates, both ends included, as the official code compares them: with midnight.
-
-    So of the last day only contests dated to the day (`T00:00:00`) are in.
-    """
+    """Contest dates, both ends included, as the official code compares them: with midnight."""
 
     start: str = ""
     end: str = ""

@@ -114,10 +114,7 @@ def cross_entropy(logits: Floats, scores: Floats, known: Floats) -> float:
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999).
-
-    The slope is positive, so that the order stays: only a trade against dollars needs the chance.
-    """
+    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999)."""
     from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
 
     penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing

@@ -266,10 +266,7 @@ def weight_dtype(config: TrainingConfig) -> str:
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return the arithmetic of an update, for what is computed outside of one: bf16 or plain.
-
-    The same weights write other plans in the other one: they scored 20.6 and 45.0.
-    """
+    """Return the arithmetic of an update, for what is computed outside of one: bf16 or plain."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
@@ -341,11 +338,7 @@ def lora_config(config: TrainingConfig) -> Any | None:
 
 @dataclass(slots=True)
 class Resampling:
-    """Questions whose plans all got one reward make room for others, in rounds.
-
-    DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards teaches nothing. Others come from
-    the rows after the training's own, by step and round: a resumed run meets the same ones.
-    """
+    """Questions whose plans all got one reward make room for others, in rounds."""
 
     rows: Sequence[TrainingRow]  # all that may stand in, in order: `rounds` batches each
     asking: PromptBuilder

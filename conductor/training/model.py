@@ -1,7 +1,4 @@
-"""The model that learns: loaded or made from nothing, warmed up, merged.
-
-Torch and its kin are imported inside functions, when a training begins.
-"""
+"""The model that learns: loaded or made from nothing, warmed up, merged."""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 

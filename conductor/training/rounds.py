@@ -1,8 +1,4 @@
-"""Later rounds of a recursive training: first plans are made before it begins, and kept.
-
-A row of a later round shows a first plan and what it came to, and asks again; only the second plan
-is learnt from (arXiv 2512.04388, appendix A.3). Texts that must not be published are in no file.
-"""
+"""Later rounds of a recursive training: first plans are made before it begins, and kept."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

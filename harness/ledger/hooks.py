@@ -1,8 +1,4 @@
-"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
-
-Inspect announces an attempt in the context of who asked, right before it is dispatched: the moment
-for its allowance and its intent. Kinds of errors, counts and ids are kept; texts only as digests.
-"""
+"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
 
 import hashlib
 import re

@@ -66,10 +66,7 @@ ENDED: Columns = {
 
 
 def write(base: Columns, price: Price | None, ended: Columns) -> Call:
-    """Return the row of an attempt: what all attempts of its call share, and how this one ended.
-
-    It began when its event says, else when its call began.
-    """
+    """Return the row of an attempt: what all attempts of its call share, and how this one ended."""
     usage, raw = ended.get("usage"), ended.get("raw_usage")
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], ended.get("stop")
     cache = ended.get("cache", "none")

@@ -222,10 +222,7 @@ DICTIONARY = "dictionary.json"
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> str:
-    """Write the ledger of a directory's files in one of `FORMATS`; say what was written.
-
-    UserError before anything is replaced.
-    """
+    """Write the ledger of a directory's files in one of `FORMATS`; say what was written."""
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])

@@ -119,10 +119,7 @@ class FileEntry:
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
-    """Return the files that a manifest is about, in the order of their paths.
-
-    Of a run in shards that is what lies beside them, and the manifest that each of them has.
-    """
+    """Return the files that a manifest is about, in the order of their paths."""
     patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
     found: dict[Path, FileKind] = {}

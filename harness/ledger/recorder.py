@@ -191,10 +191,7 @@ class CallInFlight:
         return monotonic() - self.began if self.call else 0.0
 
     async def goes_out(self) -> None:
-        """Wait for what the next attempt can cost and for its turn; write down that it goes out.
-
-        SpendLimit where it may not be paid for, OSError where it cannot be written.
-        """
+        """Wait for what the next attempt can cost and for its turn; write down that it goes out."""
         self.response = None
         if self.allowance:
             await self.allowance.take()

@@ -1,8 +1,4 @@
-"""Which logs and journals are one run of a system, and everything that they say.
-
-What `podium run` knew (suite, system, pool, price book, workers) travels in a log's metadata and is
-validated here. Files are read one run at a time: that bounds memory, and two processes can share.
-"""
+"""Which logs and journals are one run of a system, and everything that they say."""
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager

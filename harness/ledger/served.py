@@ -1,8 +1,4 @@
-"""What was served, from journals alone: each request with its calls, and how it ended.
-
-A directory that `podium serve` writes has journals below `ledger/serve_<system>/` and no logs. Its
-requests stand beside the questions of runs wherever these are shown: audited, and not graded.
-"""
+"""What was served, from journals alone: each request with its calls, and how it ended."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -139,10 +139,7 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and the foreign logs; UserError: none is ours.
-
-    The shards of a run are read as one, by the figures beside their manifests unless it is `deep`.
-    """
+    """Return the system runs below directories, and the foreign logs; UserError: none is ours."""
     places = dirs if recursive else [place for one in dirs for place in (one, *shard_dirs(one))]
     parts: dict[object, list[SystemRun]] = {}
     rest, foreign = list[Path](), list[Path]()

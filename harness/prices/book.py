@@ -38,10 +38,7 @@ class BadEntry(ValueError):
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
-    """Return the price that an entry states; `evidence` is for one that states none.
-
-    BadEntry names the entry and the field that is wrong.
-    """
+    """Return the price that an entry states; `evidence` is for one that states none."""
     name = f"entry {ref!r}"
     fields = _fields(name, row, OTHERS)
     services, stated = _services(name, fields), fields.get("evidence", evidence)

@@ -41,10 +41,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included.
-
-    Orchestration tokens do not count: a product reports them summed over its own requests.
-    """
+    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included."""
 
     above: int
     rates: Rates

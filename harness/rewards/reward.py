@@ -413,10 +413,7 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Keep the suites by name; UserError when one runs programs and there is no box.
-
-        `elsewhere` grades in other processes, which have boxes of their own.
-        """
+        """Keep the suites by name; UserError when one runs programs and there is no box."""
         self._suites: dict[str, Suite[Any]] = {
             name: one.suite.for_reward() if isinstance(one.suite, Rewarding) else one.suite
             for name, one in splits.items()

@@ -1,8 +1,4 @@
-"""From suites and systems to the entries of an experiment: chosen, learnt, matched, once each.
-
-Who is best where no train split is, and who is matched, is seen when others have answered. Costs
-are no labels, so matching them gives nothing away.
-"""
+"""From suites and systems to the entries of an experiment: chosen, learnt, matched, once each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace

@@ -1,8 +1,4 @@
-"""One run, from request to logs: read it from top to bottom; and the doctor who looks at one.
-
-It can be killed at any moment, resumed and extended: choices that cost calls are stored with the
-experiment, and the eval set asks only what has no answer yet.
-"""
+"""One run, from request to logs: read it from top to bottom; and the doctor who looks at one."""
 
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -160,10 +156,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
 
 @contextmanager
 def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
-    """Let go of the replies of samples that are in their logs, before and after what is within.
-
-    A judge's reply is in no log before a newer one is written, so what came since is kept.
-    """
+    """Let go of the replies of samples that are in their logs, before and after what is within."""
     replies = PaidReplies(log_dir)
 
     def tidy_up() -> None:

@@ -142,11 +142,7 @@ class RequestReader:
     def _experiment(
         self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Suites
     ) -> Experiment:
-        """Return what a run covers: as asked, else as stored, else the defaults.
-
-        Epochs and prompts belong to a suite: four epochs of one suite say nothing about another.
-        UserError for numbers that leave nothing to ask or cannot be slept.
-        """
+        """Return what a run covers: as asked, else as stored, else the defaults."""
         request = self.request
 
         def settled(name: str, usual: Any) -> Any:

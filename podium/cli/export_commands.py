@@ -1,7 +1,4 @@
-"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS.
-
-commands.py reads this file for help, so what a kind needs is imported when it is carried out.
-"""
+"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence

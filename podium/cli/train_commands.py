@@ -1,7 +1,4 @@
-"""The commands that train and judge what learns: train, ablate, route.
-
-Ablations are trained one at a time, each in a process of its own: a kill loses a step at most.
-"""
+"""The commands that train and judge what learns: train, ablate, route."""
 
 import argparse
 import json

@@ -181,10 +181,7 @@ def _line_of(text: str, field: str) -> int:
 
 
 def new_key(path: Path, name: str) -> str:
-    """Append a new key to a file, as its digest, and return the key: it is to be shown once.
-
-    UserError where the name is taken or odd, or the file is broken; nothing is written then.
-    """
+    """Append a new key to a file, as its digest, and return the key: it is to be shown once."""
     if not re.fullmatch(NAME, name):
         raise UserError(f"{name!r} is no name of a key: give letters, digits, - and _, at most 64.")
     path, key = path.resolve(), f"{PREFIX}{secrets.token_urlsafe(32)}"

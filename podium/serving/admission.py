@@ -1,8 +1,4 @@
-"""Who may ask now: requests at once, models, and dollars of a request, a key, a day and in all.
-
-A request's calls count in its own meter and in those of its key's day, its key, its day and all; a
-call goes out once it fits into each of them (`harness.budget`).
-"""
+"""Who may ask now: requests at once, models, and dollars of a request, a key, a day and in all."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence

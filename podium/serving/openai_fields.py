@@ -259,11 +259,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 
 def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
-    """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts.
-
-    Orchestration stands outside them, that of a worker which orchestrates itself included. A cost
-    that is unknown is absent, as is reasoning; with a part of the tokens unknown, all are.
-    """
+    """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts."""
     seen, rest = bill.visible, bill.orchestration
     if seen is None or rest is None:
         return None

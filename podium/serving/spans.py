@@ -1,8 +1,4 @@
-"""Spans of what a server answered, sent to an OpenTelemetry collector (`--otlp URL`).
-
-A request is a span, each of its calls one below it. They are made when the request has ended, from
-the rows of the ledger, and sent by a thread: a collector that is down costs spans, never a reply.
-"""
+"""Spans of what a server answered, sent to an OpenTelemetry collector (`--otlp URL`)."""
 
 import logging
 import threading

@@ -1,8 +1,4 @@
-"""One audit: every run checked, the reconciliation, and both as text and as JSON.
-
-A run is read, judged and let go before the next one, so memory is that of the largest. Nothing is
-asked of a network: only files below the directory, and the price books that come with podium.
-"""
+"""One audit: every run checked, the reconciliation, and both as text and as JSON."""
 
 import textwrap
 from collections import Counter

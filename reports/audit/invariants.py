@@ -1,7 +1,4 @@
-"""The eighteen invariants: what each one promises, and the function that checks it in one run.
-
-I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
-"""
+"""The eighteen invariants: what each one promises, and the function that checks it in one run."""
 
 import zipfile
 from collections.abc import Callable, Container, Iterable, Mapping

@@ -1,8 +1,4 @@
-"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
-
-What only a journal has must have been lost by the log in a way that is known. Nothing is failed for
-what cannot be compared (a redacted log, an older journal); all of it is counted and said.
-"""
+"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
