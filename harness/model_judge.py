@@ -51,6 +51,7 @@ from podium.harness.suite import (
     keep_files_private,
     moved_versions,
     refuse_redacted,
+    refuse_unjudged,
     with_prompt,
 )
 
@@ -70,35 +71,6 @@ class JudgeCase:
     question: str
     answer: str  # it may try to talk to the judge: the template fences it
     criterion: str
-
-
-def refuse_unjudged(
-    suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec | None
-) -> None:
-    """Raise UserError when only a model can grade some of the questions and the pool has none."""
-    judged = judged_among(suite, questions)
-    if judged and (spec is None or spec.grader is None):
-        pool = repr(spec.name) if spec else "file"
-        raise UserError(
-            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
-            f"{suite.name!r}: add a [grader] table to pool {pool}, "
-            "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
-        )
-
-
-def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
-    """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
-    if judged := judged_among(suite, questions):
-        raise UserError(
-            f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
-            f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
-            "--system."
-        )
-
-
-def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
-    """Return how many questions only a model can judge."""
-    return sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0
 
 
 @solver

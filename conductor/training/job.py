@@ -60,7 +60,7 @@ from podium.harness.rewards.splits import (
 )
 from podium.harness.rewards.trainers import once_in_its_step
 from podium.harness.run.catalogue import Catalogue, find_named
-from podium.harness.run.systems import refuse_unready
+from podium.harness.run.preflight import refuse_unready
 from podium.harness.suite import ModelGraded, at_epoch
 from podium.harness.workflow import Workflow
 

@@ -9,8 +9,7 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -428,16 +427,6 @@ def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
     manifest = replace(manifest, root=manifest.computed())
     replace_file(log_dir / FILE, manifest.as_bytes())
     return manifest
-
-
-@contextmanager
-def manifested(log_dir: Path) -> Generator[None]:
-    """Write the manifest when the run within ends, whether it finished or can be resumed."""
-    try:
-        yield
-    finally:
-        if covered(log_dir):
-            write_manifest(log_dir)
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -18,7 +18,7 @@ from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
 from podium.harness.run.evaluate import Job, RunOutcome
 from podium.harness.run.experiment import Entry, open_experiment, task_name
 from podium.harness.run.lessons import FitTask, SingleScores
-from podium.harness.run.systems import match_target
+from podium.harness.run.preflight import match_target
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"

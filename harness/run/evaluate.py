@@ -33,7 +33,6 @@ from rich import get_console
 
 from podium.harness.api_keys import shown
 from podium.harness.boxes import OpenBox
-from podium.harness.bridge import sandbox_of
 from podium.harness.budget import ShardLimits, Spend
 from podium.harness.cassette import prompts_recorded
 from podium.harness.context import run_context
@@ -65,7 +64,7 @@ from podium.harness.run.rate_limit import RateLimiter
 from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
-from podium.harness.system import System, card_header
+from podium.harness.system import System, card_header, sandbox_of
 from podium.harness.text import columns, pluralise
 
 TICK_S = 0.1

@@ -22,6 +22,7 @@ from podium.harness.errors import UserError, first_fault
 from podium.harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
 from podium.harness.ledger.journal import FOLDER
 from podium.harness.ledger.logs import newest_logs, open_log
+from podium.harness.ledger.manifest import covered, write_manifest
 from podium.harness.ledger.runs import RunFacts, WorkerFacts, calls_of, facts_in
 from podium.harness.prices import Book, book_from_json
 from podium.harness.records import UNANSWERED, WRONG, Overflows
@@ -335,3 +336,13 @@ def _flat(worker: WorkerFacts, book: Book) -> dict[str, Any]:
     rates = dict(asdict(price.base)) if price else {}
     priced = {f"price.{name}": f"{rate:f}" for name, rate in rates.items() if rate is not None}
     return fields | {"price": worker.price} | priced
+
+
+@contextmanager
+def manifested(log_dir: Path) -> Generator[None]:
+    """Write the manifest when the run within ends, whether it finished or can be resumed."""
+    try:
+        yield
+    finally:
+        if covered(log_dir):
+            write_manifest(log_dir)

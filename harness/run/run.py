@@ -12,8 +12,7 @@ from podium.harness.boxes import inspect_box
 from podium.harness.budget import ShardLimits
 from podium.harness.errors import PodiumError, UserError
 from podium.harness.ledger.journal import mend
-from podium.harness.ledger.manifest import manifested
-from podium.harness.model_judge import judged_among, regrade_dir, retry_ungraded
+from podium.harness.model_judge import regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
 from podium.harness.records import GRADER, Question
@@ -21,17 +20,24 @@ from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
-from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment, set_aside
+from podium.harness.run.experiment import (
+    POOL,
+    differs,
+    lock_experiment,
+    manifested,
+    open_experiment,
+    set_aside,
+)
+from podium.harness.run.preflight import asked_slots, moved_graders, remarks_on
 from podium.harness.run.run_request import (
     RequestReader,
     missing_needs,
     refuse_heard,
     unknown_prompt_note,
 )
-from podium.harness.run.systems import asked_slots, moved_graders, remarks_on
 from podium.harness.shards.plan import refuse_sharded
 from podium.harness.shutdown import graceful_shutdown
-from podium.harness.suite import Suite
+from podium.harness.suite import Suite, judged_among
 from podium.harness.text import pluralise, say
 
 NEARLY_FULL = (

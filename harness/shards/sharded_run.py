@@ -18,7 +18,7 @@ from podium.harness.errors import UserError
 from podium.harness.ledger.journal import FOLDER as LEDGER
 from podium.harness.ledger.journal import mend
 from podium.harness.ledger.logs import newest_logs
-from podium.harness.ledger.manifest import SAMPLES, manifested
+from podium.harness.ledger.manifest import SAMPLES
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.parallel import ProgressLine, cores, progress_line
 from podium.harness.run import entries
@@ -29,6 +29,7 @@ from podium.harness.run.experiment import (
     BY_SUITE,
     Experiment,
     lock_experiment,
+    manifested,
     open_experiment,
     read_experiment,
 )

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from podium.cli.arguments import Arguments, names, renamed
+from podium.cli.list_commands import InstalledParts
 from podium.harness.errors import UserError
-from podium.harness.run.installed_parts import InstalledParts
 from podium.harness.text import pluralise, say
 
 Exporter = Callable[[Sequence[Path], Path], Iterable[Path]]

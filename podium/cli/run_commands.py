@@ -96,8 +96,8 @@ def demo_command(args: argparse.Namespace) -> int:
     """Run practice suites and recorded AIME25, print each table when it is done; return 0."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import RunRequest
+    from podium.harness.run.preflight import why_unfit
     from podium.harness.run.run import run
-    from podium.harness.run.systems import why_unfit
     from podium.reports.audit import beside_a_report
     from podium.reports.report import report_of, write_report
     from podium.reports.site import refuse_foreign_site

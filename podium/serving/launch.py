@@ -15,7 +15,6 @@ from starlette.types import ASGIApp
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable
 from podium.harness.ledger.journal import Head, mend
-from podium.harness.ledger.manifest import manifested
 from podium.harness.ledger.served import SUITE, served_requests
 from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve
 from podium.harness.pool import slot_model
@@ -23,7 +22,7 @@ from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
 from podium.harness.run.catalogue import Catalogue
 from podium.harness.run.experiment import FILE as EXPERIMENT
-from podium.harness.run.experiment import lock_experiment
+from podium.harness.run.experiment import lock_experiment, manifested
 from podium.serving.access_keys import Keys
 from podium.serving.admission import Admission, ServingLimits, SpentBefore
 from podium.serving.app import ServerSettings, model_app

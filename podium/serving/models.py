@@ -26,7 +26,7 @@ from podium.harness.prices import Book
 from podium.harness.records import CONDUCTOR, GRADER, PODIUM
 from podium.harness.run.catalogue import SINGLE, Catalogue, conductor_override, split_k
 from podium.harness.run.experiment import Experiment, read_experiment
-from podium.harness.run.systems import refuse_unready, why_unfit
+from podium.harness.run.preflight import refuse_unready, why_unfit
 from podium.harness.system import System, SystemCard, card_header
 from podium.serving.exchange import Refusal
 
