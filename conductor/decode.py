@@ -166,7 +166,7 @@ class DecodeQueue:
         self._model, self._table = model, GuessTable()
         self._known: OrderedDict[object, Completion] = OrderedDict()
         self._joined: list[TokenStream] = []
-        self._prompts, self._turn = BoundedSemaphore(_cores()), Lock()
+        self._prompts, self._turn = BoundedSemaphore(len(os.sched_getaffinity(0))), Lock()
 
     def decode(self, prompt: Sequence[int], how: DecodeOptions) -> Completion:
         """Return what the model writes after a prompt."""
@@ -223,10 +223,6 @@ def _drawn(logits: Array, temperature: float, draws: np.random.Generator) -> int
     reached: NDArray[np.float64] = np.cumsum(np.exp(scaled - scaled.max()))
     drawn = draws.random() * float(reached[-1])
     return int(np.searchsorted(reached, drawn, side="right"))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 @cache

@@ -22,6 +22,7 @@ from podium.harness.ledger.journal import Head, SampleRef
 from podium.harness.ledger.recorder import TaskJournal, recording
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.ledger.totals import SpentSoFar
+from podium.harness.parallel import MINUTE_S, RateLimiter
 from podium.harness.pool import Pool, pool_models
 from podium.harness.pool_config import PoolSpec
 from podium.harness.prices import Book
@@ -42,7 +43,6 @@ from podium.harness.rewards.outcome import (
 from podium.harness.rewards.reward import Reward, RewardSettings
 from podium.harness.rewards.splits import SuiteSplit
 from podium.harness.run.preflight import refuse_too_little
-from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
 from podium.harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]

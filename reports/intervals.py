@@ -13,9 +13,8 @@ import numpy as np
 
 from podium.harness.ledger.totals import QuestionResult, SystemRun
 from podium.reports import stats
-from podium.reports.equivalence import equivalence_interval, equivalence_p
 from podium.reports.render import percent
-from podium.reports.stats import Bounds, Floats
+from podium.reports.stats import Bounds, Floats, equivalence_interval, equivalence_p
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
 Values = Mapping[str, Sequence[float]]

@@ -14,10 +14,10 @@ from podium.reports.derived import (
     by_group,
     largest_groups,
 )
-from podium.reports.equivalence import equivalence_words
 from podium.reports.headline import why_inconclusive
 from podium.reports.render import Columns, count, percent, share, shortened
 from podium.reports.row import IMPOSSIBLE, TableRow
+from podium.reports.stats import equivalence_words
 
 LEGEND = (
     "diff: points against the reference, question by question; inconclusive: less than so many "

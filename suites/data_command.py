@@ -137,7 +137,9 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     if item.suite is None:
         for name, one in zip(item.sources, found, strict=True):
             if one.state == "ok" and local_file(sources()[name], data).is_file():
-                yield _finding(lambda name=name: _count_rows(name, data))
+                yield _finding(
+                    lambda name=name: f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
+                )
     elif all(one.state != "wrong" for one in found):
         yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
 
@@ -148,10 +150,6 @@ def _finding(check: Callable[[], str]) -> DataFinding:
         return DataFinding("ok", check())
     except UserError as error:
         return DataFinding("wrong", str(error).removesuffix("."))
-
-
-def _count_rows(name: str, data: str | Path | None) -> str:
-    return f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:

@@ -181,12 +181,10 @@ FORMATS = (*WHOLE, "otel", "md")
 
 
 def _md_line(values: Iterable[Any]) -> str:
-    cells = " | ".join(markdown_cell(_one_line(value)) for value in values)
+    cells = " | ".join(
+        markdown_cell("" if value is None else " ".join(str(value).split())) for value in values
+    )
     return escape_markdown(f"| {cells} |\n")
-
-
-def _one_line(value: Any) -> str:
-    return "" if value is None else " ".join(str(value).split())
 
 
 RunTables = tuple[Mapping[str, Any], set[str]]

@@ -38,7 +38,6 @@ from podium.harness.ledger.logs import (
     shape_in,
     verdict,
 )
-from podium.harness.ledger.plain import plain_facts
 from podium.harness.ledger.runs import (
     Gathered,
     LogReading,
@@ -49,6 +48,7 @@ from podium.harness.ledger.runs import (
     header_record,
     journals_of,
     naming_system_run,
+    plain_facts,
     read_journals,
 )
 from podium.harness.ledger.totals import (

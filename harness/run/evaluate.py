@@ -47,11 +47,11 @@ from podium.harness.inspect_adapters import (
 )
 from podium.harness.ledger.journal import Head
 from podium.harness.ledger.logs import newest_logs
-from podium.harness.ledger.plain import NO_MODEL
 from podium.harness.ledger.recorder import TaskJournal, sample_name
+from podium.harness.ledger.runs import NO_MODEL
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.ledger.totals import SpentSoFar
-from podium.harness.parallel import ProgressLine, progress_line
+from podium.harness.parallel import ProgressLine, RateLimiter, progress_line
 from podium.harness.pool import pool_models, slot_model
 from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from podium.harness.prices import Book
@@ -60,7 +60,6 @@ from podium.harness.reply_cache import PaidReplies
 from podium.harness.rewards.splits import BareText, whole_text
 from podium.harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
 from podium.harness.run.experiment import Entry, Experiment, task_name
-from podium.harness.run.rate_limit import RateLimiter
 from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message

@@ -16,7 +16,7 @@ from typing import Any
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.journal import Journal, read_chain, read_lines
-from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
+from podium.harness.parallel import MINUTE_S, RateLimiter
 
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"
