@@ -200,11 +200,7 @@ DEBATE = SystemCard(
 
 @register
 def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS) -> System:
-    """Return the debate of `agents` copies of `worker` (default: the pool's first), who then vote.
-
-    Nobody judges. An agent's own earlier answers are turns of its conversation; what the others
-    said comes in the next user message.
-    """
+    """Return the debate of `agents` copies of `worker` (the pool's first), who then vote."""
     at_least_one("A debate", "agents", agents)
     at_least_one("A debate", "rounds", rounds)
 

@@ -69,10 +69,7 @@ class Pool:
 
     @classmethod
     def named(cls, name: str, seed: int = 0) -> "Pool":
-        """Return the workers of a pool file, to be asked outside an eval: nothing is written down.
-
-        `name` is a shipped pool's or the path of a TOML file; rehearsal workers take the `seed`.
-        """
+        """Return the workers of a pool file, to be asked outside an eval, without a journal."""
         spec = read_pool(name)
         return cls(pool_models(spec, seed), spec)
 

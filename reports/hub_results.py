@@ -1,8 +1,4 @@
-"""What a conductor reached, for the Hugging Face Hub: `.eval_results/*.yaml`, and a card's table.
-
-The Hub's form is that of huggingface/hub-docs, docs/hub/eval-results.md, as `huggingface_hub` has
-it. A result there is a model's; a conductor's is a system's, so each names its workers and cost.
-"""
+"""What a conductor reached, for the Hugging Face Hub: `.eval_results/*.yaml`, a card's table."""
 
 import json
 import re

@@ -272,10 +272,7 @@ def refuse_existing(out: Path) -> None:
 
 
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
-    """Raise UserError for an `out` that cannot be written, or a file there without podium's mark.
-
-    For before anything is read or computed; nothing is made here.
-    """
+    """Raise UserError if `out` cannot be written, or has a file without podium's mark."""
     refuse_unwritable(out, "--out directory")
     for name, mark in marks.items():
         path = out / name

@@ -1,8 +1,4 @@
-"""One line of the comparison, with columns that only ever grow; columns.toml says what they mean.
-
-The order of the fields is that of the CSV columns: new ones are appended, never inserted.
-An unknown figure is None (an empty cell), never 0.
-"""
+"""One line of the comparison, whose columns only grow; columns.toml says what they mean."""
 
 from dataclasses import dataclass, fields
 from decimal import Decimal

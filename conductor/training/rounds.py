@@ -48,11 +48,7 @@ def with_later_rounds(
     write: Write,
     say: Callable[[str], None],
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
-    """Return train and validation rows, some of them later rounds; all processes call it together.
-
-    A share of the train rows becomes later rounds; each validation row stays, and its later round
-    stands behind. TooManyMasked where workers failed more than [reward] max_masked allows.
-    """
+    """Return train and validation rows, some of them later rounds; all processes call it."""
     teach, held_out = rows
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"
