@@ -52,7 +52,7 @@ from podium.harness.suite import OFFICIAL, Prompt
 
 RunLabel = Label | Literal["inspect"]
 PLAIN: RunLabel = "inspect"
-"""Label of logs that plain `inspect eval` wrote (harness/ledger/runs.py)."""
+"""Label of logs that plain `inspect eval` wrote."""
 
 
 class WorkerFacts(BaseModel):
