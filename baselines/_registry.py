@@ -1,7 +1,4 @@
-"""The solvers Inspect finds: `inspect eval podium/aime25 --solver podium/moa_3 -S pool=NAME`.
-
-Each is registered where it is written, as `baselines` imports every module.
-"""
+"""The solvers Inspect finds: `inspect eval podium/aime25 --solver podium/moa_3 -S pool=NAME`."""
 
 from typing import Any
 

@@ -1,8 +1,4 @@
-"""Programs chosen by the tests that their question shows: best of n, retry, warming, escalation.
-
-The last three are the simple baselines of "AI Agents That Matter" (Kapoor et al., arXiv 2407.01502,
-section 2): on code they matched agents that cost many times as much. A trial is no call.
-"""
+"""Programs chosen by the tests that their question shows: best of n, retry, warming, escalation."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

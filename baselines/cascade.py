@@ -158,10 +158,7 @@ Chain = tuple[tuple[int, ...], tuple[float, ...], float, float]
 
 
 def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
-    """Return the most accurate cascade of at most `STAGES` workers, as FrugalGPT enumerates them.
-
-    Ties go to the cheapest, then to the first.
-    """
+    """Return the most accurate cascade of at most `STAGES` workers, as FrugalGPT does."""
     workers = range(tries.values.shape[1])
     chains = (
         (order, thresholds, *tries.measure(order, thresholds))
@@ -221,11 +218,7 @@ def _weights(seen: Floats, right: Floats) -> Floats:
 
 
 def _out_of_fold(seen: Floats, right: Floats) -> Floats:
-    """Return (questions, workers) confidences by scorers that have not seen the question.
-
-    On what it was fitted to, a scorer with more features than questions is nearly always sure and
-    right, and every threshold looks good.
-    """
+    """Return (questions, workers) confidences by scorers that have not seen the question."""
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
         apart = folds == fold

@@ -81,11 +81,7 @@ class _Samples:
 
 
 def read_lm_eval(given: SourceRequest) -> Matrix:
-    """Return the matrix of a folder of lm-eval's samples.
-
-    UserError for models of a task that have no filter and metric in common, or whose documents or
-    settings differ.
-    """
+    """Return the matrix of a folder of lm-eval's samples."""
     files = _newest_samples(named_path(given, "lm-eval:DIR"))
     tasks: dict[str, list[_Samples]] = defaultdict(list)
     for file in files:

@@ -187,10 +187,6 @@ def comparison(text: str) -> dict[str, list[str]] | None:
     return cast("dict[str, list[str]]", read)
 
 
-def _responses(replies: Sequence[Reply]) -> str:
-    return _numbered("Response", replies).strip()
-
-
 def _with_model(pool: Pool, model: str) -> str:
     """Return the first worker that is this model; UserError where none is."""
     for worker in pool.workers:
@@ -215,7 +211,7 @@ def fusion_system(
         ends = _with_model(pool, OPUS) if preset and not aggregator else known(pool, aggregator)
         session = Session(question, pool)
         drawn = await session.ask_all([Step(one) for one in asked or pool.workers[:PANEL]])
-        parts = {"question": question.text, "responses": _responses(drawn)}
+        parts = {"question": question.text, "responses": _numbered("Response", drawn).strip()}
         judging = Step(ends, _filled(ANALYSIS, **parts), reads="all", sampling=COLD)
         found = comparison((await session.ask(judging, quoted=True)).text)
         told = NO_ANALYSIS if found is None else json.dumps(found, indent=2, ensure_ascii=False)

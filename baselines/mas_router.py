@@ -103,10 +103,7 @@ def _joined(role: str, prompt: str) -> str:
 
 
 def describe_design(design: Design, workers: int) -> Floats:
-    """Return a design in numbers: its mode, its size, how much each worker does, who comes last.
-
-    Roles are left out: six more numbers would cost more calls than a budget has.
-    """
+    """Return a design in numbers: its mode, its size, how much each worker does, who comes last."""
     modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
     shares, last = np.zeros((2, workers))
     for worker, _ in design.members:

@@ -90,10 +90,7 @@ MOA_PAPER = replace(
 
 
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
-    """Return `layers - 1` layers of proposers, then one step: counted as in the paper.
-
-    A worker finds the replies of the layer before in its system message, before the question.
-    """
+    """Return `layers - 1` layers of proposers, then one step: counted as in the paper."""
     steps: list[Step] = []
     before: tuple[int, ...] = ()
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):

@@ -1,9 +1,4 @@
-"""The oracle, a labelled control: for each question, the plan that is expected to do best.
-
-It looks at targets, so it is no method; it shows how much choosing among the enumerated plans could
-gain. Plans are chosen on draws with seeds of their own, as a realised maximum rewards luck; where
-only one recorded reply exists, nothing else can be had, and it is labelled.
-"""
+"""The oracle, a labelled control: for each question, the plan that is expected to do best."""
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -122,12 +117,7 @@ async def best_expected(
     draws: int = 8,
     patience: int = 1,
 ) -> PlanChoice:
-    """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws.
-
-    Plans are tried shortest first, until one is right on every draw; once one is `GOOD`, only plans
-    of its length are still tried. A plan is dropped when it is wrong on its first `patience` draws
-    or a standard error behind the best mean, so this oracle errs on the low side.
-    """
+    """Return the plan with the highest mean grade over `draws` draws, estimated on fresh draws."""
     if not plans or draws < 1:
         raise UserError("The oracle needs at least one plan and one draw.")
     draw = _draws(question, pool_factory, grade)

@@ -1,8 +1,4 @@
-"""Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices.
-
-A question is judged once, by a router that did not see it under any id: texts that differ in form
-only are one. Nothing learnt is kept, so a matrix that must not be published can be judged on.
-"""
+"""Routers evaluated on recorded verdicts: splits, reference rows, a sweep over prices."""
 
 import math
 from collections import defaultdict
@@ -59,10 +55,7 @@ class Split:
 
 
 def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Return the split that `how` names: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`.
-
-    UserError when a question would teach and be judged; `drop_shared` lets it teach nobody.
-    """
+    """Return the split that `how` names: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
     kind, _, rest = how.partition(":")
     count, _, unit = rest.partition(":")
     if kind in ("date", "share"):
@@ -79,10 +72,7 @@ def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = Fal
 
 
 def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
-    """Return the split that judges a share of the questions, rounded up.
-
-    They are the last by date, or drawn once, equal ones together.
-    """
+    """Return the split that judges a share of the questions, rounded up."""
     try:
         share = float(text)
     except ValueError:
@@ -216,10 +206,7 @@ class RouterField:
 
 
 def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: int) -> RouterField:
-    """Return the routers of these names, by default all; none where a question has no text.
-
-    UserError for a name that is no router's, and for named ones where there is nothing to read.
-    """
+    """Return the routers of these names, by default all; none where a question has no text."""
     if unknown := [name for name in names if name not in ROUTERS]:
         raise no_such("router", unknown[0], ROUTERS, "there are: ")
     if not _has_texts(matrix):
@@ -281,10 +268,7 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
 def _choices(
     field: RouterField, train: Matrix, test: Matrix, ladder: Sequence[float] | None
 ) -> Iterator[tuple[Asked, Choices | int]]:
-    """Yield whom each system asks at each willingness, taught by `train`.
-
-    No ladder is an unknown price somewhere, which leaves open who is the cheapest.
-    """
+    """Yield whom each system asks at each willingness, taught by `train`."""
     yield (BEST_SINGLE, None), best_single_worker(train)
     if ladder is not None:
         yield ("cheapest-single", None), int(np.argmin(train.mean_usd()))

@@ -87,10 +87,7 @@ def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
 
 
 def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> tuple[Floats, Floats]:
-    """Return the score that tries foretell, and how many tries that is worth.
-
-    Both are (templates, clusters).
-    """
+    """Return the score that tries foretell, and how many tries that is worth."""
     shape, (template, cluster, value) = (len(known.plans), clusters), seen
     if not len(value):
         return np.full(shape, 0.5), np.full(shape, 1.0)

@@ -83,10 +83,7 @@ def latest_work(turns: Sequence[Turn]) -> str | None:
 
 
 def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
-    """Return the loop; `coordinator_of` gives each sample its coordinator.
-
-    The answer is the latest worker's reply, or the last reply where no turn was a worker's.
-    """
+    """Return the loop; `coordinator_of` gives each sample its coordinator."""
     if turns < 1:
         raise UserError(f"TRINITY needs turns of at least 1, not {turns}.")
 
@@ -154,10 +151,7 @@ def head_size(workers: int) -> int:
 
 
 def head_coordinator(weights: Floats, workers: Sequence[int]) -> Coordinator:
-    """Return the coordinator that takes the worker and the role of the highest logits.
-
-    `workers` are the places in the pool of those that the head knows.
-    """
+    """Return the coordinator that takes the worker and the role of the highest logits."""
     head = weights.reshape(len(workers) + len(ROLES), FEATURES)
 
     def choose(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:

@@ -1,8 +1,4 @@
-"""Recorded verdicts of others as matrices: what routers learn from and are judged on.
-
-Bytes of others come in here: every row is checked against the columns that are read, and a message
-names the file, the line and the field, never a value.
-"""
+"""Recorded verdicts of others as matrices: what routers learn from and are judged on."""
 
 import hashlib
 import math
@@ -287,10 +283,7 @@ SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eva
 
 
 def read_routerbench(given: SourceRequest) -> Matrix:
-    """Return the matrix of a CSV file, of a folder of them, or of a slice, else of all slices.
-
-    A slice that is not in the data folder is that of the package, without texts.
-    """
+    """Return the matrix of a CSV file, of a folder of them, or of a slice, else of all slices."""
     paths = _routerbench_paths(given)
     asked, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
     group = given.path.replace("_", "-") if not paths else ""

@@ -1,8 +1,4 @@
-"""Verdicts in the user's own files: Inspect's logs, a table with named columns.
-
-For lm-eval's samples see lm_eval_samples.py. As in verdict_data.py a message names the file, the
-line and the field, never a value.
-"""
+"""Verdicts in the user's own files: Inspect's logs, a table with named columns."""
 
 import re
 from collections.abc import Mapping
@@ -145,10 +141,7 @@ def _refuse_nameless(path: Path) -> None:
 
 
 def read_table(given: SourceRequest) -> Matrix:
-    """Return the matrix of a table; rows of one question and model are draws.
-
-    UserError names the line and the column of what is absent or no such thing.
-    """
+    """Return the matrix of a table; rows of one question and model are draws."""
     path = named_path(given, "table:FILE")
     _refuse_nameless(path)
     asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()

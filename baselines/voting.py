@@ -48,10 +48,7 @@ SELF_CONSISTENCY = SystemCard(
 
 
 def vote(kind: Kind, replies: Sequence[str]) -> str:
-    """Return the first reply with the most frequent answer; of equals, with the first answer.
-
-    Replies without an answer do not vote; when nobody answered, the first reply stands.
-    """
+    """Return the first reply with the most frequent answer; of equals, with the first answer."""
     answers = [normalised(kind, reply) for reply in replies]
     votes = Counter(answer for answer in answers if answer is not None)
     if not votes:
@@ -159,10 +156,7 @@ def best_of_n_system(
 
 
 def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str = "WRONG") -> bool:
-    """Return whether the last line `VERDICT: ...` of a check approves of an answer.
-
-    A check without a verdict approves by giving the same answer again.
-    """
+    """Return whether the last line `VERDICT: ...` of a check approves of an answer."""
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes
@@ -206,11 +200,7 @@ DEBATE = SystemCard(
 
 @register
 def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int = ROUNDS) -> System:
-    """Return the debate of `agents` copies of `worker` (default: the pool's first), who then vote.
-
-    Nobody judges. An agent's own earlier answers are turns of its conversation; what the others
-    said comes in the next user message.
-    """
+    """Return the debate of `agents` copies of `worker` (the pool's first), who then vote."""
     at_least_one("A debate", "agents", agents)
     at_least_one("A debate", "rounds", rounds)
 

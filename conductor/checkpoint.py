@@ -137,11 +137,7 @@ def _file_digest(path: Path) -> bytes:
 
 
 def grader_versions(folder: Path) -> Mapping[str, str] | None:
-    """Return the version of each suite's grader that rewarded a checkpoint.
-
-    Of one that says none itself, the manifest of its training does, where that lies in the released
-    log or above the folder. Empty where no grader did; None where nobody wrote it down.
-    """
+    """Return the version of each suite's grader that rewarded a checkpoint."""
     about = read_info(folder)
     if about.role == "study" or not about.steps:
         return {}

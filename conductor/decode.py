@@ -150,10 +150,7 @@ class TokenStream:
 def decode(
     model: Decoder, prompt: Sequence[int], how: DecodeOptions = DecodeOptions()
 ) -> Completion:
-    """Return what the model writes after a prompt, a token at a time.
-
-    A prompt without room for a token stops for `model_length`; after an empty one nothing follows.
-    """
+    """Return what the model writes after a prompt, a token at a time."""
     one, table = TokenStream(model, prompt, how), GuessTable()
     while one.completion is None:
         one.take(model.read([one.run(table)])[0])
@@ -161,11 +158,7 @@ def decode(
 
 
 class DecodeQueue:
-    """Decodes what several threads ask of one model, together; greedy replies are remembered.
-
-    Each thread reads its own prompt. Then one of them makes the passes for all, until its own
-    request has ended, and the next one goes on.
-    """
+    """Decodes what several threads ask of one model, together; greedy replies are remembered."""
 
     def __init__(self, model: Decoder) -> None:
         """Begin with nothing to do."""
@@ -173,7 +166,7 @@ class DecodeQueue:
         self._model, self._table = model, GuessTable()
         self._known: OrderedDict[object, Completion] = OrderedDict()
         self._joined: list[TokenStream] = []
-        self._prompts, self._turn = BoundedSemaphore(_cores()), Lock()
+        self._prompts, self._turn = BoundedSemaphore(len(os.sched_getaffinity(0))), Lock()
 
     def decode(self, prompt: Sequence[int], how: DecodeOptions) -> Completion:
         """Return what the model writes after a prompt."""
@@ -230,10 +223,6 @@ def _drawn(logits: Array, temperature: float, draws: np.random.Generator) -> int
     reached: NDArray[np.float64] = np.cumsum(np.exp(scaled - scaled.max()))
     drawn = draws.random() * float(reached[-1])
     return int(np.searchsorted(reached, drawn, side="right"))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 @cache

@@ -1,8 +1,4 @@
-"""Qwen2 (arXiv 2407.10671) and Llama (arXiv 2302.13971) in NumPy float32: weights, forward pass.
-
-Equal to transformers on greedy outputs (test_embedded_parity.py). What cannot be decoded here is
-refused. Which token is taken, and of how many sequences at once, is conductor/decode.py.
-"""
+"""Qwen2 (arXiv 2407.10671) and Llama (arXiv 2302.13971) in NumPy float32: weights, forward pass."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

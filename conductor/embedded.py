@@ -1,8 +1,4 @@
-"""Inspect's provider `embedded/`: a small checkpoint, by name or path, without torch.
-
-Greedy unless a temperature is set; draws depend on seed, request, epoch and occurrence alone. A
-request is put into the checkpoint's own chat template, as a server of it does.
-"""
+"""Inspect's provider `embedded/`: a small checkpoint, by name or path, without torch."""
 
 import hashlib
 import json

@@ -22,6 +22,7 @@ from podium.harness.ledger.journal import Head, SampleRef
 from podium.harness.ledger.recorder import TaskJournal, recording
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.ledger.totals import SpentSoFar
+from podium.harness.parallel import MINUTE_S, RateLimiter
 from podium.harness.pool import Pool, pool_models
 from podium.harness.pool_config import PoolSpec
 from podium.harness.prices import Book
@@ -42,7 +43,6 @@ from podium.harness.rewards.outcome import (
 from podium.harness.rewards.reward import Reward, RewardSettings
 from podium.harness.rewards.splits import SuiteSplit
 from podium.harness.run.preflight import refuse_too_little
-from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
 from podium.harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
@@ -178,11 +178,7 @@ class CachedPool(Pool):
         return reply
 
     def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
-        """Return whose fault it is, and why, where the last reply is a refusal for length.
-
-        It is the plan's, which made the request long with replies that the step reads or with its
-        subtask; but nobody's if the same worker has refused the bare question.
-        """
+        """Return whose fault it is, and why, where the last reply is a refusal for length."""
         last = answer.replies[-1] if answer.replies else None
         if last is None or not any(reply is last for reply, _ in self.refused):
             return None
@@ -210,10 +206,7 @@ class FirstRound:
 
 
 class PlanAnswerer:
-    """The `Answerer` that carries workflows out on a pool, priced by a book.
-
-    The pool never sees a target. It pickles, without its models, its replies and what it noted.
-    """
+    """The `Answerer` that carries workflows out on a pool, priced by a book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
         """Keep the pool; UserError for a limit below one call, or that nobody can count to."""
@@ -270,10 +263,7 @@ class PlanAnswerer:
             raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the answer that the item's workflow comes to, or why there is none.
-
-        Tokens and dollars are those of the replies that came, paid now or before.
-        """
+        """Return the answer that the item's workflow comes to, or why there is none."""
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
             said = f"No workflow: {plan.reason}."
@@ -397,10 +387,7 @@ def training_reward(
     discount: float | None = None,
     box: Any = None,
 ) -> tuple[Reward, PlanAnswerer]:
-    """Return a reward for the suites' questions; UserError for what cannot be valued or paid.
-
-    `config.concurrency` is that of this process; limits of dollars and rates are the plans' own.
-    """
+    """Return a reward for the suites' questions; UserError for what cannot be valued or paid."""
     values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if in_dollars or plans.max_usd is not None:

@@ -1,7 +1,4 @@
-"""The format of a plan: three Python lists or JSON, read out of a conductor's text.
-
-Total: no text makes a reader raise, sizes and depths are bounded, and nothing is ever evaluated.
-"""
+"""The format of a plan: three Python lists or JSON, read out of a conductor's text."""
 
 import ast
 import json
@@ -316,10 +313,7 @@ def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
-    """Return a plan as its form allows it to run: subtasks, access and a single worker forced.
-
-    `access="binary"` refuses a step that names single ones: all or nothing would be a guess.
-    """
+    """Return a plan as its form allows it to run: subtasks, access and a single worker forced."""
     if form.access == "binary":
         named = [at for at, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
         if named:

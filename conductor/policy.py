@@ -288,11 +288,7 @@ def conductor_prompted(
     order: str = "pool",
     shown_seed: int = 0,
 ) -> Solver:
-    """Let the `conductor` role plan each question; `cards` shows what each worker is good at.
-
-    `shown` (all, random or a number), `order` (pool or random) and `shown_seed` say whom it is
-    shown; the others are those of `PlanFormat`.
-    """
+    """Let the `conductor` role plan each question; `cards` shows what each worker is good at."""
     form = PlanFormat(
         cards=cards,
         examples=examples,

@@ -185,11 +185,7 @@ def shown_workers(
 def legible_workers(
     workers: Sequence[str], cards: Sequence[str], question_id: str, shown: ShownWorkers
 ) -> tuple[str, ...]:
-    """Return the workers that a conductor can number, in an order that favours none it cannot tell.
-
-    Where it cannot tell them apart they are drawn for each question. Where it has too few numbers,
-    one worker for each word that it knows is shown, and the draw takes the others.
-    """
+    """Return the workers that a conductor can number; those that it cannot tell apart are drawn."""
     reading = shown.reading or CardReading()
     most, words = reading.most or len(workers), {first_word(card) for card in cards}
     apart = len(words) == len(cards) and all(map(reading.knows, cards))

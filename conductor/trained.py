@@ -1,8 +1,4 @@
-"""A checkpoint as a system: the trained conductor, on any pool that it can read.
-
-Each folder of conductor/released/ is a system, `conductor@FOLDER` takes any. A plan that cannot be
-read is not asked for again: decoding is greedy, so it would be the same.
-"""
+"""A checkpoint as a system: the trained conductor, on any pool that it can read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

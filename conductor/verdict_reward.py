@@ -71,10 +71,7 @@ def split_verdicts(
     split_seed: int = 0,
     public: Sequence[str] = (),
 ) -> VerdictDataset:
-    """Return the verdicts that may teach; UserError when they are too few to split.
-
-    The checkpoint is picked on the latest where all have a date, else on some drawn by the seed.
-    """
+    """Return the verdicts that may teach; UserError when they are too few to split."""
     if not all(asked.text.strip() for asked in may_teach.questions):
         raise UserError(
             f"{may_teach.name}: some questions have no text here, and a conductor reads nothing "

@@ -1,7 +1,4 @@
-"""What `pip install podium` adds to Inspect: model providers, found through an entry point.
-
-Inspect imports this file in every process, so a provider's module is loaded when it is first asked.
-"""
+"""What `pip install podium` adds to Inspect: model providers, found through an entry point."""
 
 from inspect_ai.model import ModelAPI, modelapi
 

@@ -1,7 +1,4 @@
-"""Keys of providers, kept out of whatever is written or shown: a provider may quote one.
-
-Known are the values of environment variables and pool files that are named as keys are.
-"""
+"""Keys of providers, kept out of whatever is written or shown: a provider may quote one."""
 
 import operator
 import os

@@ -1,7 +1,4 @@
-"""Which box runs the programs of a run: chosen and checked before any call.
-
-The hub imports no sandbox: podium/cli/ says in a `Boxes` how one is opened, asked and found.
-"""
+"""Which box runs the programs of a run: chosen and checked before any call."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager

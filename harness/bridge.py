@@ -1,11 +1,6 @@
-"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge.
-
-A framework asks the model `inspect/WORKER` through OpenAI's client, and the bridge hands that to
-`Pool.relay`: journal, limits and price are those of all systems, and so is the worker's sampling.
-"""
+"""Other people's agent frameworks on the workers of our pool, through Inspect's bridge."""
 
 import json
-import os
 import platform
 import socket
 import sys
@@ -13,7 +8,6 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import anyio
@@ -28,37 +22,8 @@ from podium.harness.execute import Session
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Question, Reply
 from podium.harness.request import Offered
-from podium.harness.system import System, SystemCard
+from podium.harness.system import System, missing_sandbox
 from podium.harness.workflow import Step
-
-VARIABLE = "PODIUM_SANDBOX"
-LOCAL, DOCKER = "local", "docker"
-
-
-def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
-    """Return the sandbox of a system's tasks; None if it needs none, UserError if there is none."""
-    if "sandbox" not in manifest.needs:
-        return None
-    if lacks_sandbox(manifest):
-        raise UserError(missing_sandbox(manifest.name))
-    kind, _, file = os.environ[VARIABLE].partition(":")
-    return (kind, file) if file else kind
-
-
-def lacks_sandbox(manifest: SystemCard) -> bool:
-    """Say whether a system needs a sandbox and none, or none that exists, is named."""
-    kind, _, file = os.environ.get(VARIABLE, "").partition(":")
-    named = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
-    return "sandbox" in manifest.needs and not named
-
-
-def missing_sandbox(name: str) -> str:
-    """Return the sentence on a system that needs a sandbox where none is named."""
-    return (
-        f"{name} runs in a sandbox of Inspect's: set {VARIABLE}=docker:COMPOSE-FILE, without a "
-        f"network, or {VARIABLE}=local to trust it (inspect eval: --sandbox)."
-    )
-
 
 _NETWORK = {
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),

@@ -92,11 +92,7 @@ A_QUESTION = LimitName(
 
 @dataclass(slots=True)
 class Spend:
-    """The meter of a run, of a question, a request, a key or a day, and the meters above it.
-
-    Every call counts in its own meter and in all above. The last of them has everything, and it
-    alone remembers what is known of prices.
-    """
+    """The meter of a run, of a question, a request, a key or a day, and the meters above it."""
 
     book: Book
     limit: Decimal | None = None

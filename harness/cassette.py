@@ -1,8 +1,4 @@
-"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed.
-
-A reply is keyed by worker, request and sample (harness/request.py); what was not recorded is a
-`CassetteMiss`, never a guess.
-"""
+"""Cassettes: replies of real models recorded from logs, kept as JSON Lines, and replayed."""
 
 import hashlib
 import re
@@ -366,11 +362,7 @@ class RecordSummary:
 
 
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
-    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done.
-
-    UserError for a log that cannot be read, an output that exists, logs without a reply, two logs
-    that answer the same draw differently, and real replies beside those of rehearsal workers.
-    """
+    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done."""
     refuse_written(out)
     summary = RecordSummary(out)
     rows: dict[Key, RecordedReply] = {}

@@ -26,11 +26,7 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 
 
 class RunContext(NamedTuple):
-    """What a run, the task that is being made or answered, and the call in flight know.
-
-    The ledger and the shutdown import this module, so their fields are objects here and have
-    functions there that return them with their types.
-    """
+    """What a run, the task that is being made or answered, and the call in flight know."""
 
     log_dir: Path = Path()  # Relative file arguments are found below it
     spec: "PoolSpec | None" = None  # The pool of the run; its name means this content

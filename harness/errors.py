@@ -1,7 +1,4 @@
-"""The ways podium can fail, each named for whose failure it is; a model's is a value instead.
-
-`sandbox.SandboxError` is the one sibling outside this tree: sandbox/ imports none of ours.
-"""
+"""The ways podium can fail, each named for whose failure it is; a model's is a value instead."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime

@@ -20,11 +20,7 @@ from podium.harness.workflow import REPLIES, Step, Workflow
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits on one answer; None is no limit.
-
-    `calls` and `depth` are never exceeded. Tokens and dollars are counted when a reply is there:
-    steps that run side by side may pass the limit.
-    """
+    """Limits on one answer; None is no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -187,10 +183,7 @@ class Session:
         return (await self.ask_all([step], quoted=quoted))[0]
 
     async def ask_all(self, steps: Sequence[Step], *, quoted: bool = False) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others.
-
-        Where subtasks have `quoted` what they read, it is not put before them as turns again.
-        """
+        """Ask several steps side by side; each may read what was there before, none the others."""
         start = len(self.steps)
         every = tuple(range(start))  # steps asked beside one another do not count
         reads = [every if step.reads == "all" else step.reads for step in steps]

@@ -1,8 +1,4 @@
-"""Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines.
-
-What an archive says of its sizes is checked, and what comes out is counted. Whatever is wrong is a
-ValueError of one line (`TooLarge` for a limit): readers name their file in a sentence of their own.
-"""
+"""Files that somebody else made: how much they may hold; TOML, JSON, CSV and JSON Lines."""
 
 import csv
 import gzip

@@ -217,10 +217,7 @@ class _Reply:
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
-    """Grade a file of replies, or what an earlier run, also a broken one, has left of it.
-
-    UserError, before anything is graded, for what is wrong with the files, the suite or the box.
-    """
+    """Grade a file of replies, or what an earlier run, also a broken one, has left of it."""
     suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
     if not suite.publishable:
         keep_files_private()

@@ -1,8 +1,4 @@
-"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score.
-
-A solver of ours fills absent model roles from its `pool`, the name of a pool file; with None the
-workers are the user's model roles.
-"""
+"""The adapters to Inspect: System -> Solver, Suite -> Task, Grade -> Score."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -59,10 +55,7 @@ SYSTEM = "podium_system"  # attribute of a solver, which Inspect's decorator cop
 
 
 class SystemAPI(NoModel):
-    """The model that Inspect's header and viewer name for a run of ours: its system.
-
-    It answers nothing; the models that do are roles.
-    """
+    """The model that Inspect's header and viewer name for a run of ours: its system."""
 
 
 def system_model(system: str) -> Model:
@@ -259,10 +252,7 @@ def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
-    """Return the first `limit` questions of a split; UserError names what does not exist.
-
-    If they may not be published, whatever this process writes from now on is its owner's alone.
-    """
+    """Return the first `limit` questions of a split; UserError names what does not exist."""
     if limit is not None and limit < 1:
         raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
     if split not in suite.splits:

@@ -1,7 +1,4 @@
-"""What systems learn from and what they have learnt: a `Matrix` of scores, tries, an `Artifact`.
-
-Money here is a feature to learn from, so it is a float; what is billed is Decimal, in the ledger.
-"""
+"""What systems learn from and what they have learnt: a `Matrix` of scores, tries, an `Artifact`."""
 
 import hashlib
 import json
@@ -45,10 +42,7 @@ class MatrixQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Scores and costs, one row per question and one column per worker.
-
-    An entry that nobody measured is NaN: it is no zero, neither of points nor of dollars.
-    """
+    """Scores and costs, one row per question and one column per worker."""
 
     name: str
     source: str  # where it is from, with what pins it
@@ -182,11 +176,7 @@ class MatrixSource:
 def assemble_matrix(
     about: MatrixSource, asked: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
 ) -> Matrix:
-    """Return the matrix of some cells; workers stand in the order in which they first appear.
-
-    A score is the mean over graded draws, dollars and tokens over all: unknown as soon as one is.
-    UserError when there is no cell, or two questions share an id.
-    """
+    """Return the matrix of some cells; workers stand in the order in which they first appear."""
     rows = {one.id: at for at, one in enumerate(asked)}
     if len(rows) != len(asked):
         twice = next(one.id for at, one in enumerate(asked) if rows[one.id] != at)
@@ -235,11 +225,7 @@ SINGLE = "single:"
 
 
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
-    """Return the matrix of all single workers below some directories, at list prices.
-
-    A question's id is `suite/id`; an epoch is a draw. UserError when nobody answered alone, and for
-    logs of different labels, versions, data or prompts of a suite.
-    """
+    """Return the matrix of all single workers below some directories, at list prices."""
     alone = [one for one in load_runs(dirs)[0] if one.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))
@@ -368,11 +354,7 @@ def write_artifact(learned: Artifact, path: Path) -> None:
 
 
 def read_artifact(name: str | None, system: str, sha256: str | None = None) -> Artifact:
-    """Return what a system has learnt; relative paths start at the run's log directory.
-
-    UserError when there is no file, when it is damaged, another one than `sha256` says, or another
-    system's. Nothing in it is executed.
-    """
+    """Return what a system has learnt; relative paths start at the run's log directory."""
     if not name:
         raise TaskRefusal(
             f"{system} is not trained: let `podium run` train it, or give the file that `podium "

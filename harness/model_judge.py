@@ -51,6 +51,7 @@ from podium.harness.suite import (
     keep_files_private,
     moved_versions,
     refuse_redacted,
+    refuse_unjudged,
     with_prompt,
 )
 
@@ -72,35 +73,6 @@ class JudgeCase:
     criterion: str
 
 
-def refuse_unjudged(
-    suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec | None
-) -> None:
-    """Raise UserError when only a model can grade some of the questions and the pool has none."""
-    judged = judged_among(suite, questions)
-    if judged and (spec is None or spec.grader is None):
-        pool = repr(spec.name) if spec else "file"
-        raise UserError(
-            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
-            f"{suite.name!r}: add a [grader] table to pool {pool}, "
-            "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
-        )
-
-
-def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
-    """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
-    if judged := judged_among(suite, questions):
-        raise UserError(
-            f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
-            f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
-            "--system."
-        )
-
-
-def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
-    """Return how many questions only a model can judge."""
-    return sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0
-
-
 @solver
 def judge_required(suite: Suite[Any], questions: Sequence[Question]) -> Solver:
     """Return a task's setup that refuses samples without a judge: models would grade themselves."""
@@ -117,11 +89,7 @@ SAID = 300  # Characters of a judge's last words that go into a reason
 
 
 async def judged_by_model(state: TaskState, case: JudgeCase) -> tuple[str, str, str]:
-    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name.
-
-    Of a list more than half must agree. `JudgeError` without a model in that role, or a verdict;
-    `SpendLimit` before a call that may not be paid for.
-    """
+    """Ask the role `grader` in a running eval; return its verdict, what it said, and its name."""
     bound = model_roles().get(GRADER)
     if bound is None:
         raise JudgeError("no model has the role `grader`, and only a model can judge this reply")
@@ -164,10 +132,7 @@ class Regrade:
 def regrade(
     log: EvalLog, suite: Suite[Any], box: OpenBox | None, everything: bool = False
 ) -> Regrade | None:
-    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any.
-
-    UserError when a part would be graded by another version or in another box than the rest.
-    """
+    """Grade a log's unscored samples again (or all), and write a newer log beside it, if any."""
     chosen = [one for one in log.samples or [] if everything or is_unscored(one)]
     chosen = [one for one in chosen if one.error is None and not was_judged(one, suite)]
     if not chosen:

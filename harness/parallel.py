@@ -1,18 +1,21 @@
-"""Work in threads and in processes, and one line that says how far it is."""
+"""Work in threads and in processes, turns of calls, and one line that says how far it is."""
 
 import gc
+import math
 import os
 import sys
+import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from typing import Any, TypeVar
 
+import anyio
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -102,10 +105,7 @@ function of ours would be looked for before podium has taken its names."""
 def map_over_processes(
     work: Callable[[Item], Result], items: Sequence[Item], *, many: bool, most: int = MOST_PROCESSES
 ) -> Iterator[Result]:
-    """Yield what `work` makes of each item, in order; in other processes where it is `many`.
-
-    UserError where one of those ends by itself.
-    """
+    """Yield what `work` makes of each item, in order; in other processes where it is `many`."""
     workers = min(cores(), len(items), most)
     if not many or workers < 2 or parent_process():
         yield from map(work, items)
@@ -145,3 +145,35 @@ def without_collector() -> Generator[None]:
     finally:
         if running:
             gc.enable()
+
+
+MINUTE_S = 60.0
+
+
+@dataclass(slots=True)
+class RateLimiter:
+    """Turns of one process; `clock` and `sleep` are the machine's own."""
+
+    per_minute: Mapping[str, float]
+    """By who is asked: a provider, a worker. Who is not there is asked at once."""
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    next: dict[str, float] = field(default_factory=dict[str, float])
+    """By who is asked: when the next turn is."""
+
+    async def turn(self, who: str) -> None:
+        """Return when it is a call's turn."""
+        for wait_s in self.reserve(who):
+            if wait_s > 0:
+                await self.sleep(wait_s)
+
+    def reserve(self, who: str, calls: int = 1, within_s: float = math.inf) -> list[float]:
+        """Take up to so many turns that come within so many seconds; return how far off each is."""
+        if who not in self.per_minute:
+            return [0.0] * calls
+        now, apart = self.clock(), MINUTE_S / self.per_minute[who]
+        first = max(now, self.next.get(who, now))
+        waits = [first - now + number * apart for number in range(calls)]
+        taken = [wait_s for wait_s in waits if wait_s <= within_s]
+        self.next[who] = first + len(taken) * apart
+        return taken

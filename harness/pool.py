@@ -47,9 +47,8 @@ from podium.harness.pool_config import (
 )
 from podium.harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
 from podium.harness.request import Offered, Request, SampleIndex, recorded_settings
-from podium.harness.retry_after import obey_waits
 from podium.harness.text import make_storable, storable
-from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures
+from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures, obey_waits
 from podium.harness.workflow import Sampling
 
 
@@ -70,10 +69,7 @@ class Pool:
 
     @classmethod
     def named(cls, name: str, seed: int = 0) -> "Pool":
-        """Return the workers of a pool file, to be asked outside an eval: nothing is written down.
-
-        `name` is a shipped pool's or the path of a TOML file; rehearsal workers take the `seed`.
-        """
+        """Return the workers of a pool file, to be asked outside an eval, without a journal."""
         spec = read_pool(name)
         return cls(pool_models(spec, seed), spec)
 
@@ -93,10 +89,7 @@ class Pool:
         step: str,
         sampling: Sampling | None = None,
     ) -> Reply:
-        """Put one request to one worker inside a span named `step`.
-
-        Raises `WorkerError` for no reply, `SpendLimit` before a call that may not be paid for.
-        """
+        """Put one request to one worker inside a span named `step`."""
         config = self.prescribed(worker, sampling)
         turns = [self._first_said(turn) for turn in messages]
         return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))

@@ -5,7 +5,7 @@ Effort, temperature and token limits are part of a worker's identity: two effort
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -26,7 +26,6 @@ from podium.harness.files import SETTINGS, parse_toml, read_limited
 from podium.harness.prices.book import BadEntry, Book, price_from, read_book, with_own_prices
 from podium.harness.prices.cost import Price
 from podium.harness.records import CONDUCTOR, GRADER
-from podium.harness.remote_code import code_refusal
 
 POOLS = Path(__file__).parent / "pools"
 Label = Literal["live", "recorded", "rehearsal"]  # where replies come from, also once recorded
@@ -188,10 +187,7 @@ class PoolSpec(BaseModel):
                 yield said, ("workers", self.slots.index(slot), "price")
 
     def book(self) -> Book:
-        """Return the prices of this pool: its book's, replaced by those that its file states.
-
-        UserError says what is wrong with the book.
-        """
+        """Return the prices of this pool: its book's, replaced by those that its file states."""
         own = {slot.model: slot.own_price(self.name) for slot in self.slots}
         stated = {model: price for model, price in own.items() if price}
         return with_own_prices(read_book(self.prices or "none"), self.name, stated)
@@ -228,10 +224,7 @@ class PoolSpec(BaseModel):
 
 
 def read_pool(name: str) -> PoolSpec:
-    """Read a pool by name (harness/pools) or by path; UserError names the line and the field.
-
-    Relative paths in the file start where the file is, so that a folder can be moved as a whole.
-    """
+    """Read a pool by name (harness/pools) or by path; UserError names the line and the field."""
     path = shipped_file("pool", name, POOLS)
     return parse_pool(read_limited(path, SETTINGS), path)
 
@@ -332,3 +325,44 @@ def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
             f"This system brings its own {CONDUCTOR}, {override.model}: leave out --model-role "
             f"{CONDUCTOR}={role}."
         )
+
+
+RUNS_CODE = re.compile(
+    r".*remote_code.*|code_revision|auto_map|custom_generate|weights_only|allow_pickle"
+    r"|allow_all_kernels|use_kernels|kernel_config"  # a kernel is a compiled module
+    r"|.*plugins?|.*_cls|.*module(_path)?|middleware|.*logits_processors?|.*executor_backend"
+)
+"""Names of such settings in transformers, TRL, vLLM and SGLang, in lower case with underscores."""
+IN_TEXT = re.compile(r"trust.?remote.?code|custom_generate|allow_all_kernels|weights_only", re.I)
+"""In a text that a library reads as JSON or as options of a command."""
+ATTENTION = "attn_implementation"  # `sdpa`, or OWNER/NAME: a kernel of the hub, which is code
+
+Place = tuple[str | int, ...]
+
+
+def code_settings(settings: object, place: Place = ()) -> Iterator[Place]:
+    """Yield the place of each setting, at any depth, that would let a library run code.
+
+    >>> [*code_settings({"init": {"trust-remote-code": True}, "top_k": 5})]
+    [('init', 'trust-remote-code')]
+    """
+    if isinstance(settings, Mapping):
+        for key, value in cast(Mapping[Any, Any], settings).items():
+            inner = (*place, str(key))
+            runs_code = RUNS_CODE.fullmatch(re.sub(r"\W", "_", str(key).lower().strip("- ")))
+            yield from (inner,) if runs_code else code_settings(value, inner)
+    elif isinstance(settings, Sequence) and not isinstance(settings, str):
+        for number, value in enumerate(cast(Sequence[Any], settings)):
+            yield from code_settings(value, (*place, number))
+    elif isinstance(settings, str):
+        is_kernel = ATTENTION in place and "/" in settings
+        if is_kernel or IN_TEXT.search(settings):
+            yield place
+
+
+def code_refusal(settings: object) -> tuple[Place, str] | None:
+    """Return the first such setting's place and a sentence about it; None if there is none."""
+    for place in code_settings(settings):
+        name = ".".join(map(str, place))
+        return place, f"{name} would run code that comes with a model: leave it out"
+    return None

@@ -1,7 +1,4 @@
-"""The frozen nouns that every part of podium passes around.
-
-Suites load questions, systems turn them into answers out of replies, and suites grade those.
-"""
+"""The frozen nouns that every part of podium passes around."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -53,10 +53,7 @@ class Redacted:
 
 
 def redact(paths: Sequence[Path], out: Path) -> list[Redacted]:
-    """Write a redacted copy of every log that may not be published below `out`, manifest included.
-
-    UserError, before anything is written, when a copy exists or a log cannot be read.
-    """
+    """Write a redacted copy of every unpublishable log below `out`, manifest included."""
     logs = find_logs(paths)
     roots = [path for path in paths if path.is_dir()]
     places = {log: out / _below(log, roots) for log in logs}

@@ -167,10 +167,7 @@ class PaidReplies:
             path.parent.rmdir()
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
-        """Return a reply and whether it was known; `ask` is called once for equal keys.
-
-        Only a `lasting` one is written to a file. Where `ask` raises, who waits for it asks anew.
-        """
+        """Return a reply and whether it was known; `ask` is called once for equal keys."""
         if (under_way := self._under_way.get(None)) is None:
             self._under_way.set(under_way := dict[bytes, anyio.Event]())
         while (known := self._read(key, lasting)) is None:

@@ -179,10 +179,7 @@ def current_shutdown() -> Shutdown | None:
 
 @contextmanager
 def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
-    """Let signals stop what is within in good order; `Interrupted` says which one did.
-
-    Within another such block only the grace period is set.
-    """
+    """Let signals stop what is within in good order; `Interrupted` says which one did."""
     if stop := current_shutdown():
         stop.grace_s = grace_s
         yield

@@ -16,6 +16,7 @@ from inspect_ai.solver import TaskState
 from rich.markup import escape
 
 from podium.harness.errors import UserError
+from podium.harness.pool_config import PoolSpec
 from podium.harness.records import PODIUM, Grade, Question
 
 Split = Literal["train", "validation", "eval"]  # to teach, to set thresholds, to be evaluated
@@ -97,10 +98,7 @@ class Suite(Protocol[BoxT]):
         ...
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of the benchmark's own raw rows (JSONL, plain or .gz, or CSV).
-
-        UserError for rows that are none of its, and always where questions are generated.
-        """
+        """Return the questions of the benchmark's own raw rows (JSONL, plain or .gz, or CSV)."""
         ...
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:
@@ -270,3 +268,32 @@ class TaskRefusal(UserError, PrerequisiteError):
         super().__init__(said)
         self.args = (said,)
         self.message = escape(said)
+
+
+def refuse_unjudged(
+    suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec | None
+) -> None:
+    """Raise UserError when only a model can grade some of the questions and the pool has none."""
+    judged = judged_among(suite, questions)
+    if judged and (spec is None or spec.grader is None):
+        pool = repr(spec.name) if spec else "file"
+        raise UserError(
+            f"Only a model can judge {judged} of the {len(questions)} questions of suite "
+            f"{suite.name!r}: add a [grader] table to pool {pool}, "
+            "or under `inspect eval` give --model-role grader=PROVIDER/MODEL."
+        )
+
+
+def refuse_judged_plans(suite: Suite[Any], questions: Sequence[Question]) -> None:
+    """Raise UserError for an oracle on questions that no rule grades: it grades every plan."""
+    if judged := judged_among(suite, questions):
+        raise UserError(
+            f"The oracle grades every plan that it tries, and only a model can judge {judged} of "
+            f"the {len(questions)} questions of suite {suite.name!r}: name other systems with "
+            "--system."
+        )
+
+
+def judged_among(suite: Suite[Any], questions: Sequence[Question]) -> int:
+    """Return how many questions only a model can judge."""
+    return sum(map(suite.needs_judge, questions)) if isinstance(suite, ModelGraded) else 0

@@ -1,13 +1,13 @@
-"""A `System` makes an answer of a sealed question and a pool; its `SystemCard` says what it is.
-
-It never sees a target, a suite or a grader.
-"""
+"""A `System` makes an answer of a sealed question and a pool; its `SystemCard` says what it is."""
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from podium.harness.errors import UserError
 from podium.harness.execute import Budget, execute
 from podium.harness.learning import Artifact, Explorer, Matrix
 from podium.harness.pool import Pool
@@ -80,10 +80,7 @@ class SystemMethods:
         self.extra = extra or self.extra
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset.
-
-        A system that does not replace this takes a number there: the argument `k` of its card.
-        """
+        """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset."""
         return {}
 
     def conductor(self, x: str) -> WorkerSpec | None:
@@ -220,3 +217,34 @@ def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> 
         "calls_expected": span and [*span],
         "deviations": list(manifest.deviations),
     }
+
+
+VARIABLE = "PODIUM_SANDBOX"
+
+
+LOCAL, DOCKER = "local", "docker"
+
+
+def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
+    """Return the sandbox of a system's tasks; None if it needs none, UserError if there is none."""
+    if "sandbox" not in manifest.needs:
+        return None
+    if lacks_sandbox(manifest):
+        raise UserError(missing_sandbox(manifest.name))
+    kind, _, file = os.environ[VARIABLE].partition(":")
+    return (kind, file) if file else kind
+
+
+def lacks_sandbox(manifest: SystemCard) -> bool:
+    """Say whether a system needs a sandbox and none, or none that exists, is named."""
+    kind, _, file = os.environ.get(VARIABLE, "").partition(":")
+    named = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
+    return "sandbox" in manifest.needs and not named
+
+
+def missing_sandbox(name: str) -> str:
+    """Return the sentence on a system that needs a sandbox where none is named."""
+    return (
+        f"{name} runs in a sandbox of Inspect's: set {VARIABLE}=docker:COMPOSE-FILE, without a "
+        f"network, or {VARIABLE}=local to trust it (inspect eval: --sandbox)."
+    )

@@ -1,8 +1,4 @@
-"""Text as others see it: counts in words, aligned columns, and what foreign text may not do.
-
-`say` is the only way in which a command prints; `escape_markdown` cleans what goes into an `.md`
-file, and `csv_line` what goes into a spreadsheet. JSON and Parquet keep texts as they are.
-"""
+"""Text as others see it: counts in words, aligned columns, and what foreign text may not do."""
 
 import csv
 import re

@@ -1,7 +1,4 @@
-"""What may be asked of a pool: a `Workflow` of a few `Step`s, or why a plan is `Malformed`.
-
-A baseline writes its workflow by hand, a conductor writes it in text; both are run by `execute`.
-"""
+"""What may be asked of a pool: a `Workflow` of a few `Step`s, or why a plan is `Malformed`."""
 
 import json
 from collections.abc import Collection

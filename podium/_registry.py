@@ -1,9 +1,4 @@
-"""Everything of podium that Inspect finds: tasks, solvers and model providers.
-
-They are registered as `podium/NAME`. Logs and commands of before podium 0.2 name them by their room
-(`suites/aime25`, `baselines/moa_lite`), so those names are registered, too: entry points of these
-names lead here.
-"""
+"""Everything of podium that Inspect finds: tasks, solvers and model providers."""
 
 from inspect_ai._util.registry import (
     RegistryInfo,

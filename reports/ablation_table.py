@@ -1,8 +1,4 @@
-"""The ablation table, from training folders and logs of evaluations: rows, terminal and files.
-
-A variant's seeds are taken as epochs are, averaged by question first. Held-out questions that
-picked a checkpoint are left out: the first of each suite, as many as the training's manifest says.
-"""
+"""The ablation table, from training folders and logs of evaluations: rows, terminal and files."""
 
 import json
 from collections import Counter
@@ -215,10 +211,7 @@ LEGEND = (
 def write_ablations(
     variants: Sequence[AblationRuns], reference: str, out: Path
 ) -> tuple[str, tuple[Path, ...]]:
-    """Write ablations.md and .csv; return the text for a terminal, and the files.
-
-    UserError for foreign files in `out`, and one that cannot be written.
-    """
+    """Write ablations.md and .csv; return the text for a terminal, and the files."""
     render.refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
     whole = [row for row in rows if row.suite == ALL]

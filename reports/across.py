@@ -1,8 +1,4 @@
-"""Rows over all suites, where there are two: one per system, label, pool and price book.
-
-The accuracy is a macro-average, each suite of equal weight, as the Conductor paper's 77.27 (arXiv
-2512.04388, table 1). It stands only beside systems that sat the same suites.
-"""
+"""Rows over all suites, where there are two: one per system, label, pool and price book."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

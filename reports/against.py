@@ -1,8 +1,4 @@
-"""Two runs held against each other: what changed between them, and what that did to each system.
-
-A system is held against itself, on the questions that both runs graded. What the runs do not share
-(a pool, a price book, a suite's version) is what one compares here, so it is said, not refused.
-"""
+"""Two runs held against each other: what changed between them, and what that did to each system."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -104,10 +100,7 @@ class RunDifference:
 
 
 def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
-    """Compare the logs below some directories with those below another.
-
-    UserError for a log that is in both, and where no system was graded on a question in both.
-    """
+    """Compare the logs below some directories with those below another."""
     one, other = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
     if both := _logs(one) & _logs(other):
         raise UserError(f"{min(both)} is on both sides of --against: name two runs.")

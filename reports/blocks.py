@@ -71,11 +71,7 @@ def group_of(system_run: SystemRun) -> Group:
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return the evaluations group by group, cut to the epochs asked for; beside each all it has.
-
-    UserError when they are no comparison: a suite in two versions or data revisions, epochs that
-    differ within a group, a reference that is not there, or options that cannot be had.
-    """
+    """Return the evaluations by group, cut to the epochs asked for; beside each all it has."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
@@ -150,10 +146,7 @@ def _first(epochs: int) -> str:
 
 
 def _first_epochs(system_run: SystemRun, wanted: int | None) -> SystemRun:
-    """Return a system run as if asked `wanted` times each; UserError for too many.
-
-    What was paid and all other sums of calls stay those of every epoch.
-    """
+    """Return a system run as if asked `wanted` times each; UserError for too many."""
     if wanted is None or wanted == system_run.epochs:
         return system_run
     if not 1 <= wanted <= system_run.epochs:

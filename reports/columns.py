@@ -85,10 +85,7 @@ def narrow_columns(*keys: str) -> Columns[TableRow]:
 
 
 def named_columns(names: Sequence[str]) -> Columns[TableRow]:
-    """Return columns in the order in which they are named; UserError for one that is not there.
-
-    The system comes first, whether it is named or not: it says whose row it is.
-    """
+    """Return columns in the order in which they are named; UserError for one that is not there."""
     for name in names:
         if name not in COLUMNS:
             raise UserError(

@@ -1,7 +1,4 @@
-"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes.
-
-The headline is the list price with nothing cached. A sum that lacks a call is unknown, not smaller.
-"""
+"""Rows of the comparison, from runs: one per system, suite and pool, with money and footnotes."""
 
 import json
 from collections import Counter
@@ -36,10 +33,7 @@ ARGUMENTS = 80
 
 
 def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[list[Pair]]:
-    """Return the rows of a report with what each is made from, block by block, sorted.
-
-    UserError when rows are no comparison (`comparable_groups`).
-    """
+    """Return the rows of a report with what each is made from, block by block, sorted."""
     made = [_block(group, wanted) for group in blocks.comparable_groups(system_runs, wanted)]
     return sorted(made, key=lambda block: _order(block[0][0]))
 

@@ -1,7 +1,4 @@
-"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns.
-
-Dollars are floats here, for estimates; billed sums stay Decimal (reports/comparison_rows.py).
-"""
+"""What answers cost, on arrays of question means: ratios, cost of pass, the frontier, columns."""
 
 import math
 from collections.abc import Hashable, Sequence
@@ -63,11 +60,7 @@ Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Say of each system whether none is as good and as cheap, and better in one of the two.
-
-    Arrays are (systems,) or (resamples, systems). An unknown cost or score is on no frontier and
-    dominates nobody.
-    """
+    """Say of each system whether none is as good and as cheap, and better in one of the two."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)
@@ -188,10 +181,7 @@ def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, A
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which systems have a place by accuracy and dollars, and the questions to place them.
-
-    These are the ones that all were graded on: else dominance says who had the easier ones.
-    """
+    """Return which systems have a place by accuracy and dollars, and by which questions."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)

@@ -314,10 +314,7 @@ def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) 
 
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
-    """Return the parts of one row; none where questions belong to nothing and were asked once.
-
-    What questions of a suite that may not be published belong to is theirs, and names no part.
-    """
+    """Return the parts of one row; none where questions belong to nothing and were asked once."""
     found: list[tuple[str, str, Values]] = []
     several = len({one.topic for one in system_run.attempts}) > 1
     groupings = (*GROUPINGS, SUBJECT) if several else GROUPINGS

@@ -1,8 +1,4 @@
-"""Every Eval Ever 0.3: a run's results as records of that archive, a file per system and suite.
-
-The system is what was evaluated; the worker models that it called stand in its details, and dollars
-beside its accuracy as a result of their own. Samples go with suites that may be published.
-"""
+"""Every Eval Ever 0.3: a run's results as records of that archive, a file per system and suite."""
 
 import hashlib
 import json
@@ -60,11 +56,7 @@ PER_QUERY = ("usd_list", "calls", "steps", "depth", "stopped", "verdict", "epoch
 
 
 def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write the system runs below directories into a new folder, as the archive lays files out.
-
-    UserError for an `out` that exists, for what no report can be made of, and for a run that has
-    questions left to ask. The same logs give the same bytes.
-    """
+    """Write the system runs below directories into a new folder, as the archive lays files out."""
     render.refuse_existing(out)
     made: list[Path] = []
     for one in finished_runs(dirs):  # one run at a time: its texts are held whole

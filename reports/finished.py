@@ -15,10 +15,7 @@ Finished = tuple[TableRow, SystemRun, RowTexts]
 
 
 def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
-    """Return the system runs of directories, each a report of its own.
-
-    UserError for one that has questions left to ask, or of which nothing was graded.
-    """
+    """Return the system runs of directories, each a report of its own."""
     found: list[Finished] = []
     for one in dict.fromkeys(path.resolve() for path in dirs):
         report = report_of([one])

@@ -13,11 +13,7 @@ EFFECT = 0.1
 
 
 def headline(rows: Sequence[TableRow], declared: str) -> str:
-    """Return the sentence on a block's rows; empty where nothing is compared.
-
-    It is on the system that was `declared` before the run, never on the best row in hindsight.
-    Where there is none, it says whether anything is shown to beat the reference.
-    """
+    """Return the sentence on a block's rows; empty where nothing is compared."""
     compared = [row for row in rows if row.paired_diff is not None]
     if not compared:
         return ""

@@ -1,8 +1,4 @@
-"""What a conductor reached, for the Hugging Face Hub: `.eval_results/*.yaml`, and a card's table.
-
-The Hub's form is that of huggingface/hub-docs, docs/hub/eval-results.md, as `huggingface_hub` has
-it. A result there is a model's; a conductor's is a system's, so each names its workers and cost.
-"""
+"""What a conductor reached, for the Hugging Face Hub: `.eval_results/*.yaml`, a card's table."""
 
 import json
 import re
@@ -53,10 +49,7 @@ def results_text(rows: Sequence[TableRow]) -> str:
 
 
 def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
-    """Yield name and YAML of each result that belongs on a benchmark's board of the Hub.
-
-    Rehearsals are on none, and a suite has one only where its questions are a data set there.
-    """
+    """Yield name and YAML of each result that belongs on a benchmark's board of the Hub."""
     hub: Any = import_module("huggingface_hub")  # both take a moment, so only when asked
     yaml: Any = import_module("yaml")
     for row in rows:

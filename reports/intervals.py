@@ -13,9 +13,8 @@ import numpy as np
 
 from podium.harness.ledger.totals import QuestionResult, SystemRun
 from podium.reports import stats
-from podium.reports.equivalence import equivalence_interval, equivalence_p
 from podium.reports.render import percent
-from podium.reports.stats import Bounds, Floats
+from podium.reports.stats import Bounds, Floats, equivalence_interval, equivalence_p
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
 Values = Mapping[str, Sequence[float]]
@@ -140,11 +139,7 @@ def _equivalence(deltas: Floats, margin: float, *, single: bool) -> dict[str, An
 
 
 def holm_adjusted(family: Sequence[Difference | None]) -> list[Difference | None]:
-    """Return comparisons with one reference, with the verdicts that Holm's p-values bear out.
-
-    Both questions, whether two differ and whether they are equivalent, have a family of their own.
-    A difference that is shown keeps its word, also where it is within the margin.
-    """
+    """Return comparisons with one reference, with the verdicts that Holm's p-values bear out."""
     found = [one for one in family if one]
     ps = iter(stats.holm([one.p_value for one in found]))
     asked = [one.p_equivalence for one in found if one.p_equivalence is not None]
@@ -186,10 +181,7 @@ FEWEST = 3  # tries in a majority: of one or two the majority is one of them
 
 
 def pass_at_ks(values: Values) -> dict[int, Values]:
-    """Return question -> pass@k for each k of `KS` that tries allow; none unless a k is above 1.
-
-    A question with fewer than k graded tries is left out; grades between 0 and 1 estimate nothing.
-    """
+    """Return question -> pass@k for each k of `KS` that tries allow; none unless a k is above 1."""
     if not values or not {grade for one in values.values() for grade in one} <= {0.0, 1.0}:
         return {}
     most = max(map(len, values.values()))
@@ -207,11 +199,7 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
 
 
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
-    """Return k and question -> expected grade of the majority of k tries; all epochs for no k.
-
-    A question with fewer than k graded tries is left out. None where k is below 3, above the
-    epochs, or where no answer that could be compared was logged.
-    """
+    """Return k and question -> expected grade of the majority of k tries; all epochs for no k."""
     k = system_run.epochs if k is None else k
     if not FEWEST <= k <= system_run.epochs:
         return None

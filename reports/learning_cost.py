@@ -55,10 +55,7 @@ class _Learnt:
 
 
 def learning_costs(block: Sequence[Pair], selections: Sequence[SystemRun]) -> list[LearningCost]:
-    """Return the rows of a block that learnt or were chosen, its reference first.
-
-    `selections`: system runs that only chose or taught, of all blocks. Nothing where nobody learnt.
-    """
+    """Return the rows of a block that learnt or were chosen, its reference first."""
     found = [(row, _learnt(system_run, selections)) for row, system_run in block]
     if not any(learnt for _, learnt in found):
         return []
@@ -132,10 +129,7 @@ def _summed(tried: Sequence[SystemRun], what: str) -> _Learnt:
 def _tried(
     system_run: SystemRun, selections: Sequence[SystemRun], suites: Sequence[str]
 ) -> list[SystemRun]:
-    """Return what taught a system: runs on some suites, below its own log directory.
-
-    `selection/` holds single workers on train questions, `tuning/SUITE/SYSTEM/ROUND/` its tries.
-    """
+    """Return what taught a system: runs on some suites, below its own log directory."""
     folder = system_run.paths[0].parent
     home = parent_of(folder) or folder
     found: list[SystemRun] = []

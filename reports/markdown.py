@@ -22,7 +22,6 @@ from podium.reports.derived import (
     by_group,
     largest_groups,
 )
-from podium.reports.equivalence import equivalence_words
 from podium.reports.learning_cost import learning_markdown
 from podium.reports.render import (
     UNKNOWN,
@@ -36,6 +35,7 @@ from podium.reports.render import (
     usd_about,
 )
 from podium.reports.row import TableRow
+from podium.reports.stats import equivalence_words
 
 MARK = "<!-- podium report -->"
 """First line of every table.md of ours: what a later report may overwrite."""

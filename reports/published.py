@@ -1,7 +1,4 @@
-"""Published figures of our suites, from other harnesses: shown beside a table, never compared.
-
-They stand in published.csv, as printed; what is wrong in print, or must be known, is a note.
-"""
+"""Published figures of our suites, from other harnesses: shown beside a table, never compared."""
 
 import csv
 from collections.abc import Sequence

@@ -123,10 +123,7 @@ def width() -> int:
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines, heads first, as wide as there is room, and the heads left out.
-
-    Columns go in the order named until the rest fits; names, the first column, are shortened last.
-    """
+    """Return a table's lines, heads first, as wide as there is room, and the heads left out."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -227,10 +224,7 @@ Content = str | Callable[[Path], object]
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files beside their places, then put them there; UserError names what failed.
-
-    Markdown begins with podium's mark; the lines below it are made harmless.
-    """
+    """Write all files beside their places, then put them there; UserError names what failed."""
     path = out
     scratch: list[Path] = []
     try:
@@ -278,10 +272,7 @@ def refuse_existing(out: Path) -> None:
 
 
 def refuse_foreign(out: Path, marks: Mapping[str, str]) -> None:
-    """Raise UserError for an `out` that cannot be written, or a file there without podium's mark.
-
-    For before anything is read or computed; nothing is made here.
-    """
+    """Raise UserError if `out` cannot be written, or has a file without podium's mark."""
     refuse_unwritable(out, "--out directory")
     for name, mark in marks.items():
         path = out / name

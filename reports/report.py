@@ -1,7 +1,4 @@
-"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone.
-
-The same logs give the same bytes. Files that a report did not write are never overwritten.
-"""
+"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -100,12 +97,7 @@ def write_report(
     wanted: ReportOptions = DEFAULTS,
     beside: Beside[Any] | None = None,
 ) -> Report:
-    """Read the logs below `dirs` and write their report into `out`.
-
-    `beside` is what else is made while they are read. UserError for damaged logs, mixed suite
-    versions or epochs, nothing to report, foreign files in `out`, an `out` that cannot be written,
-    and for what is `wanted` and cannot be had.
-    """
+    """Read the logs below `dirs` and write their report into `out`."""
     render.refuse_foreign(out, MARKS)
     found = report_of(dirs, wanted, beside)
     return replace(found, files=render.write_files(out, found.contents))
@@ -247,10 +239,7 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
 
 
 def figure(*dirs: str | Path) -> Figure:
-    """Return the plot of a report as a figure of matplotlib's; nothing is written.
-
-    UserError where the logs can be no comparison.
-    """
+    """Return the plot of a report as a figure of matplotlib's; nothing is written."""
     return figure_of(compare(logs.load_runs([Path(one) for one in dirs])[0]).rows)
 
 

@@ -1,8 +1,4 @@
-"""The router table: every system against the best single worker, on a terminal and as files.
-
-The reference is chosen on the questions that teach. Verdicts are for routers alone, adjusted for
-their number: a worker that is best on the questions it is judged on was picked there.
-"""
+"""The router table: every system against the best single worker, on a terminal and as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -130,10 +126,7 @@ def _mean(values: Floats) -> float | None:
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return the median, least and greatest detectable difference of routers that go elsewhere.
-
-    Without a router, of the single workers. None where nobody differs from the reference.
-    """
+    """Return the median, least and greatest detectable difference of routers that go elsewhere."""
     for kind in ("router", "single"):
         found = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if found:

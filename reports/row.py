@@ -1,8 +1,4 @@
-"""One line of the comparison, with columns that only ever grow; columns.toml says what they mean.
-
-The order of the fields is that of the CSV columns: new ones are appended, never inserted.
-An unknown figure is None (an empty cell), never 0.
-"""
+"""One line of the comparison, whose columns only grow; columns.toml says what they mean."""
 
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -13,10 +9,7 @@ from podium.harness.suite import OFFICIAL, Prompt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One line of a table. Figures per query are means over graded (question, epoch) pairs.
-
-    What each column means, with its unit and its heads, stands in columns.toml beside this file.
-    """
+    """One line of a table. Figures per query are means over graded (question, epoch) pairs."""
 
     suite: str
     suite_version: str

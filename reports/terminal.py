@@ -14,10 +14,10 @@ from podium.reports.derived import (
     by_group,
     largest_groups,
 )
-from podium.reports.equivalence import equivalence_words
 from podium.reports.headline import why_inconclusive
 from podium.reports.render import Columns, count, percent, share, shortened
 from podium.reports.row import IMPOSSIBLE, TableRow
+from podium.reports.stats import equivalence_words
 
 LEGEND = (
     "diff: points against the reference, question by question; inconclusive: less than so many "
@@ -46,10 +46,7 @@ LEFT_OUT = (
 
 
 def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the rows block by block, no wider than the terminal.
-
-    Columns that somebody has `chosen` are all shown, however long the lines.
-    """
+    """Return the rows block by block, no wider than the terminal."""
     parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
     compared = any(row.paired_diff is not None for row in shown.rows)
     below = render.wrapped(LEGEND) if compared else []

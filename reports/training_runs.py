@@ -1,8 +1,4 @@
-"""Trainings as their folders tell them: what each step came to, held-out questions, the bill.
-
-A folder is read as data: a name is text, a figure that is none is unknown, and a line that
-`podium train` did not write is named.
-"""
+"""Trainings as their folders tell them: what each step came to, held-out questions, the bill."""
 
 import json
 import sys
@@ -82,10 +78,7 @@ def is_training(folder: Path) -> bool:
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError when it has none.
-
-    A last line that is half written, or being written, is left out.
-    """
+    """Return a run's lines in the order of their steps; UserError when it has none."""
     path = folder / METRICS
     if not path.is_file():
         said = f"it has no {METRICS}; name what `podium train` wrote"

@@ -38,10 +38,7 @@ BOXES: Mapping[str, Callable[[int | None], Box]] = {
 
 
 def open_box(name: str, max_sandboxes: int | None = None) -> Box:
-    """Return the box called `name`, not started yet; SandboxError lists the known names.
-
-    At most `max_sandboxes` of its sandboxes exist at once; None stands for one per core.
-    """
+    """Return the box called `name`, not started yet; SandboxError lists the known names."""
     if name not in BOXES:
         raise SandboxError(f"There is no box {name!r}; known boxes: {', '.join(sorted(BOXES))}.")
     return BOXES[name](max_sandboxes)

@@ -116,12 +116,7 @@ class Box(Protocol):
         *,
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
-        """Yield one outcome per input, each run as in a fresh process (`official`: in one).
-
-        Lazy: closing the generator stops early; close it in any case (`contextlib.closing`).
-        `alone` keeps every other run of this process waiting. Thread-safe. SandboxError when the
-        box fails.
-        """
+        """Yield one outcome per input, each run as in a fresh process (`official`: in one)."""
         ...
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:

@@ -67,10 +67,7 @@ class BwrapBox(CellBox):
     def __init__(
         self, max_sandboxes: int | None = None, packages: Callable[[], Path | None] = host_packages
     ) -> None:
-        """Hold at most `max_sandboxes` cells at once: one per core when not said.
-
-        `packages` says which folder holds what programs may import, if there is any.
-        """
+        """Hold at most `max_sandboxes` cells at once: one per core when not said."""
         self._packages = packages
         # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")

@@ -41,11 +41,7 @@ LACKS = (
 
 @cache
 def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes:
-    """Return the first bytes of a stream: the mode, the filter and the judge's modules as text.
-
-    A program that imports one of the `promised` packages which the box lacks is not graded. `more`
-    are further modules of sandbox/inside/, loaded after the judge's.
-    """
+    """Return the first bytes of a stream: the mode, the filter and the judge's modules as text."""
     folder = resources.files("podium.sandbox.inside")
     modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
@@ -67,10 +63,7 @@ def run_header(size: int, limits: Limits) -> bytes:
 
 
 def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
-    """Return what an answer says: its header, and the parts that followed it.
-
-    SandboxError when the program wanted a package that it was promised and the box lacks.
-    """
+    """Return what an answer says: its header, and the parts that followed it."""
     if lacks := header.get("lacks"):
         raise SandboxError(LACKS.format(", ".join(lacks)))
     stdout, stderr, result = parts
@@ -202,10 +195,7 @@ class SandboxCell:
     def run(
         self, data: bytes, limits: Limits, grace_s: float = GRACE_S
     ) -> tuple[ProgramOutcome, bool]:
-        """Run the program on one input; say how it ended, and whether the cell is still clean.
-
-        It may take `grace_s` longer than its wall limit.
-        """
+        """Run the program on one input; say how it ended, and whether the cell is still clean."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
@@ -291,11 +281,7 @@ class CellKind:
 
 
 class CellPool:
-    """Cells of several kinds: started ahead, reused while they are clean, replaced when not.
-
-    At most `most` are handed out at once. Cells that serve one program only (`reuse` off) are
-    thrown away after it, and their successors are started in the background.
-    """
+    """Cells of several kinds: started ahead, reused while they are clean, replaced when not."""
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], most: int, reuse: bool) -> None:
         """Start cells with `start`; `reuse` them for other programs where they isolate enough."""
@@ -309,10 +295,7 @@ class CellPool:
         self._changed = threading.Condition()
 
     def take(self, kind: CellKind, *, fresh: bool = False) -> SandboxCell:
-        """Return an idle cell of a kind, or a new one; waits while too many are handed out.
-
-        A `fresh` one has not been waiting: what ended its predecessor may have ended that one too.
-        """
+        """Return an idle cell of a kind, or a new one; waits while too many are handed out."""
         cell, evicted = self._reserve(kind, fresh)
         if evicted:
             evicted.close()

@@ -37,10 +37,7 @@ class DockerBox(CellBox):
     reuse = True
 
     def __init__(self, max_sandboxes: int | None = None, runtime: str | None = None) -> None:
-        """Use the engine that DOCKER_HOST names, or the local one; nothing is started yet.
-
-        `runtime` names another runtime of the engine, such as gVisor's `runsc`.
-        """
+        """Use the engine that DOCKER_HOST names, or the local one; nothing is started yet."""
         self.name = f"docker:{runtime}" if runtime else "docker"
         self._runtime = runtime
         self._client: docker.DockerClient | None = None
@@ -112,11 +109,7 @@ class DockerBox(CellBox):
             return self._client
 
     def _remove(self, id: str) -> None:
-        """Have a container removed, in the background: a stuck engine must not hold a run up.
-
-        The engine does so when the judge ends, whose stream is closed; this is for one that does
-        not.
-        """
+        """Have a container removed, in the background: a stuck engine must not hold a run up."""
         try:
             self._removals.submit(self._remove_now, id)
         except RuntimeError:  # at the interpreter's end no thread takes work any more

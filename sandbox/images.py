@@ -1,8 +1,4 @@
-"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`.
-
-An image is a Python image plus pinned packages in /opt/podium/site; the judge is sent in. Builds
-have no network. The same inputs make the same layers; building twice changes nothing.
-"""
+"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`."""
 
 import json
 import os
@@ -48,11 +44,7 @@ def labels() -> dict[str, str]:
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Say whether nobody can use a container any more, given its labels.
-
-    Its owner is looked up only on this boot of this host, in our own PID namespace. Elsewhere it
-    may be alive, and only a container that no longer runs is an orphan.
-    """
+    """Say whether nobody can use a container any more, given its labels."""
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
         return not running
@@ -102,10 +94,7 @@ _REASONS = (
 
 
 def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
-    """Return a client of the engine that DOCKER_HOST names, or of the local one.
-
-    SandboxError, one sentence with the fix, when none answers or it is too old.
-    """
+    """Return a client of the engine that DOCKER_HOST names, or of the local one."""
     with explained():
         scheme, _, path = _address().partition("://")
         if scheme == "unix":  # docker-py would leave its own socket open where nobody listens
@@ -275,10 +264,7 @@ def make_image(
 
 
 def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str:
-    """Return the name of a base image that is here, pulling it where that is needed.
-
-    Unless one is named, the public one or else the one that was made here, for want of a registry.
-    """
+    """Return the name of a base image that is here, pulling it where that is needed."""
     candidates = [wanted] if wanted else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
         with explained(), suppress(ImageNotFound):
@@ -361,10 +347,7 @@ BWRAP_LACKS = (
 
 
 def build_image(name: str, base: str | None, say: Say) -> int:
-    """Make the image of a recipe, and the basic one's packages for bwrap if that is usable here.
-
-    SandboxError when the image cannot be made.
-    """
+    """Make the image of a recipe, and the basic one's packages for bwrap if that is usable here."""
     with closing(connect()) as client:
         make_image(client, RECIPES[name], base, say)
     if name == BASIC.name and not why_unusable():

@@ -1,8 +1,4 @@
-"""Third-party packages that programs may import: pinned, and fetched as wheels.
-
-An image keeps its own. The bwrap box has no image: the same packages lie in the user's cache, for
-the Python that runs podium, and are bound read-only at `SITE`.
-"""
+"""Third-party packages that programs may import: pinned, and fetched as wheels."""
 
 import hashlib
 import os
@@ -46,10 +42,7 @@ def pins_digest(requirements: Path) -> str:
 
 
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
-    """Unpack the pinned packages into `folder`, with pip, for another Python.
-
-    On the host, for builds have no network. Only wheels: a source archive would run its code here.
-    """
+    """Unpack the pinned packages into `folder`, with pip, for another Python."""
     if find_spec("pip") is None:
         raise SandboxError(
             f"The packages of a sandbox are fetched with pip, which {sys.executable} lacks: "
@@ -81,10 +74,7 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
 
 
 def promised_names(image: str) -> tuple[str, ...]:
-    """Return the packages that a program written for an image may import, by their modules.
-
-    Only of the basic image: whoever needs another one refuses boxes without its packages.
-    """
+    """Return the packages that a program written for an image may import, by their modules."""
     if image != IMAGE:
         return ()
     return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))

@@ -137,11 +137,7 @@ _Code = list[bytes]
 
 
 def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
-    """Return the filter as bubblewrap's `--seccomp` reads it; it allows what it does not name.
-
-    `rules` are calls that depend on their arguments: RULES, with SAME_USER where that applies. A
-    foreign architecture (i386, x32) kills the process: nothing honest changes it in mid-run.
-    """
+    """Return the filter as bubblewrap's `--seccomp` reads it; it allows what it does not name."""
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
     return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])

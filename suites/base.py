@@ -178,10 +178,7 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return what a system may see: the options, and the alphabetical rank of each as printed.
-
-    Both are functions of what is printed, so they say nothing about which is right.
-    """
+    """Return what a system may see: the options, and the alphabetical rank of each as printed."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
@@ -198,10 +195,7 @@ def choice_question(
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by the letter, or by the one option whose own text is stated where a letter was due.
-
-    A reply without either is wrong and counted as unparsed. ValueError for a sealed question.
-    """
+    """Grade by the letter, or by the one option whose own text is stated where a letter was due."""
     target = unsealed(question)
     found = extract_choice(reply, question.metadata.get("choices", ()))
     if found is None:

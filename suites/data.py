@@ -266,10 +266,7 @@ def hub_left_alone() -> Generator[None]:
 
 @cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
-    """Return a dataset's rows, loaded once a process; raises what `datasets` raises.
-
-    `hub` is a name on the hub, or a folder (then without a revision).
-    """
+    """Return a dataset's rows, loaded once a process; raises what `datasets` raises."""
     if not Path(hub).is_dir():
         _refuse_unreachable()
     loaded: Any = _datasets().load_dataset(
@@ -282,11 +279,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
-    """Return the rows that the hub's cache has at this revision, without any request, else None.
-
-    `split` may join several by `+`. None also where several configurations are cached and none is
-    named.
-    """
+    """Return the rows that the hub's cache has at this revision, without any request, else None."""
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")
@@ -300,10 +293,7 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
 
 
 def hub_file(source: DataSource, otherwise: str, shown: str = "") -> Path:
-    """Return a source's file of a dataset, cached or downloaded once.
-
-    UserError says how to do without: `otherwise` is "put FILE at PATH", `shown` what is lacking.
-    """
+    """Return a source's file of a dataset, cached or downloaded once."""
     from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
     hub, file = str(source.hub), str(source.hub_file)
@@ -325,10 +315,7 @@ def _refuse_unreachable() -> None:
 
 @cache
 def _reach_hub() -> None:
-    """Ask for the hub's address, twice, once a process.
-
-    The client itself would try for 23 seconds and print each try, without an option for fewer.
-    """
+    """Ask for the hub's address, twice, once a process."""
     from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
@@ -353,11 +340,7 @@ def cached_file(source: DataSource) -> Path | None:
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
-    """Return what to do about an error of the hub's clients.
-
-    `otherwise` is the way without the hub: "put FILE at PATH". The chain of causes is read, since
-    `datasets` raises its own errors over those of huggingface_hub.
-    """
+    """Return what to do about an error of the hub's clients."""
     chain = list(_causes(error))
     names = {type(one).__name__ for one in chain}
     said = " ".join(str(one) for one in chain)

@@ -112,10 +112,7 @@ def verify_data(
 
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
-    """Return what names stand for, in order; every listed suite and lone source without a name.
-
-    NAME:PART is a part of NAME, which stands for all its parts.
-    """
+    """Return what names stand for, in order; every listed suite and lone source without a name."""
     lone = [name.partition(":")[0] for name in sources() if suite_of_source(name) is None]
     return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
 
@@ -140,7 +137,9 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     if item.suite is None:
         for name, one in zip(item.sources, found, strict=True):
             if one.state == "ok" and local_file(sources()[name], data).is_file():
-                yield _finding(lambda name=name: _count_rows(name, data))
+                yield _finding(
+                    lambda name=name: f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
+                )
     elif all(one.state != "wrong" for one in found):
         yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
 
@@ -151,10 +150,6 @@ def _finding(check: Callable[[], str]) -> DataFinding:
         return DataFinding("ok", check())
     except UserError as error:
         return DataFinding("wrong", str(error).removesuffix("."))
-
-
-def _count_rows(name: str, data: str | Path | None) -> str:
-    return f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
@@ -225,10 +220,7 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
 def fetch_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Fetch what is absent of these suites and say where it is; return 1 when something is wrong.
-
-    UserError, once all were tried, with a line for each thing that stood in the way.
-    """
+    """Fetch what is absent of these suites and say where it is; return 1 if something is wrong."""
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
@@ -289,10 +281,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
-    """Return each source's name, size, licence, where its file goes and whether it is there.
-
-    Nothing is read: `verify_data` does.
-    """
+    """Return each source's name, size, licence, where its file goes and whether it is there."""
     wanted = [name for item in data_items(names) for name in item.sources] if names else sources()
     listed = {name: sources()[name] for name in wanted}
     return [
@@ -330,10 +319,7 @@ def show_data(
 
 
 def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
-    """Return the tables of a suite: NAME and NAME-..., or those of its release.
-
-    A suite NAME-... without any reads those of NAME. None where the questions are generated.
-    """
+    """Return the tables of a suite: NAME and NAME-..., or those of its release."""
     if isinstance(suite, PracticeSuite):
         return ()
     if isinstance(suite, LiveCodeBench):
@@ -384,11 +370,7 @@ def fetch_public(source: DataSource, path: Path) -> None:
 
 
 def download(url: str, path: Path, sha256: str, size: int) -> None:
-    """Put the file at `url` at `path`, whole or not at all.
-
-    UserError when it cannot be had, is another file, or cannot be written. What a break leaves
-    behind is where the next download goes on.
-    """
+    """Put the file at `url` at `path`, whole or not at all."""
     with _refusing_disk(path.parent), _part_of(path) as part:
         got = _write_part(url, part, size, path)
         if got < size:

@@ -129,11 +129,7 @@ def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnviro
 
 @solver
 def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  # noqa: B008
-    """Return a solver that refuses a sandbox that cannot judge, and writes down what it is.
-
-    It must have the packages of `image`, whatever image it is made of: a program that cannot import
-    one is not wrong. Only the first samples of a task ask: the others' sandboxes are the same.
-    """
+    """Return a solver that refuses a sandbox that cannot judge, and writes down what it is."""
     found: dict[str, dict[str, Any]] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -223,10 +219,7 @@ class _Job:
 
 
 class InspectBox:
-    """The sandbox of the sample that is being graded; a `Box`, inside a running eval only.
-
-    It takes up to 16 MiB of inputs ahead and ignores `Program.image`: it has the image that it has.
-    """
+    """The sandbox of the sample that is being graded; a `Box`, inside a running eval only."""
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
         """Take the limits that programs will have: `facts` says whether the sandbox allows them."""
@@ -281,10 +274,7 @@ class InspectBox:
         """Do nothing: the sandbox is Inspect's."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
-        """Return the outcomes of the first inputs, at least one.
-
-        A judge that dies twice, the second time alone with one input, died of the program.
-        """
+        """Return the outcomes of the first inputs, at least one."""
         try:
             with cells.CORES.all() if alone else cells.CORES.one():
                 return _outcomes(self._ask(job, chunk)[1])

@@ -131,10 +131,7 @@ TRAIN = f"{BASE_NAME}-train"
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Consecutive hub files: `release_v5` is the files 1 to 5, `v6` file 6, `v4_v5` files 4 and 5.
-
-    The tags are those of the hub's own loading script.
-    """
+    """Consecutive hub files: `release_v5` is files 1 to 5, `v6` file 6, `v4_v5` files 4 and 5."""
 
     tag: str
     first: int
@@ -168,10 +165,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Contest dates, both ends included, as the official code compares them: with midnight.
-
-    So of the last day only contests dated to the day (`T00:00:00`) are in.
-    """
+    """Contest dates, both ends included, as the official code compares them: with midnight."""
 
     start: str = ""
     end: str = ""
@@ -301,10 +295,7 @@ class LiveCodeBench:
         return [livecodebench_question(entry) for entry in index_raw_rows(path).entries]
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by running the reply's program on all tests in a box.
-
-        SandboxError when the box fails, UserError when the tests' file is absent or another.
-        """
+        """Grade by running the reply's program on all tests in a box."""
         box, tests = required_box(box, self.name), self._tests(question)
         known = ("platform", "difficulty", "contest_date", "errata")
         facts = {key: question.metadata.get(key) for key in known}
@@ -350,10 +341,7 @@ class LiveCodeBench:
 
 
 def _progress(result: ProgramResult) -> str:
-    """Say how far a program came, and of what an error said its type only.
-
-    The message of an exception, or what a program prints last, may hold a hidden input.
-    """
+    """Say how far a program came, and of what an error said its type only."""
     return result.summary(lambda note: kind[0] if (kind := ERROR_TYPE.match(note)) else "")
 
 
@@ -387,10 +375,7 @@ def livecodebench(
 
 
 def with_breakdown(made: Task, epochs: int) -> Task:
-    """Return a task that also reports pass@k, and accuracy by difficulty and by platform.
-
-    A new task, since changing the metrics of a made one does not reach its scorer.
-    """
+    """Return a task that also reports pass@k, and accuracy by difficulty and by platform."""
     for sample in made.dataset:
         facts = sample.metadata or {}
         sample.metadata = {**facts, "platform": facts["question"]["platform"]}

@@ -215,11 +215,7 @@ def pinned_index(
 
 
 def index_raw_rows(path: Path) -> RowIndex:
-    """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns.
-
-    Only plain JSONL can be read at an offset; the other forms are first written out as that.
-    UserError when it has others or cannot be read.
-    """
+    """Return the index of raw rows: JSONL, plain or .gz, or CSV with the hub's columns."""
     refuse_absent(path)
     if path.suffix in (".gz", ".csv"):
         _SPOOLS.append(TemporaryDirectory(prefix="podium-rows-"))

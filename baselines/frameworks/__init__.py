@@ -17,7 +17,7 @@ from podium.harness.bridge import PREFIX, Script, bridge_framework, bridge_scrip
 from podium.harness.errors import UserError
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.run.systems import missing_extra
+from podium.harness.run.preflight import missing_extra
 from podium.harness.system import Calls, Extra, System, SystemCard, SystemMethods, exactly, planned
 from podium.harness.workflow import Step, Workflow
 

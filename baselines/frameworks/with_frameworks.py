@@ -1,7 +1,4 @@
-"""The pipeline as a user of each framework would write it; each is imported where it is used.
-
-CrewAI is beside it, in `with_crewai.py`: it runs in an environment of its own.
-"""
+"""The pipeline as a user of each framework would write it; each is imported where it is used."""
 
 import warnings
 from typing import Any

@@ -1,8 +1,4 @@
-"""What a router is: text to vectors, vectors to scores and dollars, one decision rule.
-
-A router learns from a `Matrix` of single workers' results and then sends each question to one
-worker. What it has learnt is plain arrays and nothing else, so that a file holds all of it.
-"""
+"""What a router is: text to vectors, vectors to scores and dollars, one decision rule."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,10 +63,7 @@ class Router(Protocol):
         ...
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return what it learns, as plain arrays: the same examples and seed, the same bits.
-
-        UserError when there is too little to learn from.
-        """
+        """Return what it learns, as plain arrays: the same examples and seed, the same bits."""
         ...
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:

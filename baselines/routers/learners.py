@@ -369,11 +369,7 @@ def cosines(params: Arrays, inputs: Floats) -> Floats:
 def worker_slope(
     near: Floats, scores: Floats, contrasted: tuple[int, int], rng: np.random.Generator
 ) -> Floats:
-    """Return the slope by `near` of: each of the top k before the last k that are wrong.
-
-    Scores are NaN where unknown. Equal ones are put in a new random order each time; a top worker
-    without points is left out.
-    """
+    """Return the slope by `near` of: each of the top k before the last k that are wrong."""
     questions, workers = near.shape
     top_k, last_k = contrasted
     shuffled = rng.random(near.shape)
@@ -393,10 +389,7 @@ def worker_slope(
 
 
 def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Generator) -> Floats:
-    """Return the slope by `near` (questions, questions) of: one of my cluster before some others.
-
-    A question with fewer than `negatives` questions of other clusters beside it is left out.
-    """
+    """Return the slope by `near` (questions, questions) of: one of a cluster before others."""
     same: NDArray[np.bool_] = np.equal(groups[:, None], groups[None, :])
     rows = np.flatnonzero((~same).sum(axis=1) >= negatives)[:, None]
     slope = np.zeros_like(near)

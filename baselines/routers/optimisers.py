@@ -56,10 +56,7 @@ def descend(
     schedule: DescentSchedule,
     seed: int,
 ) -> Params:
-    """Return the state with the least loss on the held-out rows, the earliest if several.
-
-    They are part of the train split; an eval split's questions are never looked at.
-    """
+    """Return the state with the least loss on the held-out rows, the earliest if several."""
     (gradient, loss), rng = slopes, np.random.default_rng(seed)
     learn, held_out = hold_out(len(data[0]), rng)
     chosen = params = dict(start(rng))
@@ -100,10 +97,7 @@ def _minibatches(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Ro
 
 
 def known_scores(scores: Floats) -> tuple[Floats, Floats]:
-    """Return scores with 0 for what is unknown, and 1 for known and 0 for unknown entries.
-
-    The second multiplies every loss and gradient, so that the 0 teaches nothing.
-    """
+    """Return scores with 0 for what is unknown, and 1 for known and 0 for unknown entries."""
     known = ~np.isnan(scores)
     return np.where(known, scores, 0.0), known.astype(np.float64)
 
@@ -120,10 +114,7 @@ def cross_entropy(logits: Floats, scores: Floats, known: Floats) -> float:
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
-    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999).
-
-    The slope is positive, so that the order stays: only a trade against dollars needs the chance.
-    """
+    """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999)."""
     from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
 
     penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing
@@ -155,10 +146,7 @@ def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats
 
 
 def fit_logistic(rows: Floats, values: Floats, **settings: Any) -> Any:
-    """Return scikit-learn's regression on values between 0 and 1: the share of a row that is right.
-
-    `rows` are (n, features), at least one, and `values` (n,).
-    """
+    """Return scikit-learn's regression on values between 0 and 1: the right share of a row."""
     from sklearn.linear_model import LogisticRegression
 
     labels, shares = np.repeat([1, 0], len(rows)), np.concatenate([values, 1 - values])

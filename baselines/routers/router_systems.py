@@ -63,10 +63,7 @@ Estimator = Callable[[Sequence[str]], Estimates]
 def train_router(
     router: Router, matrix: Matrix, seed: int = 0, with_embedder: Embedder | None = None
 ) -> Artifact:
-    """Return what a router learns from a train matrix; the same bytes for the same matrix and seed.
-
-    UserError for too little to learn from and for a matrix that must not be published.
-    """
+    """Return what a router learns from a train matrix; one matrix and seed give the same bytes."""
     used = with_embedder or TfIdf()
     if not matrix.publishable:
         raise UserError(
@@ -217,10 +214,7 @@ ROUTER_CARDS = (
 
 
 def router_system(learned: Artifact, willingness: float | None = None) -> System:
-    """Ask the worker that a trained router chooses, by score - usd / `willingness`.
-
-    UserError, before any question, for what cannot be loaded and for an unknown price that counts.
-    """
+    """Ask the worker that a trained router chooses, by score - usd / `willingness`."""
     estimate = load_router(learned)
     choose_workers(estimate(["?"]), willingness)
 

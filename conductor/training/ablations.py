@@ -153,10 +153,7 @@ def copy_warm_start(training: TrainingJob, others: Sequence[Path]) -> Path | Non
 
 
 def plan_leaks(system_runs: Iterable[SystemRun]) -> dict[str, float | None]:
-    """Return how many plans some runs have, and what share of them holds the answer.
-
-    `right` is the mean grade, `accuracy_unleaked` that of the others; None where nobody can tell.
-    """
+    """Return how many plans some runs have, and what share of them holds the answer."""
     found: list[tuple[float | None, bool | None]] = []
     for entry in chain.from_iterable(entries(one.paths) for one in system_runs):
         sample: dict[str, Any] = entry.sample

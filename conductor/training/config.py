@@ -21,8 +21,8 @@ from podium.conductor.parse import PlanFormat
 from podium.conductor.prompt import ShownWorkers
 from podium.harness.errors import UserError, shipped_file
 from podium.harness.files import parse_toml, read_toml
+from podium.harness.pool_config import code_refusal
 from podium.harness.records import SEED
-from podium.harness.remote_code import code_refusal
 from podium.harness.run.catalogue import OWN
 
 LOADING = (
@@ -44,10 +44,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return a file's tables on top of those of the shipped configuration that is its `base`.
-
-    `[model]` stands for the whole of its base's, and other suites have other weights.
-    """
+    """Return a file's tables on top of those of the shipped configuration that is its `base`."""
     try:
         data = read_toml(path)
     except ValueError as error:

@@ -70,10 +70,7 @@ class _EndsTold(StoppingCriteria):
 def sampled_ids(
     model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, told: Told | None
 ) -> list[list[int]]:
-    """Return a sampled completion of each prompt, with its end where it has one.
-
-    As TRL 1.16 samples (`_generate_single_turn`), so the same seed draws the same tokens.
-    """
+    """Return a sampled completion of each prompt, with its end where it has one."""
     batch = tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
     batch = batch.to(model.device)
     begins = batch["input_ids"].shape[1]

@@ -1,7 +1,4 @@
-"""TRL's options from `[grpo]`, dynamic sampling, and what the processes of a training share.
-
-Torch and its kin are imported inside functions: an estimate needs none of them.
-"""
+"""TRL's options from `[grpo]`, dynamic sampling, and what the processes of a training share."""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
@@ -57,10 +54,7 @@ def world_size() -> int:
 
 
 def from_first_process(work: Callable[[], ResultT]) -> ResultT:
-    """Return what the first process makes of `work`; all call it together, and are told.
-
-    A PodiumError is raised in all: one that had ended alone would leave the others waiting.
-    """
+    """Return what the first process makes of `work`; all call it together, and are told."""
     if world_size() == 1:
         return work()
     from accelerate.utils import broadcast_object_list
@@ -190,10 +184,7 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
-    """Return how plans are divided: UserError where the numbers do not go into one another.
-
-    Left out, `gradient_accumulation_steps` makes one optimiser step use the batch once.
-    """
+    """Return how plans are divided: UserError where the numbers do not go into one another."""
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
@@ -275,10 +266,7 @@ def weight_dtype(config: TrainingConfig) -> str:
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return the arithmetic of an update, for what is computed outside of one: bf16 or plain.
-
-    The same weights write other plans in the other one: they scored 20.6 and 45.0.
-    """
+    """Return the arithmetic of an update, for what is computed outside of one: bf16 or plain."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
@@ -350,11 +338,7 @@ def lora_config(config: TrainingConfig) -> Any | None:
 
 @dataclass(slots=True)
 class Resampling:
-    """Questions whose plans all got one reward make room for others, in rounds.
-
-    DAPO (arXiv 2503.14476, section 3.2): a group of equal rewards teaches nothing. Others come from
-    the rows after the training's own, by step and round: a resumed run meets the same ones.
-    """
+    """Questions whose plans all got one reward make room for others, in rounds."""
 
     rows: Sequence[TrainingRow]  # all that may stand in, in order: `rounds` batches each
     asking: PromptBuilder
@@ -366,11 +350,7 @@ class Resampling:
     _nth: int = 0
 
     def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch of the size of `inputs`, groups that teach something first.
-
-        `writes` is the trainer: `scored` writes plans for rows and scores them, as TRL hands them
-        on, and `constant` are the prompts of the latest that teach nothing.
-        """
+        """Return a batch of the size of `inputs`, groups that teach something first."""
         self._nth = self._nth + 1 if step == self._step else 0
         self._step = step  # which batch of plans this is follows from it: a resumed run counts on
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth

@@ -60,7 +60,7 @@ from podium.harness.rewards.splits import (
 )
 from podium.harness.rewards.trainers import once_in_its_step
 from podium.harness.run.catalogue import Catalogue, find_named
-from podium.harness.run.systems import refuse_unready
+from podium.harness.run.preflight import refuse_unready
 from podium.harness.suite import ModelGraded, at_epoch
 from podium.harness.workflow import Workflow
 
@@ -156,10 +156,7 @@ def find_job(
     max_usd: Decimal | None = None,
     dry: bool = False,
 ) -> TrainingJob:
-    """Return the training that a configuration names; UserError where it must not begin.
-
-    `study` reads recorded verdicts. A `dry` one is only estimated: nobody is asked or needs a key.
-    """
+    """Return the training that a configuration names; UserError where it must not begin."""
     limit = config.reward.max_usd if max_usd is None else max_usd
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
@@ -456,10 +453,7 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
 
 
 def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
-    """Return what all processes have spent, and divide what is left of `most` among them anew.
-
-    One that began late may have read calls of another as spent: the least reading counts.
-    """
+    """Return what all processes have spent, and divide what is left of `most` among them anew."""
     if grpo_options.world_size() == 1:
         return answerer.usd
     told = grpo_options.from_all_processes((answerer.before, answerer.usd - answerer.before))

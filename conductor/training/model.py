@@ -1,7 +1,4 @@
-"""The model that learns: loaded or made from nothing, warmed up, merged.
-
-Torch and its kin are imported inside functions, when a training begins.
-"""
+"""The model that learns: loaded or made from nothing, warmed up, merged."""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
@@ -41,10 +38,7 @@ from podium.harness.workflow import Workflow
 
 
 def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had.
-
-    Weights are of `dtype`, or of that in which GRPO trains them. Adapters stand on their base.
-    """
+    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():
@@ -109,10 +103,7 @@ ALIKE = {"word": 4.5, "copy": 1.8}  # how strongly a word, or a copy, looks for 
 
 
 def look_up(model: Any) -> None:
-    """Set the first two layers of a Qwen2 model of random weights, in place.
-
-    Words keep the first half of the dimensions, copies of heads share the second.
-    """
+    """Set the first two layers of a Qwen2 model of random weights, in place."""
     import torch
 
     config = model.config
@@ -257,10 +248,7 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
 def warm_start(
     config: TrainingConfig, model: Any, tokenizer: Any, rows: Sequence[ShownRow], folder: Path
 ) -> None:
-    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl.
-
-    It learns where and in the arithmetic in which GRPO trains, its adapters or all of its weights.
-    """
+    """Train a model in place; one line per 20 steps in `folder`/warm_start.jsonl."""
     import torch
 
     model.to("cuda" if config.run.device == "gpu" else "cpu")

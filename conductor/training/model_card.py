@@ -1,6 +1,7 @@
 """What a checkpoint carries beside its weights: podium.json, its card, and its release."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from statistics import fmean, median_low
 from typing import Any
 
 import numpy as np
+from huggingface_hub import ModelCard
 from safetensors.numpy import load_file as _load_file  # pyright: ignore[reportUnknownVariableType]
 from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportUnknownVariableType]
 
@@ -21,6 +23,7 @@ from podium.conductor.training.given_plans import PLANS
 from podium.conductor.training.job import TrainingJob
 from podium.conductor.verdict_reward import study_info
 from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable
 from podium.harness.text import escape_markdown, pluralise
 
 NOTHING_YET = "Nothing was sampled yet."
@@ -172,10 +175,7 @@ def read_seed(run: Path) -> SeedRun:
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
-    """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`.
-
-    UserError for a run that has not ended, two trainings, or two runs of a seed.
-    """
+    """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`."""
     seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
     _refuse_strangers(seeds)
     chosen = median_low(seeds)
@@ -254,3 +254,52 @@ def greedy_plans(folder: Path, prompts: Sequence[str]) -> list[str]:
     """Return a checkpoint's greedy completions, as the embedded provider makes them."""
     found = open_checkpoint(str(folder))
     return [found.greedy(prompt, 128) for prompt in prompts]
+
+
+CARD_FILE = "README.md"
+RESULTS = ".eval_results"
+LOG = "log"  # of every seed, as the card of a release says
+DATASET = re.compile(r"([\w.-]+/[\w.-]+)@")
+BASE = f"HuggingFaceTB/{checkpoint.BASE}"
+ABOUT: Mapping[str, Any] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
+
+
+def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str]) -> None:
+    """Write a checkpoint's files, its card with `results`, and what the Hub reads of `files`."""
+    if out.exists() or out.is_symlink():
+        raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
+    about = checkpoint.read_info(folder)
+    if not (folder / CARD_FILE).is_file():
+        raise UserError(
+            f"{folder} has no {CARD_FILE}: name a checkpoint that `podium train` wrote."
+        )
+    card = hub_card(folder, about, results)
+    refuse_unwritable(out, "--out")
+    out.mkdir(parents=True)
+    kept = {*KEPT, checkpoint.WEIGHTS, checkpoint.ADAPTERS, checkpoint.ADAPTED, checkpoint.STUDY}
+    for path in folder.iterdir():
+        if path.name in kept:
+            shutil.copyfile(path, out / path.name)
+    if (folder / LOG).is_dir():
+        shutil.copytree(folder / LOG, out / LOG)
+    (out / CARD_FILE).write_text(card, encoding="utf-8")
+    if files:
+        (out / RESULTS).mkdir()
+    for name, content in files.items():
+        (out / RESULTS / name).write_text(content, encoding="utf-8")
+
+
+def hub_card(folder: Path, about: checkpoint.CheckpointInfo, results: str) -> str:
+    """Return the checkpoint's own card with what the Hub asks of one, and its results."""
+    card = ModelCard((folder / CARD_FILE).read_text(encoding="utf-8"))
+    told = dict(ABOUT)
+    if folder.parent == checkpoint.RELEASED:
+        told["license"] = "apache-2.0"  # ours; of other weights their owner says it
+    if checkpoint.stands_on_base(folder):
+        told |= {"base_model": BASE, "library_name": "peft"}
+    if taught := [found[1] for one in about.data.values() if (found := DATASET.match(one))]:
+        told["datasets"] = sorted(set(taught))
+    for name, value in told.items():
+        card.data[name] = value
+    card.text = f"{card.text.rstrip()}\n\n## Results\n\n{results}"
+    return str(card)

@@ -1,8 +1,4 @@
-"""Later rounds of a recursive training: first plans are made before it begins, and kept.
-
-A row of a later round shows a first plan and what it came to, and asks again; only the second plan
-is learnt from (arXiv 2512.04388, appendix A.3). Texts that must not be published are in no file.
-"""
+"""Later rounds of a recursive training: first plans are made before it begins, and kept."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -52,11 +48,7 @@ def with_later_rounds(
     write: Write,
     say: Callable[[str], None],
 ) -> tuple[list[TrainingRow], list[TrainingRow]]:
-    """Return train and validation rows, some of them later rounds; all processes call it together.
-
-    A share of the train rows becomes later rounds; each validation row stays, and its later round
-    stands behind. TooManyMasked where workers failed more than [reward] max_masked allows.
-    """
+    """Return train and validation rows, some of them later rounds; all processes call it."""
     teach, held_out = rows
     recursion = training.config.recursion
     assert recursion is not None, "only a recursive training has later rounds"

@@ -1,7 +1,4 @@
-"""A training's folder: its manifest, a line per step, and what a resumed run must find again.
-
-Beside the files named here it holds TRL's checkpoints, first rounds, and every call in ledger/.
-"""
+"""A training's folder: its manifest, a line per step, and what a resumed run must find again."""
 
 import hashlib
 import json
@@ -340,11 +337,7 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
 
 
 def seconds_of(seen: StepResults) -> dict[str, float]:
-    """Return the seconds that training waited for rewards, and how workers and grading share them.
-
-    Plans run side by side, so they are divided as the seconds that each waited for either. Those
-    that passed ahead, from when the first reward was begun, are of the generation.
-    """
+    """Return the seconds that training waited for rewards: for workers, and for grading."""
     waited = sum(outcome.latency_s for outcome in seen.outcomes)
     graded = sum(outcome.grading_s for outcome in seen.outcomes)
     grading = seen.seconds * (graded / waited if waited else 1.0)

@@ -1,7 +1,4 @@
-"""TRL's GRPOTrainer (arXiv 2402.03300) on our rows and reward, and the callback that watches it.
-
-What the callback decides is decided by the first process and told to all.
-"""
+"""TRL's GRPOTrainer (arXiv 2402.03300) on our rows and reward, and the callback that watches it."""
 # pyright: basic, reportMissingImports=false
 # What torch's libraries hand out has no types here: they are installed elsewhere.
 
@@ -235,10 +232,7 @@ class ConductorTrainer(TrlAdapter):
         return made
 
     def _begins(self, inputs: Any) -> Told:
-        """Return what begins the rewards of plans that have ended while others are still written.
-
-        Items are those that the reward is asked for afterwards, so it is the same training.
-        """
+        """Return what begins the rewards of ended plans while others are still written."""
         columns = {name: [row[name] for row in inputs] for name in COLUMNS}
         columns["trainer_state"] = self.state
         asked = self.reward_funcs[0].items([""] * len(inputs), columns)
@@ -435,10 +429,7 @@ class StepCallback(Callback):
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
-        """Return what the fixed held-out questions come to; keep the model where it is the best.
-
-        None where the money does not last for it: `state.ended` says so, and nothing is judged.
-        """
+        """Return what the fixed held-out questions come to; keep the model where it is the best."""
         self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None

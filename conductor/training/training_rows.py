@@ -126,11 +126,7 @@ def draw_rows(
     shown: ShownWorkers,
     seed: int,
 ) -> list[TrainingRow]:
-    """Return `count` rows: each suite's questions are all used before one of them comes again.
-
-    `questions` has ids by suite, `weights` shares of the draws (by default its questions count).
-    Whom a row shows is drawn anew for each; the seed of `shown` does not count.
-    """
+    """Return `count` rows: each suite's questions are all used before one of them comes again."""
     rng = Random(f"podium rows {seed}")
     names = list(questions)
     each = [weights.get(name, float(len(questions[name]))) for name in names]

@@ -14,10 +14,7 @@ Trainer: Any = GRPOTrainer
 
 
 class TrlAdapter(Trainer):
-    """GRPOTrainer (arXiv 2402.03300) whose steps a subclass replaces by public methods.
-
-    Each does what TRL does unless it is replaced; TRL calls the private ones.
-    """
+    """GRPOTrainer (arXiv 2402.03300) whose steps a subclass replaces by public methods."""
 
     def write_plans(self, prompts: Any) -> Any:
         """Write a completion of each prompt of a batch."""

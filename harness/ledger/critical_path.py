@@ -78,11 +78,7 @@ Awaited = Sequence[Collection[int]]
 def longest_chain(
     steps: Steps, seconds: Sequence[float | None], awaited: Awaited | None
 ) -> float | None:
-    """Return the seconds of the longest chain of calls that waited for each other.
-
-    A call outside of steps, as the conductor's, waits for all before it, and all after it wait for
-    it. None when a latency is unknown, or what steps waited for.
-    """
+    """Return the seconds of the longest chain of calls that waited for each other."""
     if awaited is None or not steps:
         return None
     now, ends = 0.0, dict[int, float]()
@@ -98,10 +94,7 @@ def longest_chain(
 
 
 def steps_awaited(steps: Steps, plan: str | None, waves: object = None) -> Awaited | None:
-    """Return what each step waited for: those it reads and all earlier `waves`.
-
-    None where several steps were asked and there is no plan to say it.
-    """
+    """Return what each step waited for: those it reads and all earlier `waves`."""
     if len({step for step in steps if step is not None}) < 2:
         return []
     known = _reads(plan)

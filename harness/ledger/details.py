@@ -1,8 +1,4 @@
-"""Queries in full: their calls step by step, and every text that was sent and came back.
-
-The rows of a system run are joined once; then each question's sample is read from its log when it
-is asked for, so that one is held at a time. Texts of suites that may not be published are not read.
-"""
+"""Queries in full: their calls step by step, and every text that was sent and came back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -268,10 +264,7 @@ FREE_TEXTS = ("raw_usage",)
 
 
 def as_json(detail: QueryDetail, folder: Path) -> Json:
-    """Return a query as plain JSON values, made key by key: a text that is withheld is null.
-
-    Dollars are decimals as strings. `run` is where its logs lie, from the name of `folder` on.
-    """
+    """Return a query as plain JSON values, made key by key: a text that is withheld is null."""
     row, texts, shown = detail.row, detail.texts, detail.shown
     places = {id(one): at for at, one in enumerate(detail.calls)}
 

@@ -1,8 +1,4 @@
-"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts.
-
-Inspect announces an attempt in the context of who asked, right before it is dispatched: the moment
-for its allowance and its intent. Kinds of errors, counts and ids are kept; texts only as digests.
-"""
+"""What Inspect tells of a call while it is made: its hooks, how it ended, digests of its texts."""
 
 import hashlib
 import re
@@ -199,10 +195,7 @@ Turn = TypeVar("Turn")
 
 
 def calls_in(sample: Json, make: Callable[[Json], Turn]) -> Iterator[tuple[Json, list[Turn]]]:
-    """Yield each model event of a sample, with what is made of the messages that were sent.
-
-    Those of attempts that were made again are there, too.
-    """
+    """Yield each model event of a sample, with what is made of the messages that were sent."""
     pool: list[Json] = (sample.get("events_data") or NOTHING).get("messages") or []
     shared = [*map(make, pool)]
     most = len(shared)  # whatever a log refers to, no more than it has is read

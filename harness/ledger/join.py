@@ -46,10 +46,9 @@ from podium.harness.ledger.runs import (
 )
 from podium.harness.prices import Book, book_from_json, read_book
 from podium.harness.prices.cost import Price
-from podium.harness.provider_dollars import stated_usd, usd_amount
 from podium.harness.records import Usage
 from podium.harness.suite import failure_kind
-from podium.harness.usage import Raw
+from podium.harness.usage import Raw, stated_usd, usd_amount
 
 REPLAYS = ("recorded", "rehearsal")
 """Labels that are also the source of what their calls used."""
@@ -67,10 +66,7 @@ ENDED: Columns = {
 
 
 def write(base: Columns, price: Price | None, ended: Columns) -> Call:
-    """Return the row of an attempt: what all attempts of its call share, and how this one ended.
-
-    It began when its event says, else when its call began.
-    """
+    """Return the row of an attempt: what all attempts of its call share, and how this one ended."""
     usage, raw = ended.get("usage"), ended.get("raw_usage")
     sizes = base["service"], base["prompt_bytes"], base["max_tokens"], ended.get("stop")
     cache = ended.get("cache", "none")

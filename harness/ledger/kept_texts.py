@@ -1,8 +1,4 @@
-"""Texts of served requests, where `--keep-texts` kept them: shown as far as the journal vouches.
-
-One file stands beside each journal, `texts/<system>/<its name>`, with a line for each request. A
-text whose digest the journal does not have is not shown.
-"""
+"""Texts of served requests, where `--keep-texts` kept them: shown as far as the journal vouches."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

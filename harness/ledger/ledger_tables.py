@@ -6,6 +6,7 @@ may be replaced; anything else stays. DuckDB is locked before it sees a query.
 
 import atexit
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -25,13 +26,11 @@ import duckdb
 
 from podium.harness.errors import UserError, no_such
 from podium.harness.files import refuse_unwritable
-from podium.harness.ledger.call import Call, shortest
-from podium.harness.ledger.dictionary import PAGE, SOURCE, described, dictionary_of
+from podium.harness.ledger.call import Call, attributes, shortest
 from podium.harness.ledger.join import merged
 from podium.harness.ledger.journal import FOLDER
 from podium.harness.ledger.logs import heed_private
 from podium.harness.ledger.manifest import file_digest
-from podium.harness.ledger.otel import attributes
 from podium.harness.ledger.queries import QueryRow, answers_of, query_rows
 from podium.harness.ledger.runs import (
     Gathered,
@@ -182,12 +181,10 @@ FORMATS = (*WHOLE, "otel", "md")
 
 
 def _md_line(values: Iterable[Any]) -> str:
-    cells = " | ".join(markdown_cell(_one_line(value)) for value in values)
+    cells = " | ".join(
+        markdown_cell("" if value is None else " ".join(str(value).split())) for value in values
+    )
     return escape_markdown(f"| {cells} |\n")
-
-
-def _one_line(value: Any) -> str:
-    return "" if value is None else " ".join(str(value).split())
 
 
 RunTables = tuple[Mapping[str, Any], set[str]]
@@ -223,10 +220,7 @@ DICTIONARY = "dictionary.json"
 
 
 def export(folder: Path, out: Path, format: str = "parquet") -> str:
-    """Write the ledger of a directory's files in one of `FORMATS`; say what was written.
-
-    UserError before anything is replaced.
-    """
+    """Write the ledger of a directory's files in one of `FORMATS`; say what was written."""
     system_runs = system_runs_below(folder)
     names = _names(format)
     _refuse(folder, out, [*names.values(), PAGE, DICTIONARY, LISTED])
@@ -460,3 +454,36 @@ def _is_number(value: object) -> bool:
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return True
     return isinstance(value, str) and value.replace(".", "", 1).removeprefix("-").isdecimal()
+
+
+PAGE = "schema.md"
+SOURCE = Path(__file__).with_name(PAGE)
+COLUMN = re.compile(
+    r"\| `(?P<column>\w+)` \| (?P<type>[^|]+) \| (?P<unit>[^|]*)\| (?P<null>[^|]*)\| "
+)
+UNKNOWN, NEVER = "nobody knows it; it is not 0", "never"
+
+
+@cache
+def dictionary_of(table: str) -> tuple[Mapping[str, str], ...]:
+    """Return every column of `calls` or `queries`, in order, with unit and meaning."""
+    _, _, rest = SOURCE.read_text(encoding="utf-8").partition(f"\n## {table}\n")
+    lines = rest.partition("\n## ")[0].splitlines()
+    return tuple(
+        {
+            "table": table,
+            **{name: said.strip() for name, said in found.groupdict().items()},
+            "null": UNKNOWN if found["null"].strip() else NEVER,
+            "meaning": line[found.end() :].removesuffix(" |"),
+        }
+        for line in lines
+        if (found := COLUMN.match(line))
+    )
+
+
+def described(schema: Any, table: str) -> Any:
+    """Return an Arrow schema whose fields tell their unit, what NULL means, and what they mean."""
+    for at, one in enumerate(dictionary_of(table)):
+        told = {"description": one["meaning"], "unit": one["unit"], "null": one["null"]}
+        schema = schema.set(at, schema.field(at).with_metadata(told))
+    return schema

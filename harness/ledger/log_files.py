@@ -40,10 +40,7 @@ def logs_below(folder: Path, recursive: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def converted(path: Path) -> Generator[Path]:
-    """Convert a log in JSON to an `.eval` file, by Inspect's own call, for as long as it is read.
-
-    ValueError if it cannot be read.
-    """
+    """Convert a log in JSON to an `.eval` file, by Inspect's own call, while it is read."""
     refuse_unreadable(path)
     with TemporaryDirectory(prefix="podium-log-") as folder:
         try:

@@ -85,11 +85,7 @@ class RawLog:
 
 @contextmanager
 def open_log(path: Path) -> Generator[RawLog]:
-    """Open a log; UserError names one that is damaged or no Inspect log.
-
-    If its questions may not be published, whatever this process writes from now on is its owner's
-    alone.
-    """
+    """Open a log; UserError names one that is damaged or no Inspect log."""
     with ExitStack() as stack:
         try:
             packed = stack.enter_context(converted(path)) if path.suffix == JSON else path

@@ -9,8 +9,7 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -119,10 +118,7 @@ class FileEntry:
 
 
 def covered(log_dir: Path) -> dict[str, FileKind]:
-    """Return the files that a manifest is about, in the order of their paths.
-
-    Of a run in shards that is what lies beside them, and the manifest that each of them has.
-    """
+    """Return the files that a manifest is about, in the order of their paths."""
     patterns: dict[str, FileKind] = {f"**/{one}": "record" for one in RECORDS}
     patterns |= {f"{FOLDER}/**/*.jsonl": "journal", "**/*.eval": "log"}
     found: dict[Path, FileKind] = {}
@@ -393,10 +389,7 @@ _FILE = TypeAdapter(Manifest)
 
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
-    """Write what a directory holds now; a manifest that still says so is left as it is.
-
-    It still says so if the files of the run are the same; with `anew`, those beside it, too.
-    """
+    """Write what a directory holds now; a manifest that still says so is left as it is."""
     # The manifest that stood here before goes into the history, with what was changed since then
     # apart from files that were added and journals that have grown.
     before, damaged = _before(log_dir)
@@ -434,16 +427,6 @@ def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
     manifest = replace(manifest, root=manifest.computed())
     replace_file(log_dir / FILE, manifest.as_bytes())
     return manifest
-
-
-@contextmanager
-def manifested(log_dir: Path) -> Generator[None]:
-    """Write the manifest when the run within ends, whether it finished or can be resumed."""
-    try:
-        yield
-    finally:
-        if covered(log_dir):
-            write_manifest(log_dir)
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -1,8 +1,4 @@
-"""One question put to one system: its row for reviewers, added up from its calls.
-
-Figures of an answer are those of the attempt that was graded; what discarded attempts and grading
-cost stands apart.
-"""
+"""One question put to one system: its row for reviewers, added up from its calls."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -49,13 +49,12 @@ from podium.harness.ledger.hooks import (
 from podium.harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from podium.harness.ledger.logs import responses
 from podium.harness.pool_config import provider_of
-from podium.harness.provider_dollars import stated_usd
 from podium.harness.records import Usage
 from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 from podium.harness.shutdown import Shutdown, current_shutdown
 from podium.harness.text import pluralise
-from podium.harness.usage import usage_of_reply
+from podium.harness.usage import stated_usd, usage_of_reply
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -192,10 +191,7 @@ class CallInFlight:
         return monotonic() - self.began if self.call else 0.0
 
     async def goes_out(self) -> None:
-        """Wait for what the next attempt can cost and for its turn; write down that it goes out.
-
-        SpendLimit where it may not be paid for, OSError where it cannot be written.
-        """
+        """Wait for what the next attempt can cost and for its turn; write down that it goes out."""
         self.response = None
         if self.allowance:
             await self.allowance.take()

@@ -1,8 +1,4 @@
-"""What was served, from journals alone: each request with its calls, and how it ended.
-
-A directory that `podium serve` writes has journals below `ledger/serve_<system>/` and no logs. Its
-requests stand beside the questions of runs wherever these are shown: audited, and not graded.
-"""
+"""What was served, from journals alone: each request with its calls, and how it ended."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -144,10 +140,7 @@ def queries_of(found: Gathered, rows: Iterable[Call]) -> Iterator[ServedQuery]:
 
 
 def rows_from(lines: Iterable[Json], head: Json, book: Book | None = None) -> list[Call]:
-    """Return the rows of a request whose lines are still in memory, as its files would give them.
-
-    `book` is the head's, where the caller has it: else it is read anew.
-    """
+    """Return the rows of a request from its lines in memory, as its files would give them."""
     journal = JournalRecord(Path(), head)
     found = Gathered(RunFiles("", str(head.get("task", "")), (), ()), journals=[journal])
     for line in lines:
@@ -201,10 +194,7 @@ def gather_trace(files: RunFiles, trace: str) -> Gathered | None:
 
 
 def _of_its_day(paths: Iterable[Path], trace: str) -> Iterator[Path]:
-    """Yield the journals that can hold a request: begun on its day or on one beside it.
-
-    On the day after where midnight fell between a request's id and the first line about it.
-    """
+    """Yield the journals that can hold a request: begun on its day or on one beside it."""
     if not (named := TRACE.fullmatch(trace)):
         return
     try:

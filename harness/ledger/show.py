@@ -1,7 +1,4 @@
-"""Queries in full, for a terminal: figures, plan, and every prompt and reply, or its first words.
-
-No text of a model can steer a terminal or pass for a line of ours: its lines stand behind a bar.
-"""
+"""Queries in full, for a terminal: figures, plan, and every prompt and reply."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal

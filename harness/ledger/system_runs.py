@@ -38,7 +38,6 @@ from podium.harness.ledger.logs import (
     shape_in,
     verdict,
 )
-from podium.harness.ledger.plain import plain_facts
 from podium.harness.ledger.runs import (
     Gathered,
     LogReading,
@@ -49,6 +48,7 @@ from podium.harness.ledger.runs import (
     header_record,
     journals_of,
     naming_system_run,
+    plain_facts,
     read_journals,
 )
 from podium.harness.ledger.totals import (
@@ -103,10 +103,7 @@ Stamp = tuple[tuple[Path, int, int], ...]
 
 @dataclass(frozen=True)
 class Beside(Generic[Made]):
-    """What else is made of system runs whose logs are read for a table: each is read once.
-
-    `make` is asked in the process that reads, with all that the files of a system run say.
-    """
+    """What else is made of system runs whose logs are read for a table: each is read once."""
 
     make: Callable[[Gathered], Made]
     system_runs: Sequence[RunFiles]
@@ -142,10 +139,7 @@ def load_runs(
     deep: bool = False,
     beside: Beside[Any] | None = None,
 ) -> tuple[tuple[SystemRun, ...], tuple[Path, ...]]:
-    """Return the system runs below directories, and the foreign logs; UserError: none is ours.
-
-    The shards of a run are read as one, by the figures beside their manifests unless it is `deep`.
-    """
+    """Return the system runs below directories, and the foreign logs; UserError: none is ours."""
     places = dirs if recursive else [place for one in dirs for place in (one, *shard_dirs(one))]
     parts: dict[object, list[SystemRun]] = {}
     rest, foreign = list[Path](), list[Path]()
@@ -294,10 +288,7 @@ def _identity(facts: RunFacts) -> tuple[str, ...]:
 def read_figures(
     paths: Sequence[Path], gathered: Gathered | None = None
 ) -> tuple[tuple[QuestionResult, ...], CallSums]:
-    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first.
-
-    What the logs say besides is put to what is `gathered`, with digests.
-    """
+    """Return a result for each pair, sorted, and every call once, by kind, of logs newest first."""
     attempts: dict[tuple[str, int], QuestionResult] = {}
     spend: dict[CallKind, CallSum] = {}
     seen: set[str] = set()

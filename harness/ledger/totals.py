@@ -26,10 +26,7 @@ Key = TypeVar("Key")
 
 @dataclass(slots=True)
 class CallSum:
-    """Sums over some calls, of what is known, and how many calls each of them lacks.
-
-    Whoever shows a sum decides whether a part that is missing makes it unknown.
-    """
+    """Sums over some calls, of what is known, and how many calls each of them lacks."""
 
     calls: int = 0
     failed: int = 0

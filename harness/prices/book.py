@@ -38,10 +38,7 @@ class BadEntry(ValueError):
 
 
 def price_from(ref: str, row: object, evidence: Evidence) -> Price:
-    """Return the price that an entry states; `evidence` is for one that states none.
-
-    BadEntry names the entry and the field that is wrong.
-    """
+    """Return the price that an entry states; `evidence` is for one that states none."""
     name = f"entry {ref!r}"
     fields = _fields(name, row, OTHERS)
     services, stated = _services(name, fields), fields.get("evidence", evidence)
@@ -305,10 +302,7 @@ def newest_list() -> Book:
 
 
 def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
-    """Return a book in which the prices of a pool file replace the book's; unchanged for none.
-
-    Its digest pins the book and these prices, so a log that embeds it can be priced alone.
-    """
+    """Return a book in which the prices of a pool file replace the book's; unchanged for none."""
     if not prices:
         return book
     rows = json.dumps({ref: price_json(price) for ref, price in prices.items()}, sort_keys=True)

@@ -41,10 +41,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included.
-
-    Orchestration tokens do not count: a product reports them summed over its own requests.
-    """
+    """Rates of a whole request whose prompt is longer than so many tokens, cached ones included."""
 
     above: int
     rates: Rates
@@ -52,10 +49,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Own hardware: what an hour costs and how many output tokens a second it was measured to give.
-
-    `tokens_per_s` is of the whole machine under the load that `source` declares.
-    """
+    """Own hardware: the price of an hour, and its measured output tokens a second."""
 
     type: str
     count: int

@@ -1,8 +1,4 @@
-"""The same tokens at other prices: what each system would have cost at another book.
-
-Figures are per graded (question, epoch) pair and at list price. A call that a book does not price
-leaves no figure at that book: a smaller one would make its system look cheaper.
-"""
+"""The same tokens at other prices: what each system would have cost at another book."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -97,10 +97,7 @@ class RewardScorer(Protocol):
     """Anything that rewards: `Reward` in this process, `RewardClient` in another."""
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; UserError where one names no known question.
-
-        Raises `TooManyMasked` when the share without a value is beyond its limit; nothing else.
-        """
+        """Return one outcome per item, in order; UserError where one names no known question."""
         ...
 
 
@@ -120,10 +117,7 @@ class RewardRule(Protocol):
     """Anything that says what an outcome is worth."""
 
     def of(self, status: Status, grade: float, effort: Effort = NO_EFFORT) -> float | None:
-        """Return the reward; None where it is not known, as for a status that is not the policy's.
-
-        `grade` is from 0 to 1, and means something only where the status is `SCORED`.
-        """
+        """Return the reward; None if it is not known, as for a status that is not the policy's."""
         ...
 
 
@@ -330,11 +324,7 @@ class RewardClient:
             raise ServiceRefusal(said)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; ServiceRefusal for items that it refuses.
-
-        A service that cannot be reached gives outcomes without a value (`scorer_error`), not an
-        exception, until they are too large a share of the latest: TooManyMasked, as when it stops.
-        """
+        """Return one outcome per item, in order; ServiceRefusal for items that it refuses."""
         if not items:
             return []
         try:

@@ -413,10 +413,7 @@ class Reward:
         box: Any | None = None,
         elsewhere: RowGrader | None = None,
     ) -> None:
-        """Keep the suites by name; UserError when one runs programs and there is no box.
-
-        `elsewhere` grades in other processes, which have boxes of their own.
-        """
+        """Keep the suites by name; UserError when one runs programs and there is no box."""
         self._suites: dict[str, Suite[Any]] = {
             name: one.suite.for_reward() if isinstance(one.suite, Rewarding) else one.suite
             for name, one in splits.items()
@@ -441,11 +438,7 @@ class Reward:
         return self._counter.counts(self._graders.abandoned)
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Return one outcome per item, in order; what goes wrong is an outcome too.
-
-        UserError for an item that names no known question, before anything is done; TooManyMasked
-        as soon as the share without a value is beyond its limit.
-        """
+        """Return one outcome per item, in order; what goes wrong is an outcome too."""
         made: dict[int, RewardOutcome] = {}
         await self.score_each(items, made.__setitem__)
         return [made[at] for at in range(len(items))]

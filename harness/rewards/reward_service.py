@@ -15,7 +15,6 @@ from podium.harness.cassette import prompts_recorded
 from podium.harness.errors import UserError
 from podium.harness.files import read_limited
 from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve, with_access
-from podium.harness.model_judge import judged_among
 from podium.harness.parallel import cores
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
@@ -46,8 +45,8 @@ from podium.harness.rewards.splits import (
     without_overlap,
 )
 from podium.harness.run.catalogue import Catalogue, find_named
-from podium.harness.run.systems import refuse_unready
-from podium.harness.suite import Split, Suite
+from podium.harness.run.preflight import refuse_unready
+from podium.harness.suite import Split, Suite, judged_among
 
 VALUES: Mapping[str, OutcomeValues] = {"plain": PLAIN, "paper": PAPER}
 

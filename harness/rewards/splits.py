@@ -92,11 +92,7 @@ def _normalised(text: str) -> str:
 
 
 def overlaps(training: Splits, evaluated: Splits, bare: BareText = whole_text) -> list[Overlap]:
-    """Return the questions that teach and are asked, in the order of the suites that teach.
-
-    A choice is asked again by the same options, or as an open question with its stem, and the other
-    way round.
-    """
+    """Return the questions that teach and are asked, in the order of the suites that teach."""
     asked: dict[str, list[tuple[str, str]]] = {}
     for split, question in _questions(evaluated):
         known, stem = asked_digest(question, bare), question_digest(bare(question))
@@ -236,11 +232,7 @@ def attacks(question: Question) -> Mapping[str, str]:
 
 
 async def refuse_gullible(reward: "RewardScorer", split: SuiteSplit, most: int = MOST) -> None:
-    """Raise UserError when a reward finds anything right in what deserves nothing.
-
-    Call it before training, with the reward that grades replies as they are, in the box that will
-    be used. A reply that could not be graded is refused too: then nobody knows.
-    """
+    """Raise UserError when a reward finds anything right in what deserves nothing."""
     from podium.harness.rewards.outcome import RewardItem
 
     questions = list(split.questions.values())

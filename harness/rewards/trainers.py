@@ -89,11 +89,7 @@ class TrlReward:
         *,
         again: bool = True,
     ) -> None:
-        """Keep a reward or its maker, TRL's name for it, and the pool's workers, for their shares.
-
-        With `again`, every completion of a step is carried out with replies of its own, equal ones
-        too; without, those that ask the same of the same worker share its reply.
-        """
+        """Keep a reward or its maker, TRL's name for it, and the pool's workers."""
         self.__name__ = name
         self._scorer = _LazyScorer(scores)
         self._names, self._again = tuple(names), again
@@ -284,11 +280,7 @@ def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
 def plan_metrics(
     items: Sequence[RewardItem], outcomes: Sequence[RewardOutcome], names: Sequence[str]
 ) -> dict[str, float]:
-    """Return means over the batch and the shares of workers over steps; NaN where nothing is known.
-
-    Always the same keys, one of them for every name of the pool. A leak counts where it is known,
-    so programs do not count; dollars and calls are those of a reply's price, cached or not.
-    """
+    """Return means over the batch and the shares of workers over steps; NaN if unknown."""
     works = [outcome.work for outcome in outcomes if outcome.work is not None]
     steps = Counter(name for work in works for name in work.workers)
     total = sum(steps.values())

@@ -22,7 +22,6 @@ from podium.harness.prices import Book
 from podium.harness.prices.cost import cost
 from podium.harness.records import Usage
 from podium.harness.request import service_tier
-from podium.harness.run.installed_parts import OURS
 from podium.harness.shutdown import GRACE_S
 from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from podium.harness.system import Calls, Group, Need, SystemCard
@@ -50,7 +49,7 @@ class Catalogue:
     """Number of pools -> one pool that joins so many drawn ones, for training."""
     ours: Collection[str] = ()
     """Names of parts that come with podium: no other stands for a group, or runs unless named."""
-    package: Callable[[str], str] = lambda name: OURS
+    package: Callable[[str], str] = lambda name: "podium"
     """Name of a part -> which package and version it is from."""
 
     def card(self, system: str) -> SystemCard:

@@ -1,8 +1,4 @@
-"""A drill: each worker of a live pool is put one short question, before a run relies on it.
-
-It finds what only a provider can say: an id that ended, a key that is refused, settings that are
-not taken, usage that is not told. It is no run: nothing is written down but what it cost is told.
-"""
+"""A drill: each worker of a live pool is put one short question, before a run relies on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

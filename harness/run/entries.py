@@ -1,8 +1,4 @@
-"""From suites and systems to the entries of an experiment: chosen, learnt, matched, once each.
-
-Who is best where no train split is, and who is matched, is seen when others have answered. Costs
-are no labels, so matching them gives nothing away.
-"""
+"""From suites and systems to the entries of an experiment: chosen, learnt, matched, once each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -22,7 +18,7 @@ from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
 from podium.harness.run.evaluate import Job, RunOutcome
 from podium.harness.run.experiment import Entry, open_experiment, task_name
 from podium.harness.run.lessons import FitTask, SingleScores
-from podium.harness.run.systems import match_target
+from podium.harness.run.preflight import match_target
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"

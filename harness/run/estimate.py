@@ -15,7 +15,6 @@ from typing import Any
 from podium.harness.errors import UserError, reasons_of
 from podium.harness.ledger.runs import has_system_runs
 from podium.harness.ledger.system_runs import spent
-from podium.harness.model_judge import judged_among
 from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY, Question
 from podium.harness.run import entries, lessons
@@ -37,7 +36,7 @@ from podium.harness.run.forecast import (
     worst_case,
 )
 from podium.harness.run.lessons import FitTask, TrainingQuestions
-from podium.harness.suite import Suite, at_epoch
+from podium.harness.suite import Suite, at_epoch, judged_among
 from podium.harness.text import aligned, columns, pluralise, terminal_width
 from podium.harness.workflow import MAX_STEPS
 

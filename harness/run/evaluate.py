@@ -33,7 +33,6 @@ from rich import get_console
 
 from podium.harness.api_keys import shown
 from podium.harness.boxes import OpenBox
-from podium.harness.bridge import sandbox_of
 from podium.harness.budget import ShardLimits, Spend
 from podium.harness.cassette import prompts_recorded
 from podium.harness.context import run_context
@@ -48,11 +47,11 @@ from podium.harness.inspect_adapters import (
 )
 from podium.harness.ledger.journal import Head
 from podium.harness.ledger.logs import newest_logs
-from podium.harness.ledger.plain import NO_MODEL
 from podium.harness.ledger.recorder import TaskJournal, sample_name
+from podium.harness.ledger.runs import NO_MODEL
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.ledger.totals import SpentSoFar
-from podium.harness.parallel import ProgressLine, progress_line
+from podium.harness.parallel import ProgressLine, RateLimiter, progress_line
 from podium.harness.pool import pool_models, slot_model
 from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from podium.harness.prices import Book
@@ -61,11 +60,10 @@ from podium.harness.reply_cache import PaidReplies
 from podium.harness.rewards.splits import BareText, whole_text
 from podium.harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
 from podium.harness.run.experiment import Entry, Experiment, task_name
-from podium.harness.run.rate_limit import RateLimiter
 from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
-from podium.harness.system import System, card_header
+from podium.harness.system import System, card_header, sandbox_of
 from podium.harness.text import columns, pluralise
 
 TICK_S = 0.1
@@ -197,11 +195,7 @@ class EvalPurpose:
 
 
 def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> RunOutcome:
-    """Run all entries of a job's experiment, or finish what an earlier attempt left.
-
-    They are begun in the experiment's order, ten at a time; Inspect's eval set takes new ones
-    before those that it resumes. Raises KeyboardInterrupt after Ctrl-C, once the logs are closed.
-    """
+    """Run all entries of a job's experiment, or finish what an earlier attempt left."""
     experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
@@ -331,10 +325,7 @@ def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
 
 
 def logged_samples(log_dir: Path) -> dict[str, float]:
-    """Return the samples that the newest logs below a directory have answered, by their names.
-
-    With each goes the time when its log was written last, which may lag by a tick.
-    """
+    """Return the samples that the newest logs below a directory have answered, by their names."""
     return {
         sample_name(name, str(one.id), one.epoch): path.stat().st_mtime + TICK_S
         for path, name, done in _done(log_dir, recursive=True)

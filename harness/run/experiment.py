@@ -6,10 +6,12 @@ experiment, whose rows could not be compared: refused. The record is `DIR/experi
 
 import fcntl
 import hashlib
+import json
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -18,8 +20,12 @@ from pydantic import BeforeValidator, PositiveInt, TypeAdapter, ValidationError,
 
 from podium.harness.errors import UserError, first_fault
 from podium.harness.files import DOCUMENT, read_limited, refuse_unwritable, replace_file
+from podium.harness.ledger.journal import FOLDER
+from podium.harness.ledger.logs import newest_logs, open_log
+from podium.harness.ledger.manifest import covered, write_manifest
+from podium.harness.ledger.runs import RunFacts, WorkerFacts, calls_of, facts_in
+from podium.harness.prices import Book, book_from_json
 from podium.harness.records import UNANSWERED, WRONG, Overflows
-from podium.harness.run.changed_pool import AGREED, is_unanswered
 from podium.harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
@@ -194,11 +200,7 @@ def open_experiment(log_dir: Path, new: Experiment) -> Experiment:
 
 
 def order_entries(experiment: Experiment, stored: Iterable[Entry]) -> Experiment:
-    """Return an experiment whose entries all have a place in the order in which they are begun.
-
-    The order is a shuffle that its seed decides, because a provider's cache serves later systems
-    the prefixes that earlier ones have sent. Entries keep their place; new ones come behind.
-    """
+    """Return an experiment whose entries all have a place in the order in which they are begun."""
     places = {row.name: row.order for row in (*experiment.entries, *stored) if row.order}
     new = [row.name for row in experiment.entries if row.name not in places]
     new.sort(key=lambda name: hashlib.sha256(f"{experiment.seed} {name}".encode()).digest())
@@ -265,3 +267,82 @@ def _not_less(option: str, stored: float, asked: float, said: str) -> None:
 def _same(field: str, stored: object, asked: object) -> None:
     if stored != asked:
         raise UserError(f"its {field} is {stored!r}, not {asked!r}")
+
+
+ABSENT = "absent"
+AGREED = "agreed.jsonl"
+"""What a live run's user has agreed to: the first file of its directory (podium/cli/consent.py)."""
+
+
+def is_unanswered(log_dir: Path) -> bool:
+    """Say whether every call of a run failed: none was answered, none may still be."""
+    if any(log_dir.glob("*/experiment.json")):
+        return False  # shards and lessons have pools of their own
+    journals = [*log_dir.glob(f"**/{FOLDER}/*/*.jsonl")]
+    outcomes = [record.outcome for path in journals for record in calls_of(path)]
+    if any(outcome is None or outcome.get("output_sha256") for outcome in outcomes):
+        return False
+    return bool(journals) or not any(log_dir.glob("**/*.eval"))  # older runs have no journals
+
+
+def set_aside(log_dir: Path, pool_key: str) -> Path:
+    """Rename the directory of a run without replies, so that its records stay as they are."""
+    names = (log_dir.with_name(f"{log_dir.name}.unanswered-{number}") for number in count(1))
+    aside = log_dir.rename(next(path for path in names if not path.exists()))
+    agreed = aside / AGREED
+    lines = agreed.read_text().splitlines(keepends=True) if agreed.exists() else []
+    if now := [line for line in lines if json.dumps(pool_key) in line]:
+        log_dir.mkdir()
+        (log_dir / AGREED).write_text("".join(now))
+        agreed.write_text("".join(line for line in lines if line not in now))
+    return aside
+
+
+def pool_changes(
+    log_dir: Path, workers: Mapping[str, Mapping[str, Any]], book: Book
+) -> Iterator[str]:
+    """Yield each field of a worker that is another one than in a run's newest log."""
+    facts = _newest_facts(log_dir)
+    if facts is None:
+        return
+    then = book_from_json(facts.prices)
+    old = {name: _flat(worker, then) for name, worker in facts.workers.items()}
+    new = {name: _flat(WorkerFacts(**facts), book) for name, facts in workers.items()}
+    for name in {**old, **new}:
+        before, after = old.get(name, {}), new.get(name, {})
+        if not before or not after:
+            yield f"worker {name!r} was {'added' if after else 'removed'}"
+            continue
+        for key in {**before, **after}:
+            was, now = (side.get(key, ABSENT) for side in (before, after))
+            if was != now:
+                yield f"{key} of worker {name!r} was {was}, and is {now}"
+
+
+def _newest_facts(log_dir: Path) -> RunFacts | None:
+    for path in newest_logs([log_dir]) if any(log_dir.glob("**/*.eval")) else ():
+        with open_log(path) as log:
+            if facts := facts_in(log.header["eval"].get("metadata"), path):
+                return facts
+    return None
+
+
+def _flat(worker: WorkerFacts, book: Book) -> dict[str, Any]:
+    """Return a worker's fields by the names that a pool file has for them, its price too."""
+    fields = worker.model_dump(exclude={"config", "args", "price"})
+    for part, values in (("config", worker.config), ("args", worker.args)):
+        fields |= {f"{part}.{name}": value for name, value in values.items()}
+    price = book.price(worker.price)
+    rates = dict(asdict(price.base)) if price else {}
+    priced = {f"price.{name}": f"{rate:f}" for name, rate in rates.items() if rate is not None}
+    return fields | {"price": worker.price} | priced
+
+
+@contextmanager
+def manifested(log_dir: Path) -> Generator[None]:
+    """Write the manifest when the run within ends, whether it finished or can be resumed."""
+    try:
+        yield
+    finally:
+        if covered(log_dir):
+            write_manifest(log_dir)

@@ -1,8 +1,4 @@
-"""What systems learn from: train questions, single workers tried on them, and rounds of tries.
-
-Below `LOG_DIR/selection` every worker is asked the same train questions alone, and below
-`LOG_DIR/tuning/SUITE/SYSTEM/ROUND` lie the tries of one system: billed apart from table rows.
-"""
+"""What systems learn from: train questions, single workers tried on them, and rounds of tries."""
 
 import re
 from collections import Counter, defaultdict
@@ -108,10 +104,7 @@ def refuse_too_few(job: Job) -> None:
 
 
 def questions_for(job: Job, suite: Suite[Any]) -> TrainingQuestions | None:
-    """Return what teaches for a suite, without what the run asks (by id within a suite, else text).
-
-    None when nothing teaches; UserError when nothing is left of a train split.
-    """
+    """Return what teaches for a suite, without what the run asks (by id, else by text)."""
     taught = training_suites(job, suite)
     if not taught:
         return None
@@ -208,10 +201,7 @@ def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:
 
 
 def worker_accuracies(job: Job, suite: Suite[Any], logs: Sequence[EvalLog]) -> dict[str, float]:
-    """Return the mean grade of each worker that answered a suite alone, in pool order.
-
-    Each of several logs, of shards, counts by its graded samples.
-    """
+    """Return the mean grade of each worker that answered a suite alone, in pool order."""
     sums, graded = defaultdict[str, float](float), Counter[str]()
     for log in logs:
         facts: dict[str, Any] = (log.eval.metadata or {})[PODIUM]
@@ -273,11 +263,7 @@ def file_name(system: str) -> str:
 
 
 def fit_by_rounds(training: FitTask) -> tuple[Artifact, int]:
-    """Return what a system has learnt by its rounds, and how many worker calls they took.
-
-    A round that could pass the budget is cut to the questions that fit. WorkerError when a try
-    stays without a reply; what has been answered is kept.
-    """
+    """Return what a system has learnt by its rounds, and how many worker calls they took."""
     card, given = training.job.catalogue.card(training.system), training.given
     explorer = card.methods.explorer()
     done: list[Sequence[TrialResult]] = []

@@ -1,8 +1,4 @@
-"""One run, from request to logs: read it from top to bottom; and the doctor who looks at one.
-
-It can be killed at any moment, resumed and extended: choices that cost calls are stored with the
-experiment, and the eval set asks only what has no answer yet.
-"""
+"""One run, from request to logs: read it from top to bottom; and the doctor who looks at one."""
 
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -16,27 +12,32 @@ from podium.harness.boxes import inspect_box
 from podium.harness.budget import ShardLimits
 from podium.harness.errors import PodiumError, UserError
 from podium.harness.ledger.journal import mend
-from podium.harness.ledger.manifest import manifested
-from podium.harness.model_judge import judged_among, regrade_dir, retry_ungraded
+from podium.harness.model_judge import regrade_dir, retry_ungraded
 from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
 from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
-from podium.harness.run.changed_pool import set_aside
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
-from podium.harness.run.experiment import POOL, differs, lock_experiment, open_experiment
+from podium.harness.run.experiment import (
+    POOL,
+    differs,
+    lock_experiment,
+    manifested,
+    open_experiment,
+    set_aside,
+)
+from podium.harness.run.preflight import asked_slots, moved_graders, remarks_on
 from podium.harness.run.run_request import (
     RequestReader,
     missing_needs,
     refuse_heard,
     unknown_prompt_note,
 )
-from podium.harness.run.systems import asked_slots, moved_graders, remarks_on
 from podium.harness.shards.plan import refuse_sharded
 from podium.harness.shutdown import graceful_shutdown
-from podium.harness.suite import Suite
+from podium.harness.suite import Suite, judged_among
 from podium.harness.text import pluralise, say
 
 NEARLY_FULL = (
@@ -161,10 +162,7 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
 
 @contextmanager
 def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
-    """Let go of the replies of samples that are in their logs, before and after what is within.
-
-    A judge's reply is in no log before a newer one is written, so what came since is kept.
-    """
+    """Let go of the replies of samples that are in their logs, before and after what is within."""
     replies = PaidReplies(log_dir)
 
     def tidy_up() -> None:

@@ -12,11 +12,10 @@ from podium.harness.boxes import open_run_box, select_box
 from podium.harness.cassette import cassette_digests, refuse_unrecorded
 from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
-from podium.harness.model_judge import judged_among, refuse_judged_plans, refuse_unjudged
 from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
 from podium.harness.prices import Book
 from podium.harness.records import WRONG
-from podium.harness.run import entries, lessons, systems
+from podium.harness.run import entries, lessons, preflight
 from podium.harness.run.catalogue import (
     ANY_SINGLE,
     ORACLE,
@@ -29,17 +28,28 @@ from podium.harness.run.catalogue import (
     manifest_key,
     select_suites,
 )
-from podium.harness.run.changed_pool import is_unanswered, pool_changes
 from podium.harness.run.evaluate import Controls, Job, worker_facts
 from podium.harness.run.experiment import (
     POOL,
     Experiment,
     check_experiment,
     differs,
+    is_unanswered,
+    pool_changes,
     read_experiment,
 )
 from podium.harness.run.preflight import problems, refuse_listeners
-from podium.harness.suite import OFFICIAL, Prompt, Suite, prompt_of, usual_epochs, with_prompt
+from podium.harness.suite import (
+    OFFICIAL,
+    Prompt,
+    Suite,
+    judged_among,
+    prompt_of,
+    refuse_judged_plans,
+    refuse_unjudged,
+    usual_epochs,
+    with_prompt,
+)
 
 UNNAMED = (
     "Pool {0!r} is live, so name the systems that may ask it: --system single, moa-lite, "
@@ -83,15 +93,12 @@ class RequestReader:
         return self.job
 
     def reasons(self, ready: bool = False) -> Iterator[str]:
-        """Yield why the request is refused, if `ready` for keys and prices, too.
-
-        UserError where it cannot even be read.
-        """
+        """Yield why the request is refused, if `ready` for keys and prices, too."""
         spec = read_pool(self.request.pool)
         book = spec.book()
         yield from self._unknown_suites()
         stored = read_experiment(self.request.log_dir)
-        systems.refuse_moved(stored, self.request.log_dir, self.catalogue)
+        preflight.refuse_moved(stored, self.request.log_dir, self.catalogue)
         self.job = self._named(spec, book, stored)
         yield from _changed_pool(self.job)
         yield from self._unusable_systems()
@@ -144,11 +151,7 @@ class RequestReader:
     def _experiment(
         self, spec: PoolSpec, book: Book, stored: Experiment | None, suites: Suites
     ) -> Experiment:
-        """Return what a run covers: as asked, else as stored, else the defaults.
-
-        Epochs and prompts belong to a suite: four epochs of one suite say nothing about another.
-        UserError for numbers that leave nothing to ask or cannot be slept.
-        """
+        """Return what a run covers: as asked, else as stored, else the defaults."""
         request = self.request
 
         def settled(name: str, usual: Any) -> Any:
@@ -187,22 +190,22 @@ class RequestReader:
         if self.request.settled:
             named = tuple({row.system: None for row in job.experiment.entries})
         elif not named and job.spec.label == "live":
-            yield UNNAMED.format(job.spec.name, ", ".join(systems.GROUPS))
+            yield UNNAMED.format(job.spec.name, ", ".join(preflight.GROUPS))
             return
-        named = named or systems.default_systems(job.catalogue, job.spec, job.suites)
+        named = named or preflight.default_systems(job.catalogue, job.spec, job.suites)
         try:
-            if {*named} & {*systems.GROUPS}:
+            if {*named} & {*preflight.GROUPS}:
                 named, left_out = _expanded_groups(job)
         except UserError as error:
             yield str(error)
-            named = [one for one in named if one not in systems.GROUPS]
+            named = [one for one in named if one not in preflight.GROUPS]
         fitting: list[str] = []
         alone = [f"{SINGLE}:{worker}" for worker in job.spec.names]
         several = (alone if name == SINGLE else [name] for name in named)
         for name in dict.fromkeys(chain.from_iterable(several)):
-            why = systems.why_unfit(name, job.catalogue, job.spec)
-            why = why or systems.why_untested(name, job.catalogue, job.suites)
-            if why := why or systems.why_not_live(name, job.catalogue, job.spec, job.stored):
+            why = preflight.why_unfit(name, job.catalogue, job.spec)
+            why = why or preflight.why_untested(name, job.catalogue, job.suites)
+            if why := why or preflight.why_not_live(name, job.catalogue, job.spec, job.stored):
                 yield why
             else:
                 fitting.append(name)
@@ -215,7 +218,7 @@ class RequestReader:
         if self.request.headline:
             return self.request.headline
         stored = self.job.stored
-        return stored.headline if stored else systems.match_target(None, fitting) or ""
+        return stored.headline if stored else preflight.match_target(None, fitting) or ""
 
     def _undeclared(self, fitting: Sequence[str]) -> Iterator[str]:
         name, stored = self.request.headline, self.job.stored
@@ -262,14 +265,14 @@ def _changed_pool(job: Job) -> Iterator[str]:
 
 def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
     """Return names with groups spelled out, and who is left out; UserError if no member fits."""
-    names, known = job.request.systems, systems.ours(job.catalogue)
+    names, known = job.request.systems, preflight.ours(job.catalogue)
     judged = any(judged_among(suite, job.questions(suite)) for suite in job.suites)
     late = {name for name, card in known.items() if "match" in card.needs}
     members = [(name, one) for name in names for one in _members(name, job.catalogue)]
     found: dict[str, None] = {}
     left: dict[str, list[str]] = {}
     for name, one in sorted(members, key=lambda member: manifest_key(member[1]) in late):
-        grouped = name in systems.GROUPS
+        grouped = name in preflight.GROUPS
         why = _unfit(one, job, [*found, *names], judged) if grouped else None
         if why is None:
             found[one] = None
@@ -284,11 +287,11 @@ def _expanded_groups(job: Job) -> tuple[list[str], list[str]]:
 
 def _members(name: str, catalogue: Catalogue) -> Iterator[str]:
     """Yield the systems of a group, a system being its own; `all` is without frameworks."""
-    if name not in systems.GROUPS:
+    if name not in preflight.GROUPS:
         yield name
         return
-    for one, card in systems.ours(catalogue).items():
-        if card.group == name or (name == systems.ALL and card.group != "frameworks"):
+    for one, card in preflight.ours(catalogue).items():
+        if card.group == name or (name == preflight.ALL and card.group != "frameworks"):
             yield SINGLE if one == ANY_SINGLE else one
 
 
@@ -299,15 +302,15 @@ def _unfit(name: str, job: Job, others: Sequence[str], judged: bool) -> str | No
     if "match" in job.catalogue.card(name).needs:
         stored = [{*job.known_systems(suite)} for suite in job.suites]  # on every suite
         known = sorted(set[str].intersection(*stored)) if stored else []
-        if systems.match_target(job.request.match, [*others, *known]) is None:
+        if preflight.match_target(job.request.match, [*others, *known]) is None:
             whom = job.request.match or "a conductor"
             return f"{name} is matched with {whom}, which is not in this run."
     if name == ORACLE and judged:
         return f"{name} tries many plans, and a model would have to judge each."
-    why = systems.why_unfit(name, job.catalogue, job.spec)
+    why = preflight.why_unfit(name, job.catalogue, job.spec)
     why = why or next(reasons_of(lessons.refuse_untaught, job, name), None)
-    why = why or systems.why_untested(name, job.catalogue, job.suites)
-    return why or systems.why_not_live(name, job.catalogue, job.spec, job.stored)
+    why = why or preflight.why_untested(name, job.catalogue, job.suites)
+    return why or preflight.why_not_live(name, job.catalogue, job.spec, job.stored)
 
 
 def _unlearnable(job: Job) -> Iterator[str]:
@@ -337,13 +340,13 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
     match = job.request.match
     late = [one for one in job.systems if "match" in job.catalogue.card(one).needs]
     if late and match and manifest_key(match) not in job.catalogue.systems:
-        raise UserError(f"--match: {systems.unknown_system(match, job.catalogue)}")
+        raise UserError(f"--match: {preflight.unknown_system(match, job.catalogue)}")
     if late and match in late:
         raise UserError(f"--match: {match} is itself matched with another system: name another.")
-    if late and systems.match_target(match, [*job.systems, *job.known_systems(suite)]) is None:
+    if late and preflight.match_target(match, [*job.systems, *job.known_systems(suite)]) is None:
         raise UserError(
             f"{late[0]} is matched with {match or 'a conductor'}, which is not in this run: add "
-            f"--system {match or systems.CONDUCTORS[1]}"
+            f"--system {match or preflight.CONDUCTORS[1]}"
             f"{'' if match else ', or name another one with --match'}."
         )
 

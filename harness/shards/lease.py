@@ -16,7 +16,7 @@ from typing import Any
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.journal import Journal, read_chain, read_lines
-from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
+from podium.harness.parallel import MINUTE_S, RateLimiter
 
 LIMIT = "limit"
 FILE, ADDRESS = "leases.jsonl", "lease-server.json"
@@ -80,10 +80,7 @@ class LeaseBook:
         return any(one.hungry for one in self._live())
 
     def open(self, shard: str, spent: Decimal, machine: str = "") -> ShardLease:
-        """Begin a shard's next generation; what its last one was granted is what it has spent.
-
-        Held while the last one's process may be there: on the same machine its lock was seen free.
-        """
+        """Begin a shard's next generation; what its last one was granted is what it has spent."""
         old = self.shards.get(shard, ShardLease())
         if not old.closed and old.machine != machine and self.clock() - old.seen < TTL_S:
             raise Held(shard)
@@ -92,11 +89,7 @@ class LeaseBook:
         return made
 
     def extend(self, shard: str, generation: int, most: Decimal | None, idle: bool) -> str:
-        """Grant a shard dollars up to `most`, None for all there are; say how that went.
-
-        `granted`; `wait` while another shard may give something back; `none`. `idle` says that the
-        shard has no call in flight.
-        """
+        """Grant a shard dollars up to `most`, None for all there are; say how that went."""
         one, limit = self._of(shard, generation), self.limits.usd
         if limit is None:
             return "granted"

@@ -39,11 +39,7 @@ class LeaseLost(Exception):
 
 
 def _client() -> httpx.Client:
-    """Return a client for plain HTTP, with a connection to each request.
-
-    A server that takes another's place finds no connection of old; and certificates, which `verify`
-    reads anew in each client, are a twentieth of a second that a plain address has no use for.
-    """
+    """Return a client for plain HTTP, with a connection to each request."""
     alone = httpx.Limits(max_keepalive_connections=0)
     return httpx.Client(trust_env=False, timeout=10.0, verify=False, limits=alone)
 

@@ -1,8 +1,4 @@
-"""The process that hands out leases: `python -m podium.harness.shards.lease_server ARGUMENTS`.
-
-What it has granted is in its journal: killed and started again, it goes on from there. Who runs it
-is in its address: it ends where another command has put its own there.
-"""
+"""The process that hands out leases: `python -m podium.harness.shards.lease_server ARGUMENTS`."""
 
 import os
 import secrets

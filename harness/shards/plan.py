@@ -81,11 +81,7 @@ class PlannedRow:
 
 
 def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1) -> list[Shard]:
-    """Return shards of about equal cost, named from the number `first` on, over all questions.
-
-    There are `shards` of them, more where one would have too many queries, fewer only where there
-    are fewer questions than that; none is empty.
-    """
+    """Return shards of about equal cost, named from the number `first` on, over all questions."""
     sizes = [row.last - row.first for row in rows]
     costs = chain.from_iterable([row.cost] * size for row, size in zip(rows, sizes, strict=True))
     sums, asked = list(accumulate(costs)), sum(sizes)

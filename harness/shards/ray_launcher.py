@@ -1,8 +1,4 @@
-"""Shards as tasks of a Ray cluster, of one core each, and an actor that keeps their lease server.
-
-Ray places them, and buys none again. What a node loads is of the standard library alone, sent as
-it stands; keys of providers are in the environments of nodes, never in what is sent.
-"""
+"""Shards as tasks of a Ray cluster, of one core each, and an actor with their lease server."""
 
 import socket
 import threading

@@ -1,57 +1,60 @@
-"""A run that is cut into shards, from request to outcome: read it from top to bottom.
-
-What is chosen, learnt and planned is so once, here; the shards, ordinary run directories, ask. It
-can be killed at any moment, resumed with another number of shards, and extended.
-"""
+"""A run that is cut into shards, from request to outcome: read it from top to bottom."""
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+import zipfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from inspect_ai.log import read_eval_log
+from pydantic import TypeAdapter
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.journal import FOLDER as LEDGER
 from podium.harness.ledger.journal import mend
 from podium.harness.ledger.logs import newest_logs
-from podium.harness.ledger.manifest import manifested
-from podium.harness.parallel import cores
+from podium.harness.ledger.manifest import SAMPLES
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.parallel import ProgressLine, cores, progress_line
 from podium.harness.run import entries
-from podium.harness.run.catalogue import OWN, RunRequest
+from podium.harness.run.catalogue import OWN, Catalogue, RunRequest, with_own
 from podium.harness.run.estimate import cost_of_one
-from podium.harness.run.evaluate import Job, RunOutcome
+from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import (
     BY_SUITE,
     Experiment,
     lock_experiment,
+    manifested,
     open_experiment,
     read_experiment,
 )
-from podium.harness.run.run import keep_until_logged, make_plans
+from podium.harness.run.run import keep_until_logged, make_plans, run
 from podium.harness.run.run_request import RequestReader
+from podium.harness.shards.figures import write_figures
 from podium.harness.shards.launcher import LOST, Launcher, LocalLauncher
 from podium.harness.shards.lease import RunLimits, assigned
-from podium.harness.shards.lease_client import settle
+from podium.harness.shards.lease_client import is_leased, open_lease, settle
 from podium.harness.shards.lease_server import ALL, LOOPBACK, LeaseKeeper, LeaseServer, lease_server
 from podium.harness.shards.plan import (
     ENDED,
     FOLDER,
     PlannedRow,
     Shard,
+    ShardOutcome,
     ShardPlan,
     cut,
+    parent_of,
     read_outcome,
     read_plan,
     shard_dir,
+    write_outcome,
     write_plan,
 )
-from podium.harness.shards.progress import AnswerCount, counted_line
 from podium.harness.shards.ray_launcher import (
     RayLauncher,
     RayLeaseServer,
@@ -60,6 +63,7 @@ from podium.harness.shards.ray_launcher import (
 )
 from podium.harness.shards.slurm_launcher import HERE, SlurmLauncher, refuse_no_slurm
 from podium.harness.shutdown import graceful_shutdown
+from podium.harness.text import pluralise
 
 LauncherName = Literal["local", "slurm", "ray"]
 TICK_S = 0.2
@@ -314,6 +318,58 @@ def _is_over(folder: Path) -> bool:
     return ended is not None and ended.finished and not ended.unscored
 
 
+LOOK_S = 1.0
+
+
+@dataclass(slots=True)
+class AnswerCount:
+    """The samples in the logs of some directories; a log that was not changed is not read again."""
+
+    folders: Sequence[Path]
+    line: ProgressLine | None = None
+    _known: dict[Path, tuple[int, int]] = field(default_factory=dict[Path, tuple[int, int]])
+
+    def of(self, folder: Path) -> int:
+        """Return how many samples a directory's logs have."""
+        newest: dict[str, int] = {}
+        for path in folder.glob("*.eval"):
+            # A task that is gone on with has a log of another time, with what the older ones have.
+            task = path.name.partition("_")[2]
+            newest[task] = max(newest.get(task, 0), self._samples(path))
+        return sum(newest.values())
+
+    def all(self) -> int:
+        """Return how many samples there are."""
+        return sum(map(self.of, self.folders))
+
+    def look(self) -> None:
+        """Show what came since the last look."""
+        if line := self.line:
+            for _ in range(min(self.all(), line.total) - line.done):
+                line.tick()
+
+    def _samples(self, path: Path) -> int:
+        size, before = path.stat().st_size, self._known.get(path, (-1, 0))
+        if size != before[0]:
+            try:
+                with zipfile.ZipFile(path) as log:
+                    found = sum(name.startswith(SAMPLES) for name in log.namelist())
+            except (zipfile.BadZipFile, OSError):  # it is being written
+                found = before[1]
+            before = self._known[path] = (size, found)
+        return before[1]
+
+
+@contextmanager
+def counted_line(folders: Sequence[Path], total: int, *, shown: bool) -> Generator[AnswerCount]:
+    """Show one line over the answers of all shards."""
+    count = AnswerCount(folders)
+    title = f"answering in {pluralise(len(folders), 'shard')}"
+    with progress_line(title, total, min(count.all(), total)) if shown else nullcontext() as line:
+        count.line = line
+        yield count
+
+
 def _wait(folders: Sequence[Path], processes: Processes, count: AnswerCount) -> dict[Path, str]:
     """Start shards until each has ended, lost ones again; return why some could not go on."""
     launcher, leases = processes
@@ -362,3 +418,52 @@ def _outcome(folders: Sequence[Path], failed: dict[Path, str]) -> RunOutcome:
         logs += newest_logs([folder], recursive=False) if any(folder.glob("*.eval")) else ()
     headers = [read_eval_log(str(path), header_only=True) for path in logs]
     return RunOutcome(finished, headers, tuple(dict.fromkeys(trouble)))
+
+
+_REQUEST = TypeAdapter(RunRequest)
+
+
+def shard_request(folder: Path) -> RunRequest:
+    """Return what a shard's directory asks for; UserError where it is none."""
+    parent = parent_of(folder)
+    plan, experiment = (read_plan(parent), read_experiment(folder)) if parent else (None, None)
+    if plan is None or experiment is None:
+        raise UserError(f"{folder} is no shard of a run: `podium run --shards N` makes them.")
+    asked = {"suites": tuple(experiment.suite_versions), "systems": (), "log_dir": folder}
+    return _REQUEST.validate_python({**plan.request, **asked, "display": "none", "settled": True})
+
+
+def shard_catalogue(folder: Path, known: Catalogue) -> Catalogue:
+    """Return all parts that can be named, a user's own among them, as the run was given them."""
+    parent = parent_of(folder)
+    if plan := read_plan(parent) if parent else None:
+        own = replace(shard_request(folder), suites=plan.own_suites, systems=plan.own_systems)
+        return with_own(own, known)[1]
+    return known
+
+
+def run_shard(folder: Path, catalogue: Catalogue, controls: Controls) -> RunOutcome:
+    """Ask what is left of a shard, and write down how that ended; UserError as a run."""
+    request = shard_request(folder)
+    _await_predecessor(folder)
+    (folder / ENDED).unlink(missing_ok=True)
+    outcome = run(request, catalogue, controls, open_lease if is_leased(folder) else None)
+    ended = ShardOutcome(outcome.finished, outcome.unscored, outcome.trouble)
+    write_outcome(folder, ended)
+    if any(folder.glob("*.eval")):
+        write_figures(folder, load_runs([folder], deep=True)[0])
+    return outcome
+
+
+PATIENCE_S = 30.0
+
+
+def _await_predecessor(folder: Path) -> None:
+    """Wait while an earlier process of the shard, whose launcher was killed, ends."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        try:
+            with lock_experiment(folder):
+                return
+        except UserError:
+            time.sleep(0.2)

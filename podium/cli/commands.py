@@ -19,6 +19,7 @@ from podium.cli.arguments import (
     Arguments,
     Parser,
     Version,
+    add_examples,
     counts,
     day,
     dollars,
@@ -34,7 +35,6 @@ from podium.cli.arguments import (
     tokens,
     up_to,
 )
-from podium.cli.examples import add_examples
 from podium.cli.export_commands import declare_kinds
 from podium.cli.pool_command import pool
 from podium.harness.errors import PodiumError
@@ -580,7 +580,7 @@ COMMANDS = {
     for home, several in (
         ("run_commands", (demo, run, shard)),
         ("report_commands", (report, view, power)),
-        ("serve_commands", (serve,)),
+        ("run_commands", (serve,)),
         ("train_commands", (route,)),
         ("run_commands", (record,)),
         ("grade_commands", (grade, redact, regrade, reward)),
@@ -589,7 +589,7 @@ COMMANDS = {
         ("money_commands", (audit, ledger, manifest, prices, reprice)),
         ("list_commands", (suites, data, systems, workers)),
         ("pool_command", (pool,)),
-        ("doctor", (doctor,)),
+        ("run_commands", (doctor,)),
         ("list_commands", (sandbox,)),
         ("completion", (completion,)),
     )

@@ -51,7 +51,7 @@ def agree(
     What is agreed to stands in a file of the folder that the command writes. `about` names the
     workers and their prices: what was agreed about others does not count.
     """
-    from podium.harness.run.changed_pool import AGREED
+    from podium.harness.run.experiment import AGREED
 
     say("\n".join(lines), file=sys.stderr)
     record = folder / AGREED

@@ -1,15 +1,12 @@
-"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS.
-
-commands.py reads this file for help, so what a kind needs is imported when it is carried out.
-"""
+"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from podium.cli.arguments import Arguments, names, renamed
+from podium.cli.list_commands import InstalledParts
 from podium.harness.errors import UserError
-from podium.harness.run.installed_parts import InstalledParts
 from podium.harness.text import pluralise, say
 
 Exporter = Callable[[Sequence[Path], Path], Iterable[Path]]
@@ -100,7 +97,7 @@ def hub(add: Arguments) -> None:
 def write_hub(args: argparse.Namespace) -> int:
     """Write a model repository; return 0."""
     from podium.conductor.checkpoint import checkpoint_digest, checkpoint_folder, read_info
-    from podium.conductor.training.hub_model import RESULTS, write_model
+    from podium.conductor.training.model_card import RESULTS, write_model
     from podium.reports.hub_results import eval_results, results_text, rows_of_checkpoint
     from podium.reports.report import report_of
 

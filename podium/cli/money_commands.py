@@ -133,7 +133,7 @@ def _snapshot(args: argparse.Namespace) -> int:
 
 def _export(args: argparse.Namespace) -> int:
     from podium.harness.prices import newest_list, read_book
-    from podium.harness.prices.inspect_costs import inspect_costs, write_inspect_costs
+    from podium.harness.prices.snapshot import inspect_costs, write_inspect_costs
 
     book = read_book(args.book) if args.book else newest_list()
     if not args.inspect.parent.is_dir():

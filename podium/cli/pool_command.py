@@ -71,7 +71,7 @@ def pool_command(args: argparse.Namespace) -> int:
 
 def _checked(args: argparse.Namespace, spec: Any) -> int:
     """Let doctor check the file, and drill its models if any can be asked."""
-    from podium.cli.doctor import doctor_command
+    from podium.cli.run_commands import doctor_command
     from podium.harness.run.drill import fit_for_drill
 
     drill = not args.no_drill and not [*reasons_of(fit_for_drill, spec, spec.book())]

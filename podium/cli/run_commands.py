@@ -1,4 +1,4 @@
-"""Commands that ask models: run, demo and record."""
+"""Commands that ask models, or look whether they can be asked: run, demo, record, serve."""
 
 import argparse
 import os
@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from podium.cli.arguments import taken
-from podium.cli.consent import agree_to_run
+from podium.cli.arguments import say_facts, taken
+from podium.cli.consent import agree_to_run, agree_to_serving, terminal_agrees
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.cli.report_commands import say_site
 from podium.harness.errors import UserError, WorkerError
@@ -65,7 +65,7 @@ def _sharded(args: argparse.Namespace) -> Any:
 def shard_command(args: argparse.Namespace) -> int:
     """Ask what is left of a shard; return 1 while something is left."""
     from podium.harness.shards.launcher import end_with_input
-    from podium.harness.shards.shard import run_shard, shard_catalogue
+    from podium.harness.shards.sharded_run import run_shard, shard_catalogue
 
     if args.attached:
         end_with_input()
@@ -93,14 +93,11 @@ SELECTION = 20
 
 
 def demo_command(args: argparse.Namespace) -> int:
-    """Run practice suites and recorded AIME25, print each table when it is done; return 0.
-
-    No key, no GPU, no network; the quickest goes first, and the same call resumes it.
-    """
+    """Run practice suites and recorded AIME25, print each table when it is done; return 0."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import RunRequest
+    from podium.harness.run.preflight import why_unfit
     from podium.harness.run.run import run
-    from podium.harness.run.systems import why_unfit
     from podium.reports.audit import beside_a_report
     from podium.reports.report import report_of, write_report
     from podium.reports.site import refuse_foreign_site
@@ -161,3 +158,78 @@ def record_command(args: argparse.Namespace) -> int:
 
         say(record(find_logs(args.logs), args.out))
     return 0
+
+
+def serve_command(args: argparse.Namespace) -> int:
+    """Serve models until a signal, or make a key for a client; return 0."""
+    from podium.serving.access_keys import new_key
+    from podium.serving.launch import EndpointRequest, serve_models
+
+    if args.new_key:
+        if args.keys is None:
+            raise UserError("--new-key adds to a file of keys: name it with --keys FILE.")
+        say(new_key(args.keys, args.new_key))
+        say(f"{args.keys} has its digest; this is the only time it is shown.", file=sys.stderr)
+        return 0
+    if not args.system or args.log_dir is None:
+        raise UserError("Name what is served with --system, and where with --log-dir.")
+    agree_to_serving(args)
+    request = taken(
+        EndpointRequest,
+        args,
+        systems=tuple(args.system),
+        allow_hosts=tuple(args.allow_host),
+        deadline_s=args.deadline,
+        grace_s=args.grace,
+    )
+    log = partial(say, file=sys.stderr, flush=True)
+    serve_models(request, whole_catalogue(), say=partial(say, flush=True), log=log)
+    return 0
+
+
+NO_TERMINAL = "A drill spends money, and no terminal is here to agree: add --yes."
+
+
+def doctor_command(args: argparse.Namespace) -> int:
+    """Print what was found; return 1 where something is to be fixed."""
+    from podium.harness.run.catalogue import with_own
+    from podium.harness.run.experiment import NEW
+    from podium.harness.run.run import examine, examine_run
+
+    if args.yes and not args.drill:
+        raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
+    known = whole_catalogue()
+    if args.suite or args.system:
+        request = run_request(args, log_dir=args.log_dir or NEW)
+        found = examine_run(*with_own(request, known), controls())
+    else:
+        found = examine(args.pool, args.box, known, args.max_usd)
+    if args.drill:
+        found = _drilled(found, args)
+    lines = [*found.facts, *(f"- {one}" for one in found.problems)]
+    lines += [f"- note: {note}" for note in found.notes]
+    lines.append(
+        f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready.")
+    )
+    say_facts(args, found, "\n".join(lines))
+    return 1 if found.problems else 0
+
+
+def _drilled(found: Any, args: argparse.Namespace) -> Any:
+    """Return what a doctor has found with what a drill adds, once its price is agreed to."""
+    from podium.harness.pool_config import read_pool
+    from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
+
+    spec = read_pool(args.pool)
+    book = spec.book()
+    slots = fit_for_drill(spec, book)
+    say(drill_price(slots, book), file=sys.stderr)
+    if not (args.yes or terminal_agrees(NO_TERMINAL, "Ask them?")):
+        return replace(found, notes=(*found.notes, "the drill was not agreed to: nobody was asked"))
+    drilled = drill(spec, book, slots)
+    return replace(
+        found,
+        problems=(*found.problems, *(said for one in drilled for said in one.problems)),
+        notes=(*found.notes, *(said for one in drilled for said in one.notes)),
+        facts=(*found.facts, drill_total(drilled)),
+    )

@@ -1,7 +1,4 @@
-"""The commands that train and judge what learns: train, ablate, route.
-
-Ablations are trained one at a time, each in a process of its own: a kill loses a step at most.
-"""
+"""The commands that train and judge what learns: train, ablate, route."""
 
 import argparse
 import json
@@ -45,7 +42,7 @@ def train_command(args: argparse.Namespace) -> int:
     more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
     training = _found_job(config, out, **more)
     from podium.conductor.training.grpo_options import is_main
-    from podium.harness.run.systems import moved_graders
+    from podium.harness.run.preflight import moved_graders
 
     # The first of several processes says it.
     told: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda said: None

@@ -181,10 +181,7 @@ def _line_of(text: str, field: str) -> int:
 
 
 def new_key(path: Path, name: str) -> str:
-    """Append a new key to a file, as its digest, and return the key: it is to be shown once.
-
-    UserError where the name is taken or odd, or the file is broken; nothing is written then.
-    """
+    """Append a new key to a file, as its digest, and return the key: it is to be shown once."""
     if not re.fullmatch(NAME, name):
         raise UserError(f"{name!r} is no name of a key: give letters, digits, - and _, at most 64.")
     path, key = path.resolve(), f"{PREFIX}{secrets.token_urlsafe(32)}"
@@ -200,10 +197,7 @@ def new_key(path: Path, name: str) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Generator[BinaryIO]:
-    """Let a new version of a file be written, by one process at a time, and put it there at once.
-
-    It is for our eyes only, or has the mode and the owner of the old version.
-    """
+    """Let one process at a time write a new version of a file, and put it there at once."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

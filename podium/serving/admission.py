@@ -1,8 +1,4 @@
-"""Who may ask now: requests at once, models, and dollars of a request, a key, a day and in all.
-
-A request's calls count in its own meter and in those of its key's day, its key, its day and all; a
-call goes out once it fits into each of them (`harness.budget`).
-"""
+"""Who may ask now: requests at once, models, and dollars of a request, a key, a day and in all."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -118,10 +114,7 @@ class Admission:
 
     @contextmanager
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
-        """Let one request in for as long as the block lasts, and yield its meter.
-
-        A key that may ask the model by any of its names may ask it. Refusal: 403, or 429.
-        """
+        """Let one request in for as long as the block lasts, and yield its meter."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key may not ask {model}.", param="model")
         most = caller.concurrency or self.limits.concurrency

@@ -1,7 +1,4 @@
-"""What a request in Anthropic's dialect may hold; anything else is refused by its name.
-
-Places are named as Anthropic's own errors name them: `messages.0.content.1.image.source`.
-"""
+"""What a request in Anthropic's dialect may hold; anything else is refused by its name."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,7 +13,7 @@ from pydantic import (
 )
 
 from podium.harness.text import storable
-from podium.serving.fields import Place, checked
+from podium.serving.exchange import Place, checked
 
 
 class _Fields(BaseModel):

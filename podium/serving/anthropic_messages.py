@@ -48,9 +48,11 @@ from podium.serving.exchange import (
     ServedRequest,
     StepBegun,
     StreamEvent,
+    invalid,
+    text_pieces,
+    tool_info,
+    unsupported,
 )
-from podium.serving.fields import invalid, text_pieces, unsupported
-from podium.serving.tool_schemas import tool_info
 
 ERROR_TYPES: Mapping[str, str] = {
     "invalid_request": "invalid_request_error",

@@ -1,8 +1,4 @@
-"""The endpoints: what clients of three dialects ask, and what operators and reviewers do.
-
-Every answer names its request (`x-request-id`), errors too, and what it cost, where that is known
-before headers go.
-"""
+"""The endpoints: what clients of three dialects ask, and what operators and reviewers do."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping

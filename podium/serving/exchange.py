@@ -1,20 +1,21 @@
-"""One request as every dialect reads it, one reply as every dialect writes it, and its bill.
+"""One request as every dialect reads it, one reply as every dialect writes it, and its bill."""
 
-A dialect is what a client speaks (OpenAI's Chat Completions and Responses, Anthropic's Messages);
-what answers knows none of them.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar, cast
 
 from inspect_ai.model import ChatMessage, GenerateConfig, StopReason
-from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
+from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo, ToolParams
+from inspect_ai.util import JSONSchema
+from pydantic import BaseModel, ValidationError
 
 from podium.harness.errors import PodiumError
 from podium.harness.ledger.call import Call
+from podium.harness.ledger.critical_path import step_number
+from podium.harness.ledger.totals import add_up, usage_of
 from podium.harness.records import Usage
 
 DialectName = Literal["chat", "responses", "messages"]
@@ -132,10 +133,7 @@ class ReplyStream(Protocol):
         ...
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield events with data, for clients whose idle timers count no comments.
-
-        `step` is what has begun since the last one; None where nothing has.
-        """
+        """Yield events with data, for clients whose idle timers count no comments."""
         ...
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
@@ -201,3 +199,117 @@ def tokens_of(bill: RequestBill | None) -> Mapping[str, int | None]:
         "orchestration_input": others.input_total + others.orchestration_in if others else None,
         "orchestration_output": others.output + others.orchestration_out if others else None,
     }
+
+
+NO_TOKENS = Usage(reasoning=0)
+NO_ORCHESTRATION = dict.fromkeys(
+    ("orchestration_in", "orchestration_in_cached", "orchestration_out"), 0
+)
+
+
+def bill_of(rows: Sequence[Call]) -> RequestBill:
+    """Return what the calls of a request come to; no call answered where all have failed."""
+    steps = {row.call: step_number(row.step) for row in rows if row.error is None}
+    last = max((step for step in steps.values() if step is not None), default=None)
+    visible = [row for row in rows if row.error is None and last and steps[row.call] == last]
+    own, others = usage_of(visible), usage_of(row for row in rows if row not in visible)
+    return RequestBill(
+        visible=own and replace(own, **NO_ORCHESTRATION, total_reported=None),
+        orchestration=own and others and _orchestration(own) + _whole(others),
+        calls=len({row.call for row in rows}),
+        usd=add_up(rows).billed,
+    )
+
+
+def _whole(usage: Usage) -> Usage:
+    """Return tokens with those among them that a worker spent on models of its own."""
+    return replace(usage, **NO_ORCHESTRATION, total_reported=None) + _orchestration(usage)
+
+
+def _orchestration(usage: Usage) -> Usage:
+    cached = usage.orchestration_in_cached
+    asked = usage.orchestration_in - cached
+    return replace(NO_TOKENS, input=asked, cache_read=cached, output=usage.orchestration_out)
+
+
+Found = TypeVar("Found", bound=BaseModel)
+Place = tuple[int | str, ...]
+UNHONOURED = ("extra_forbidden", "none_required", "literal_error", "union_tag_invalid")
+"""Pydantic's words for what another server may honour."""
+PIECE = 160  # characters: a text that arrives whole is still read as it comes
+
+
+def checked(kind: type[Found], found: Any, name_of: Callable[[Place], str]) -> Found:
+    """Return an object's fields; Refusal names the first one that is wrong, as a dialect does."""
+    try:
+        return kind.model_validate(found)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+    name, context = name_of(first["loc"]), first.get("ctx", {})
+    if first["type"] == "missing":
+        raise Refusal(400, "invalid_request", f"`{name}` is missing: send it.", param=name)
+    if first["type"] not in UNHONOURED:
+        raise invalid(name, first["msg"].removeprefix("Value error, "))
+    expected = context.get("expected_tags") or context.get("expected")
+    raise unsupported(name, f"it can only be {expected} here" if expected else "leave it out")
+
+
+def invalid(name: str, why: str) -> Refusal:
+    """Return the refusal of a field that is wrong in any server."""
+    said = f"`{name:.120}` is wrong: {why[:1].lower()}{why[1:]}."
+    return Refusal(400, "invalid_request", said, param=name[:120])
+
+
+def unsupported(name: str, remedy: str) -> Refusal:
+    """Return the refusal of a field that cannot be honoured here."""
+    said = f"`{name:.120}` cannot be honoured here: {remedy}."
+    return Refusal(400, "unsupported_parameter", said, param=name[:120])
+
+
+def text_pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces."""
+    yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
+
+
+SILENT = {"title", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
+"""Words of JSON Schema that ask nothing of a worker."""
+
+
+def tool_info(name: str, description: str, schema: Mapping[str, Any], at: str) -> ToolInfo:
+    """Return a function as a worker is told of it; Refusal names `at`, where its schema stands.
+
+    Inspect has fields for a part of JSON Schema and drops the rest (`$ref`, `const`, `minItems`):
+    what it would drop stands in the description of what it is said of, as JSON.
+    """
+    try:
+        json.dumps(schema, allow_nan=False)  # a reply repeats it
+        told = _told(schema, ToolParams.model_fields)
+        parameters = ToolParams.model_validate({"additionalProperties": True, **told})
+    except (ValueError, RecursionError):
+        said = f"`{at}` is no JSON schema of an object: send one, with `properties`."
+        raise Refusal(400, "invalid_request", said, param=at) from None
+    more = told.get("description", "")
+    return ToolInfo(name=name, description=f"{description} {more}".strip(), parameters=parameters)
+
+
+def _told(schema: object, known: Collection[str] = JSONSchema.model_fields) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    found = dict(cast(Mapping[str, Any], schema))
+    said = found.pop("description", "")
+    lost = {word: one for word, one in found.items() if word not in known and word not in SILENT}
+    kept = {word: _below(word, one) for word, one in found.items() if word in known}
+    if lost:
+        said = f"{said} (JSON Schema: {json.dumps(lost)})".lstrip()
+    return {**kept, "description": said} if said else kept
+
+
+def _below(word: str, found: Any) -> Any:
+    """Return what stands under a word of a schema, its own schemas told as well."""
+    if word in ("items", "additionalProperties"):
+        return _told(found)
+    if word == "properties" and isinstance(found, Mapping):
+        return {name: _told(one) for name, one in cast(Mapping[str, Any], found).items()}
+    if word == "anyOf" and isinstance(found, list):
+        return [_told(one) for one in cast(list[object], found)]
+    return found

@@ -1,8 +1,4 @@
-"""Where requests are written down: the run's journal, a file for each system, day and process.
-
-Each request's lines are held in memory, too, while it is answered: its bill is made of them, by
-the code that reads files.
-"""
+"""Where requests are written down: the run's journal, a file for each system, day and process."""
 
 import json
 import os

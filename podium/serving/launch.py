@@ -15,7 +15,6 @@ from starlette.types import ASGIApp
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable
 from podium.harness.ledger.journal import Head, mend
-from podium.harness.ledger.manifest import manifested
 from podium.harness.ledger.served import SUITE, served_requests
 from podium.harness.listener import Access, bound_socket, is_loopback, listen, serve
 from podium.harness.pool import slot_model
@@ -23,7 +22,7 @@ from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
 from podium.harness.run.catalogue import Catalogue
 from podium.harness.run.experiment import FILE as EXPERIMENT
-from podium.harness.run.experiment import lock_experiment
+from podium.harness.run.experiment import lock_experiment, manifested
 from podium.serving.access_keys import Keys
 from podium.serving.admission import Admission, ServingLimits, SpentBefore
 from podium.serving.app import ServerSettings, model_app
@@ -61,10 +60,7 @@ def serve_models(
     say: Callable[[str], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve systems as models until a signal; UserError, before that, for what must fail.
-
-    `say` tells the user where it listens; `log` gets a line of JSON for each request that ended.
-    """
+    """Serve systems as models until a signal; UserError, before that, for what must fail."""
     _refuse_run(request.log_dir)
     refuse_unwritable(request.log_dir, "--log-dir")
     with (
@@ -94,10 +90,7 @@ Tell = Callable[[str], None]
 def model_server(
     request: EndpointRequest, catalogue: Catalogue, taken: socket.socket, tells: tuple[Tell, Tell]
 ) -> ModelServer:
-    """Return what serves on a bound socket; UserError for what must fail.
-
-    What is told are sentences for the user, and a line of JSON for each request that ended.
-    """
+    """Return what serves on a bound socket; UserError for what must fail."""
     say, log = tells
     _refuse_unbounded(request)
     keys = Keys(request.keys, tell=say)

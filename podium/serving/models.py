@@ -26,7 +26,7 @@ from podium.harness.prices import Book
 from podium.harness.records import CONDUCTOR, GRADER, PODIUM
 from podium.harness.run.catalogue import SINGLE, Catalogue, conductor_override, split_k
 from podium.harness.run.experiment import Experiment, read_experiment
-from podium.harness.run.systems import refuse_unready, why_unfit
+from podium.harness.run.preflight import refuse_unready, why_unfit
 from podium.harness.system import System, SystemCard, card_header
 from podium.serving.exchange import Refusal
 
@@ -228,10 +228,7 @@ def _is_dated(asked: str, model: ServedModel) -> bool:
 def models_by_role(
     served: Sequence[ServedModel], spec: PoolSpec, seed: int, time_scale: float
 ) -> dict[str, Mapping[str, Model]]:
-    """Return the workers of each served model by role; those of the pool are shared by all.
-
-    For the event loop that asks them: a client belongs to the one that it was made in.
-    """
+    """Return the workers of each served model by role; those of the pool are shared by all."""
     shared = pool_models(spec, seed, time_scale)
     shared.pop(GRADER, None)
     found: dict[str, Mapping[str, Model]] = {}

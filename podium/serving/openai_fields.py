@@ -9,9 +9,16 @@ from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
 from inspect_ai.util import JSONSchema
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from podium.serving.exchange import Refusal, RefusalKind, RequestBill
-from podium.serving.fields import Place, checked, invalid, unsupported
-from podium.serving.tool_schemas import tool_info
+from podium.serving.exchange import (
+    Place,
+    Refusal,
+    RefusalKind,
+    RequestBill,
+    checked,
+    invalid,
+    tool_info,
+    unsupported,
+)
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Tokens = Annotated[int, Field(ge=1, lt=2**31)]
@@ -252,11 +259,7 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 
 def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
-    """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts.
-
-    Orchestration stands outside them, that of a worker which orchestrates itself included. A cost
-    that is unknown is absent, as is reasoning; with a part of the tokens unknown, all are.
-    """
+    """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts."""
     seen, rest = bill.visible, bill.orchestration
     if seen is None or rest is None:
         return None

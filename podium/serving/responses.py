@@ -22,8 +22,10 @@ from podium.serving.exchange import (
     ServedRequest,
     StepBegun,
     StreamEvent,
+    invalid,
+    text_pieces,
+    unsupported,
 )
-from podium.serving.fields import invalid, text_pieces, unsupported
 from podium.serving.openai_fields import (
     Effort,
     Fields,

@@ -29,7 +29,6 @@ from podium.harness.records import CONDUCTOR, Answer, Question
 from podium.harness.workflow import workflow_of
 from podium.serving.access_keys import Caller
 from podium.serving.admission import Admission, ServingLimits
-from podium.serving.bill import bill_of
 from podium.serving.conversation import (
     RequestGate,
     RequestPool,
@@ -43,6 +42,7 @@ from podium.serving.exchange import (
     ServedReply,
     ServedRequest,
     StepBegun,
+    bill_of,
 )
 from podium.serving.journals import DailyJournals, RequestJournal, keep_texts
 from podium.serving.models import ServedModel, ServedModels

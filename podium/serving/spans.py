@@ -1,8 +1,4 @@
-"""Spans of what a server answered, sent to an OpenTelemetry collector (`--otlp URL`).
-
-A request is a span, each of its calls one below it. They are made when the request has ended, from
-the rows of the ledger, and sent by a thread: a collector that is down costs spans, never a reply.
-"""
+"""Spans of what a server answered, sent to an OpenTelemetry collector (`--otlp URL`)."""
 
 import logging
 import threading
@@ -20,8 +16,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from podium.harness.ledger.call import Call, shortest
-from podium.harness.ledger.otel import attributes
+from podium.harness.ledger.call import Call, attributes, shortest
 from podium.serving.exchange import Served, tokens_of
 
 FLUSH_S = 5.0
@@ -125,7 +120,7 @@ def _ns(moment: datetime) -> int:
 
 
 def request_attributes(served: Served) -> dict[str, Any]:
-    """Return a request in the words of `podium.harness.ledger.otel`; what is unknown has none."""
+    """Return a request in the words of `podium.harness.ledger.call`; what is unknown has none."""
     tokens = tokens_of(served.bill)
     usd: Decimal | None = served.bill.usd if served.bill else None
     found = {

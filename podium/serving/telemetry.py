@@ -1,8 +1,4 @@
-"""What an operator sees of a server: metrics, a log line a request, and spans.
-
-Never a prompt, a reply or a key: what a client wrote is in none of them but for names that it chose
-among ours. Metrics are labelled by system; a key's name stands in the log alone.
-"""
+"""What an operator sees of a server: metrics, a log line a request, and spans."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -37,10 +33,7 @@ class SpanSink(Protocol):
 
 
 def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
-    """Return what sends spans to a collector; UserError for no URL, or without the extra.
-
-    `note` is told, once, of a collector that takes nothing.
-    """
+    """Return what sends spans to a collector; UserError for no URL, or without the extra."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -67,10 +60,7 @@ class Telemetry:
         write: Callable[[str], object],
         otlp: str | None = None,
     ) -> None:
-        """Begin with zeros for `systems`; UserError for an `otlp` that is no URL of a collector.
-
-        `write` is given the log's lines of JSON, without their ends.
-        """
+        """Begin with zeros for `systems`; UserError for an `otlp` that is no URL of a collector."""
         self._systems, self._write = frozenset(systems), write
         self._spans = spans_to(otlp, self._warn) if otlp is not None else None
         self._metrics = _Metrics(systems)

@@ -50,10 +50,7 @@ def request(log_dir: Path) -> Path:
 
 
 def store(log_dir: Path, reply: bytes, authority: Path) -> datetime:
-    """Keep an authority's reply to `request` as the manifest's stamp, once it holds; say its time.
-
-    `authority` holds the certificates to trust. What does not hold is refused, and kept nowhere.
-    """
+    """Keep an authority's reply to `request` as the manifest's stamp, if it holds; say its time."""
     root, query = _unstamped(log_dir), log_dir / QUERY
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / STAMP
@@ -128,10 +125,7 @@ def _names(file: Path, root: str) -> bool:
 
 
 def _verified(file: Path, asked: tuple[str, str], authority: Path) -> datetime:
-    """Return when a reply was stamped; UserError where that is not of what was asked, or trusted.
-
-    Certificates must hold at the time of the stamp and may have ended since (RFC 3161, appendix B).
-    """
+    """Return when a reply was stamped; UserError if it is not of the request, or not trusted."""
     told = _ask_openssl("-reply", "-in", str(file), "-text", said=NO_STAMP)
     if refused := REFUSED.search(told):
         raise UserError(f"The authority refused ({refused[1]}): ask another.")

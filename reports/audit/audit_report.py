@@ -1,8 +1,4 @@
-"""One audit: every run checked, the reconciliation, and both as text and as JSON.
-
-A run is read, judged and let go before the next one, so memory is that of the largest. Nothing is
-asked of a network: only files below the directory, and the price books that come with podium.
-"""
+"""One audit: every run checked, the reconciliation, and both as text and as JSON."""
 
 import textwrap
 from collections import Counter
@@ -244,12 +240,7 @@ def audit(
     anew: InvariantCheck | None = None,
     beside: Beside[Reconciled] | None = None,
 ) -> Audit:
-    """Check all invariants in all system runs below a directory.
-
-    `bills` is what invoices were found to say (I10), `anew` what grading again did (I16). What was
-    made `beside` a report of files that are the same still is not made again. UserError when there
-    is no log, or a damaged one.
-    """
+    """Check all invariants in all system runs below a directory."""
     system_runs = system_runs_below(folder)
     whole = Reconciled()
     known = [beside and beside.made_of(one) for one in system_runs]

@@ -1,7 +1,4 @@
-"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts.
-
-Plain records without paths and without the time of the audit: the same files give the same bytes.
-"""
+"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,4 @@
-"""The eighteen invariants: what each one promises, and the function that checks it in one run.
-
-I16 asks whether verdicts are those that were written down; whether they are right `--regrade` asks.
-"""
+"""The eighteen invariants: what each one promises, and the function that checks it in one run."""
 
 import zipfile
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -35,9 +32,14 @@ from podium.reports.audit.amounts import (
     scopes_apart,
     token_partition,
 )
-from podium.reports.audit.archives import archives
 from podium.reports.audit.evidence import SERVED, AuditFault, Evidence, Faults, InvariantCheck
-from podium.reports.audit.record_checks import complete, plausible, records_agree, texts_agree
+from podium.reports.audit.record_checks import (
+    archives,
+    complete,
+    plausible,
+    records_agree,
+    texts_agree,
+)
 from podium.reports.audit.sharded import shards_as_planned, spent_as_leased
 from podium.reports.audit.verify import verify
 

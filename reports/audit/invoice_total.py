@@ -1,8 +1,4 @@
-"""An invoice added up, for the account that is the run's, and which of its models is which.
-
-A run can only be compared where nobody else asked: a project or key of its own is named, or it is
-the only one in the export. Requests are kept one by one only where lines have ids.
-"""
+"""An invoice added up, for the account that is the run's, and which of its models is which."""
 
 import re
 from bisect import bisect_right
@@ -152,10 +148,7 @@ class Bill:
         self.nameless += other.nameless
 
     def layers(self) -> list[Callable[[datetime], Span]]:
-        """Return what finds the bucket of a time, for each width of buckets that there are.
-
-        A bucket that the export lacks is where it would be.
-        """
+        """Return what finds the bucket of a time, for each width of buckets that there are."""
         found: dict[timedelta, set[datetime]] = defaultdict(set)
         for (start, end), _ in self.buckets:
             found[end - start].add(start)

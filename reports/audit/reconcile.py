@@ -378,11 +378,7 @@ ANYONE = InvoiceOptions()
 def reconcile(
     rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
 ) -> Reconciliation:
-    """Return how a ledger and an invoice compare.
-
-    UserError when the file is malformed, not in US dollars, or not clearly of the run's own project
-    or key.
-    """
+    """Return how a ledger and an invoice compare."""
     bill = read_bill(invoice, options)
     names = Names({model for _, model in bill.buckets}, options.models)
     ledger = Count(bill, names, options, invoice.providers)

@@ -1,8 +1,4 @@
-"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible.
-
-What only a journal has must have been lost by the log in a way that is known. Nothing is failed for
-what cannot be compared (a redacted log, an older journal); all of it is counted and said.
-"""
+"""Invariants over records: journal and log agree in calls (I4) and texts (I15), both plausible."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +10,8 @@ from podium.harness.ledger.hooks import CallTexts, reply_digest, text_digest
 from podium.harness.ledger.join import LoggedEvent
 from podium.harness.ledger.journal import usage_of
 from podium.harness.ledger.kept_texts import kept_texts, kept_traces
-from podium.harness.ledger.logs import NOTHING, CallEvent, Json, seconds_between
-from podium.harness.ledger.runs import CallRecord, JournalRecord, RunFacts, SampleRecord
+from podium.harness.ledger.logs import NOTHING, SAMPLES, CallEvent, Json, seconds_between
+from podium.harness.ledger.runs import CallRecord, JournalRecord, LogRecord, RunFacts, SampleRecord
 from podium.harness.records import CONDUCTOR, Usage
 from podium.harness.request import STANDARD
 from podium.harness.text import format_range
@@ -503,3 +499,59 @@ def _reasoning(evidence: Evidence, rows: Sequence[Call]) -> Iterator[str]:
     declared = effort not in (None, "none", "minimal") or bool(settings.get("reasoning_tokens"))
     if declared and all(row.reasoning == 0 for row in rows):
         yield f"it is set to reason, and none of {len(rows)} replies has reasoning tokens"
+
+
+def archives(evidence: Evidence, found: InvariantCheck) -> Faults:
+    """Each log is as Inspect writes it, and no file is there twice."""
+    for log in evidence.logs:
+        where = f"log {log.name}"
+        for oddity in log.oddities:
+            if oddity.grave:
+                yield where, f"{oddity.where}: {oddity.said}"
+            else:
+                found.weak[f"{where}: {oddity.where}: {oddity.said}"] += 1
+        yield from ((where, said) for said in _passed_over(evidence, log))
+    yield from _twice(evidence)
+
+
+def _twice(evidence: Evidence) -> Faults:
+    # Inspect's id of a run and the time tell a file: of a run that was killed it recovers another.
+    same: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for log in evidence.logs:
+        if log.eval_id and log.status != "started":
+            same[log.eval_id, log.created].append(log.name)
+    for (_, created), names in same.items():
+        if len(names) > 1:
+            yield f"log {', '.join(sorted(names))}", f"the same log of {created} twice"
+
+
+def _passed_over(evidence: Evidence, log: LogRecord) -> Iterator[str]:
+    for copy in log.superseded:
+        member = f"{SAMPLES}{copy.question}_epoch_{copy.epoch}.json"
+        for said in _unlike_a_failure(evidence, log, copy):
+            yield f"{member}: it stands there again, and readers pass this copy over: {said}"
+
+
+def _unlike_a_failure(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
+    """Yield why no run left a copy behind: it did not fail, or no other record has it so."""
+    if any(replace(one, newest=copy.newest) == copy for one in log.samples):
+        return  # a run that is stopped while it writes a sample writes it once more
+    if not copy.failed:
+        yield "it did not fail, so no run asked it again"
+        return
+    samples = (one for record in evidence.logs for one in record.samples)
+    same = [replace(one, newest=copy.newest) for one in samples if one.uuid == copy.uuid]
+    if same and copy not in same:
+        yield "the same attempt stands elsewhere, and is another one there"
+    elif not same and evidence.journals:
+        yield from _unlike_journals(evidence, log, copy)
+
+
+def _unlike_journals(evidence: Evidence, log: LogRecord, copy: SampleRecord) -> Iterator[str]:
+    asked = [one.intent.get("sample") or NOTHING for one in evidence.calls.values()]
+    if not any(one.get("uuid") == copy.uuid for one in asked):
+        yield "no older log has it, and no journal has a call of it"
+    for event in (*copy.events, *copy.lost):
+        call = evidence.call_of.get(event.id) or evidence.call_of.get(event.span or "")
+        record = evidence.calls[call] if call else None
+        yield from not_as_journaled(record, LoggedEvent(event, copy, log, final=False))

@@ -139,11 +139,7 @@ class _File:
 
 
 def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
-    """Audit a file of RouterArena's predictions.
-
-    Prices and the router's models are read where their repository, and `podium export routerarena`,
-    put them; `costs` names another file of prices. UserError for what is no such file.
-    """
+    """Audit a file of RouterArena's predictions."""
     raw = _read(path)
     if not isinstance(raw, list) or not raw:
         raise UserError(f"{path} holds no array of rows: name a file of their predictions folder.")

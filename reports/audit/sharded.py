@@ -88,11 +88,7 @@ def leases_kept(run: Path, found: InvariantCheck) -> Faults:
 
 @dataclass(slots=True)
 class GrantedDollars:
-    """What a journal of leases granted, line by line, for shards' own journals to be held against.
-
-    A generation is one process of a shard. It may have spent, with all before it, up to its lease's
-    highest grant; one that began under no limit, anything.
-    """
+    """What a journal of leases granted, to hold shards' own journals against."""
 
     limit: Decimal | None = None
     leases: dict[str, lease.ShardLease] = field(default_factory=dict[str, lease.ShardLease])

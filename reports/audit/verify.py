@@ -1,8 +1,4 @@
-"""What was changed since a manifest was written, and who signed it.
-
-A signature shows that whoever holds the key signed these bytes; whose key it is you must know from
-elsewhere.
-"""
+"""What was changed since a manifest was written, and who signed it."""
 
 import base64
 import json

@@ -1,8 +1,4 @@
-"""Generated practice suites: seeded topics, three splits that share no question.
-
-A hash of what is asked, not of how it is worded, decides the split, so no seed, size or phrasing
-carries a question into another. Rehearsal workers share no code or template with the generators.
-"""
+"""Generated practice suites: seeded topics, three splits that share no question."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,4 @@
-"""`practice-code`: generated programming problems judged on hidden tests, as on LiveCodeBench.
-
-As there and in its prompt, a problem wants a program that reads standard input, or a method of
-`class Solution`. What is expected goes into the target and nowhere else.
-"""
+"""`practice-code`: generated programming problems judged on hidden tests, as on LiveCodeBench."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -21,9 +21,9 @@ from podium.harness.pool_config import read_pool
 from podium.harness.run.catalogue import NEEDS, RunRequest
 from podium.harness.run.estimate import estimate
 from podium.harness.run.forecast import counted_all
+from podium.harness.run.preflight import missing_extra
 from podium.harness.run.run import run
 from podium.harness.run.run_request import RequestReader
-from podium.harness.run.systems import missing_extra
 from podium.harness.system import Calls, Need, SystemCard
 from podium.reports.audit import audit
 from podium.reports.derived import compare

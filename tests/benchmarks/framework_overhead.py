@@ -17,11 +17,11 @@ from pathlib import Path
 
 from podium.baselines import SYSTEMS
 from podium.cli import main
-from podium.harness.bridge import lacks_sandbox
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.join import rows_of
 from podium.harness.ledger.runs import system_runs_below
-from podium.harness.run.systems import missing_extra
+from podium.harness.run.preflight import missing_extra
+from podium.harness.system import lacks_sandbox
 
 NATIVE = "planner-executor-verifier"
 

@@ -23,12 +23,13 @@ from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun, system_totals
 from podium.harness.text import pluralise
-from podium.reports import render, stats
+from podium.reports import render
 from podium.reports.blocks import SINGLE, group_of, refuse_mixed_versions
 from podium.reports.intervals import grades_of, question_means
 from podium.reports.markdown import MARK
 from podium.reports.render import UNKNOWN, count, interval, percent, points, usd_about
-from podium.reports.stats import Bounds, CrossedMean, Floats
+from podium.reports.stats import Bounds, Floats
+from tests.reports.crossed import CrossedMean, crossed_mean, crossed_resamples, percentile
 
 SystemKind = Literal["trained", "single", "ensemble", "router", "bound", "other"]
 
@@ -292,8 +293,8 @@ def _over_suites(
     strata: Mapping[str, Floats],
 ) -> tuple[CrossedMean, Bounds | None, Mapping[str, CrossedMean]]:
     every = list(strata.values())
-    suites = {suite: stats.crossed_mean([one]) for suite, one in strata.items()}
-    return stats.crossed_mean(every), stats.percentile(stats.crossed_resamples(every)), suites
+    suites = {suite: crossed_mean([one]) for suite, one in strata.items()}
+    return crossed_mean(every), percentile(crossed_resamples(every)), suites
 
 
 def system_difference(
@@ -336,9 +337,9 @@ def _oracle_gap(
     mine, low, high = (float(np.mean([one.mean() for one in each])) for each in strata)
     if high <= low:
         return OracleGap(name, best.name, low, high, None, None)
-    ours, least, most = (stats.crossed_resamples(each) for each in strata)
+    ours, least, most = (crossed_resamples(each) for each in strata)
     with np.errstate(divide="ignore", invalid="ignore"):
-        between = stats.percentile((ours - least) / (most - least))
+        between = percentile((ours - least) / (most - least))
     return OracleGap(name, best.name, low, high, (mine - low) / (high - low), between)
 
 

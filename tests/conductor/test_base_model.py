@@ -25,7 +25,7 @@ from podium.conductor.decoder import read_decoder
 from podium.conductor.embedded import open_checkpoint, read_template
 from podium.harness.errors import UserError
 from podium.harness.pool_config import read_pool
-from podium.harness.run.systems import why_unfit
+from podium.harness.run.preflight import why_unfit
 from tests.conductor.toy_checkpoint import Sizes, Toy, random_tensors, save
 
 gguf: Any = pytest.importorskip("gguf")

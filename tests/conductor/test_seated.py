@@ -30,9 +30,9 @@ from podium.harness.pool_config import POOLS, read_pool
 from podium.harness.records import Question
 from podium.harness.rewards.splits import question_digest
 from podium.harness.run.catalogue import RunRequest, conductor_override
+from podium.harness.run.preflight import match_target, moved_graders, why_unfit
 from podium.harness.run.run import examine_run
 from podium.harness.run.run_request import RequestReader
-from podium.harness.run.systems import match_target, moved_graders, why_unfit
 from podium.harness.suite import TaskRefusal
 from podium.suites import strip_instruction
 from podium.suites.practice.integer import practice_integer

@@ -11,7 +11,7 @@ from podium.harness.context import run_context
 from podium.harness.inspect_adapters import system_of
 from podium.harness.pool_config import read_pool
 from podium.harness.run.forecast import Unplannable, counted_all
-from podium.harness.run.systems import missing_extra, why_unfit
+from podium.harness.run.preflight import missing_extra, why_unfit
 from podium.harness.system import Calls, SystemCard, exactly
 
 ALL = whole_catalogue()

@@ -8,7 +8,6 @@ import pytest
 from inspect_ai import eval
 
 from podium.harness.errors import UserError
-from podium.harness.model_judge import refuse_unjudged
 from podium.harness.pool import active_pool, pool_models
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import read_book
@@ -16,6 +15,7 @@ from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.evaluate import Controls
 from podium.harness.run.preflight import problems, unpriced
 from podium.harness.run.run import run
+from podium.harness.suite import refuse_unjudged
 from podium.suites.rlpr import RLPR, rlpr, rlpr_rules
 from tests.harness.judged_run import (
     GRADER,

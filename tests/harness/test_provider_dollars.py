@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from podium.cli import main
-from podium.harness.provider_dollars import stated_usd, usd_amount
+from podium.harness.usage import stated_usd, usd_amount
 from podium.reports.audit import audit
 from tests.harness.faulty_run import Left
 from tests.harness.upstream_run import ask_questions, ask_worker, broken, changed

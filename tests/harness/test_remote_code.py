@@ -8,8 +8,7 @@ from podium.cli import main
 from podium.conductor.training.ablations import read_ablations
 from podium.conductor.training.config import read_config
 from podium.harness.errors import UserError
-from podium.harness.pool_config import read_pool
-from podium.harness.remote_code import code_settings
+from podium.harness.pool_config import code_settings, read_pool
 
 OWN = """
 from pathlib import Path

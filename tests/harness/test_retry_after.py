@@ -13,7 +13,7 @@ from google.genai.errors import ClientError
 from openai import APIStatusError, InternalServerError, RateLimitError
 from tenacity import RetryCallState, Retrying, wait_none
 
-from podium.harness.retry_after import ABSURD_S, LONGEST_S, SPREAD, RetryWait, requested_wait
+from podium.harness.upstream_failure import ABSURD_S, LONGEST_S, SPREAD, RetryWait, requested_wait
 from tests.harness.faulty_run import run
 from tests.harness.upstream_run import CHAT, ask_questions
 from tests.providers import CLIENTS_WARN, Act, dropping, failing, ok

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from podium.reports.stats import Floats, crossed_mean, crossed_resamples, percentile, t_interval
+from podium.reports.stats import Floats, t_interval
+from tests.reports.crossed import crossed_mean, crossed_resamples, percentile
 
 DRAWS = 400
 

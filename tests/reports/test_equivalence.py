@@ -12,15 +12,15 @@ from podium.cli import main
 from podium.harness.errors import UserError
 from podium.reports.blocks import ReportOptions
 from podium.reports.derived import compare
-from podium.reports.equivalence import (
+from podium.reports.intervals import Difference, difference, holm_adjusted
+from podium.reports.stats import (
+    Floats,
     equivalence_interval,
     equivalence_p,
     fewest_questions,
     tango,
     tost,
 )
-from podium.reports.intervals import Difference, difference, holm_adjusted
-from podium.reports.stats import Floats
 from tests.reports.made_runs import graded, made_run
 from tests.reports.small_reports import row_of
 

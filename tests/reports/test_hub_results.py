@@ -12,7 +12,7 @@ from huggingface_hub import EvalResultEntry, ModelCard, parse_eval_result_entrie
 
 from podium.__main__ import main
 from podium.conductor.checkpoint import RELEASED, checkpoint_digest
-from podium.conductor.training.hub_model import write_model
+from podium.conductor.training.model_card import write_model
 from podium.harness.errors import UserError
 from podium.reports.hub_results import eval_results, results_text, rows_of_checkpoint
 from podium.reports.report import Report

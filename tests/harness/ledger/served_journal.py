@@ -21,12 +21,12 @@ from podium.harness.ledger.answers import without_texts
 from podium.harness.ledger.hooks import facts_digest, own_transcript, text_digest
 from podium.harness.ledger.journal import Head, SampleRef
 from podium.harness.ledger.kept_texts import texts_path
-from podium.harness.ledger.manifest import manifested
 from podium.harness.ledger.recorder import TaskJournal, recording
 from podium.harness.pool import Pool, pool_models
 from podium.harness.pool_config import read_pool
 from podium.harness.prices import Book, read_book
 from podium.harness.records import Answer, Question
+from podium.harness.run.experiment import manifested
 from podium.harness.system import planned
 from podium.harness.workflow import Step, Workflow
 

@@ -14,7 +14,7 @@ import pytest
 
 from podium.cli import main
 from podium.harness.errors import UserError
-from podium.harness.ledger.call import Call
+from podium.harness.ledger.call import SAME, Call, attributes
 from podium.harness.ledger.join import rows_of
 from podium.harness.ledger.ledger_tables import (
     DIGITS,
@@ -32,7 +32,6 @@ from podium.harness.ledger.ledger_tables import (
     table_of,
     writer_for,
 )
-from podium.harness.ledger.otel import SAME, attributes
 from podium.harness.ledger.queries import QueryRow, query_rows
 from podium.harness.ledger.runs import system_runs_below
 from tests.harness.ledger.ledger_rows import answer, killed, row

@@ -11,7 +11,7 @@ from podium.cli import main
 from podium.harness.errors import UserError
 from podium.harness.prices import Book, read_book
 from podium.harness.prices.cost import Price, Tier, list_cost
-from podium.harness.prices.inspect_costs import InspectCosts, inspect_costs, write_inspect_costs
+from podium.harness.prices.snapshot import InspectCosts, inspect_costs, write_inspect_costs
 from podium.harness.records import Usage
 
 SONNET, GEMINI = "anthropic/claude-sonnet-4-20250514", "google/gemini-2.5-pro"

@@ -17,7 +17,7 @@ from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, w
 
 from podium.cli import main
 from podium.harness.inspect_adapters import system_model
-from podium.harness.ledger.plain import NO_MODEL
+from podium.harness.ledger.runs import NO_MODEL
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.pool_config import POOLS
 from podium.harness.run.evaluate import mean_score

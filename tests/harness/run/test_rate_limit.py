@@ -4,7 +4,7 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.harness.run.rate_limit import MINUTE_S, RateLimiter
+from podium.harness.parallel import MINUTE_S, RateLimiter
 
 
 def test_calls_of_one_worker_are_spread_over_the_minute_and_others_do_not_wait() -> None:

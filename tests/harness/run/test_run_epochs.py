@@ -12,8 +12,8 @@ import pytest
 from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import system_totals
-from podium.harness.model_judge import refuse_judged_plans
 from podium.harness.run.experiment import FILE, read_experiment
+from podium.harness.suite import refuse_judged_plans
 from podium.reports.derived import compare
 from tests.harness.toy_run import CONTROLS, calls, toy_pool, toy_run
 from tests.suites.toy_suites import JudgedToy, VariedToy, asked, samples

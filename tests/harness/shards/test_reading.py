@@ -23,7 +23,7 @@ from podium.harness.shards.plan import (
     shard_dir,
     write_plan,
 )
-from podium.harness.shards.shard import run_shard
+from podium.harness.shards.sharded_run import run_shard
 from podium.reports.audit import audit
 from podium.reports.audit.verify import verify
 from podium.reports.blocks import ReportOptions

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from podium.cli import main
+from podium.cli.arguments import every_parser
 from podium.cli.commands import COMMANDS, build_parser
 from podium.cli.completion import every_action, known_names
-from podium.cli.examples import every_parser
 from podium.cli.list_commands import whole_catalogue
 from podium.harness.run.catalogue import ANY_SINGLE
-from podium.harness.run.systems import GROUPS
+from podium.harness.run.preflight import GROUPS
 
 ROOT = Path(__file__).parents[3]
 

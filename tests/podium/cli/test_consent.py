@@ -17,7 +17,7 @@ from podium.cli.list_commands import whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.pool_config import read_pool
 from podium.harness.run.experiment import AGREED, NEW, read_experiment
-from podium.harness.run.systems import why_not_live
+from podium.harness.run.preflight import why_not_live
 from podium.reports.audit import audit
 from podium.reports.power import smallest_difference
 from tests.providers import CLIENTS_WARN, Server, serve, write_pool

@@ -15,8 +15,8 @@ import httpx
 
 from podium.cli.list_commands import whole_catalogue
 from podium.harness.ledger.journal import read_lines
-from podium.harness.ledger.manifest import manifested
 from podium.harness.listener import bound_socket, listen
+from podium.harness.run.experiment import manifested
 from podium.serving.launch import EndpointRequest, model_server
 from tests.harness.in_thread import served
 from tests.providers import MODELS, serve, write_pool

@@ -17,8 +17,7 @@ from openai.types.responses import Response
 from podium.harness.ledger.hooks import text_digest
 from podium.harness.ledger.served import TRACE, ServedQuery, read_trace
 from podium.reports.audit import audit
-from podium.serving.bill import bill_of
-from podium.serving.exchange import DialectName, RequestBill, ServedReply
+from podium.serving.exchange import DialectName, RequestBill, ServedReply, bill_of
 from tests.podium.serving import message_checks
 from tests.podium.serving.stream_checks import (
     check_chat_stream,

@@ -15,7 +15,7 @@ from podium.cli import main
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.served import read_trace, served_requests
 from podium.harness.usage import usage_from_raw
-from podium.serving.bill import bill_of
+from podium.serving.exchange import bill_of
 from tests.podium.serving.endpoint import Endpoint, endpoint
 from tests.podium.serving.reply_checks import check_books
 from tests.podium.serving.stream_checks import billed

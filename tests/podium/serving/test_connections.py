@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from podium.harness.connections import ConnectionLimits
-from podium.harness.listener import bound_socket, listen
+from podium.harness.listener import ConnectionLimits, bound_socket, listen
 from tests.harness.in_thread import served
 
 WAITED_S = 10.0
