@@ -168,7 +168,8 @@ class TrlValues(Coroutine[Any, Any, list[float | None]], Sequence[float | None])
         return len(self._scored)
 
     def __getitem__(self, at: Any) -> Any:
-        return self._scored[at]
+        scored: Any = self._scored
+        return scored[at]
 
     def __repr__(self) -> str:
         return "<TrlValues: await them, or take list(...) of them>"
