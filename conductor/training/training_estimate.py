@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain as chained
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Literal
@@ -37,7 +37,7 @@ from podium.harness.run.forecast import (
     Estimator,
     PastRuns,
     by_cost,
-    chain,
+    chained_calls,
     mean_of,
 )
 
@@ -286,7 +286,7 @@ def _released(config: TrainingConfig, steps: int) -> str:
     same = [seconds for run, seconds in runs if run.name == config.name]
     if not same:
         return "unknown before it is measured: install '.[train]', and this will probe it"
-    mean = fmean(chained.from_iterable(same))
+    mean = fmean(chain.from_iterable(same))
     return (
         f"{mean * steps / HOUR_S:.2f}, measured on the released runs of this configuration "
         f"({len(same)} seeds, {mean:.1f} s a step, 2 CPU cores); warm start and validations "
@@ -355,7 +355,7 @@ def plan_totals(training: TrainingJob) -> PlanTotals:
         estimator = Estimator(
             training.spec, training.book, PastRuns(workers=known), "", reasoning=0
         )
-        return [estimator.expected(chain(name, asked, steps)) for name in names]
+        return [estimator.expected(chained_calls(name, asked, steps)) for name in names]
 
     short = [one for one in taken(1, [SHORT] * len(names)) if one.usd is not None]
     half = taken(min(USUAL_STEPS, steps), [most and most // 2 for most in limits])

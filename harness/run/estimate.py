@@ -29,7 +29,7 @@ from podium.harness.run.forecast import (
     PastRuns,
     Unplannable,
     by_cost,
-    chain,
+    chained_calls,
     counted_all,
     mean_of,
     read_past,
@@ -282,7 +282,7 @@ def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
 def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
     """Return the most that so many calls take, each reading all before it, of the longest text."""
     size = max(len(one.text.encode()) for one, _ in work.pairs)
-    return estimator.dearest(chain(name, size, steps) for name in estimator.spec.names)
+    return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
 
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:

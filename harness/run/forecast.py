@@ -46,7 +46,7 @@ class CountedCall:
     """How many of its worker's token limits the reply may have (`Sampling`)."""
 
 
-def chain(worker: str, prompt_bytes: int, steps: int) -> list[CountedCall]:
+def chained_calls(worker: str, prompt_bytes: int, steps: int) -> list[CountedCall]:
     """Return so many requests to one worker, each reading the replies to all before it."""
     return [CountedCall(worker, prompt_bytes, tuple(range(step))) for step in range(steps)]
 
