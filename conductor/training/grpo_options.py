@@ -231,7 +231,9 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
         "group": group,
         "questions": whole // group,
         "steps": steps,
+        "generations": generations,
         "rows": generations * (whole // group),
+        "validations": 1 + -(-steps // config.validation.every),
     }
 
 

@@ -20,20 +20,14 @@ import torch
 
 from podium.conductor.training import grpo_options, trainer
 from podium.conductor.training.generation import sampled_ids
-from podium.conductor.training.job import (
-    TrainingJob,
-    TrainingRewards,
-    make_rewards,
-    open_box,
-    tokenizer_rows,
-    warm_start_rows,
-)
-from podium.conductor.training.model import build_model, chat_template, load_model, warm_start
+from podium.conductor.training.job import TrainingJob, TrainingRewards, make_rewards, open_box
+from podium.conductor.training.model import chat_template, warm_start
 from podium.conductor.training.step_seconds import StepSeconds, reward_seconds
-from podium.conductor.training.training_rows import ShownRow, joined, plan_corpus
+from podium.conductor.training.train import make_trainer, memory_said, quiet, starting_model
+from podium.conductor.training.training_rows import ShownRow, plan_corpus
 from podium.harness.errors import UserError
 from podium.harness.rewards.outcome import RewardItem
-from podium.harness.rewards.trainers import TrlReward, run_in_loop
+from podium.harness.rewards.trainers import run_in_loop
 
 FEW = 4  # positions that are written beside as many and STEADY more: their difference is a rate
 STEADY = 12
@@ -66,8 +60,6 @@ class _Probe:
 
 def probed_seconds(job: TrainingJob) -> StepSeconds | None:
     """Return what a training would take here; None where that cannot be tried."""
-    from podium.conductor.training.train import memory_said, quiet
-
     if job.config.grpo.get("use_vllm"):
         return None
     if job.config.run.device == "cpu":
@@ -85,17 +77,8 @@ def probed_seconds(job: TrainingJob) -> StepSeconds | None:
 
 
 def _loaded(job: TrainingJob) -> _Probe:
-    config = job.config
-    warm = config.warm_start.kind != "none"
-    loaded = (
-        load_model(config.model.path, config, "float32" if warm else "")
-        if config.model.path
-        else None
-    )
-    prompts = replace(job.prompts, template=chat_template(loaded[1]) if loaded else joined)
-    shown = [prompts.shown(row) for row in warm_start_rows(job)]
-    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
-    return _Probe(job, model, tokenizer, shown)
+    dtype = "float32" if job.config.warm_start.kind != "none" else ""
+    return _Probe(job, *starting_model(job, dtype))
 
 
 def _measured(probe: _Probe, rewards: TrainingRewards, started: float) -> StepSeconds:
@@ -147,18 +130,11 @@ def _warm_seconds(probe: _Probe) -> float:
 
 
 def _trainer(probe: _Probe, rewards: TrainingRewards) -> Any:
-    job, config = probe.job, probe.job.config
-    trainer.freeze_parameters(probe.model, config.model.frozen)
-    validator = trainer.Validator(job, rewards.validation, (), 1)
-    return trainer.ConductorTrainer(
-        trainer.StepCallback(job, rewards, validator, str),
-        model=probe.model,
-        processing_class=probe.tokenizer,
-        args=grpo_options.grpo_config(config, job.out),
-        reward_funcs=TrlReward(rewards.training),
-        train_dataset=trainer.make_dataset(job.rows(1), job.prompts),
-        peft_config=grpo_options.lora_config(config),
-    )
+    job, validator = probe.job, trainer.Validator(probe.job, rewards.validation, (), 1)
+    callback = trainer.StepCallback(job, rewards, validator, str)
+    args = grpo_options.grpo_config(job.config, job.out)
+    trainer.freeze_parameters(probe.model, job.config.model.frozen)
+    return make_trainer(callback, probe.model, probe.tokenizer, args, job.rows(1))
 
 
 def _plans(probe: _Probe) -> list[list[int]]:

@@ -27,15 +27,14 @@ class StepSeconds:
     def hours(self, config: TrainingConfig) -> float:
         """Return the hours of a training: its warm start, its steps and its validations."""
         sizes, warm = batch_sizes(config), config.warm_start
-        validations = 1 + -(-sizes["steps"] // config.validation.every)
         begun = self.warm * (warm.steps if warm.kind != "none" else 0)
-        made = sizes["rows"] // sizes["questions"] * (self.writing + self.rewards + self.update)
-        return (begun + made + validations * self.validation) / HOUR_S
+        made = sizes["generations"] * (self.writing + self.rewards + self.update)
+        return (begun + made + sizes["validations"] * self.validation) / HOUR_S
 
     def text(self, config: TrainingConfig) -> str:
         """Say the seconds of a step, and in what they are spent."""
         sizes = batch_sizes(config)
-        share = sizes["rows"] // sizes["questions"] / sizes["steps"]  # generations of a step
+        share = sizes["generations"] / sizes["steps"]  # generations of a step
         parts = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
         each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in parts.items())
         others = (

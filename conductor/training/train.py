@@ -5,7 +5,7 @@
 import shutil
 import signal
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,7 @@ from podium.conductor.training.model import (
 )
 from podium.conductor.training.model_card import describe_checkpoint
 from podium.conductor.training.rounds import with_later_rounds
-from podium.conductor.training.training_rows import joined
+from podium.conductor.training.training_rows import ShownRow, TrainingRow, joined
 from podium.harness.errors import SpendLimit, TooManyMasked, UserError
 from podium.harness.shutdown import stopping_signals
 
@@ -113,14 +113,8 @@ def _make_start(run: _Run) -> None:
     job, config, start = run.job, run.job.config, run.job.out / run_folder.START
     if (start / INFO).is_file():
         return
-    dtype = "" if config.lora else "float32"
-    loaded = load_model(config.model.path, config, dtype) if config.model.path else None
-    # Asked as GRPO and validations ask, or a chat model would be warmed up off its format.
-    template = chat_template(loaded[1]) if loaded else joined
-    prompts = replace(job.prompts, template=template)
-    shown = [prompts.shown(row) for row in warm_start_rows(job)]
-    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
-    if loaded and config.lora and not hasattr(model, "peft_config"):
+    model, tokenizer, shown = starting_model(job, "" if config.lora else "float32")
+    if config.model.path and config.lora and not hasattr(model, "peft_config"):
         model = with_adapters(model, config)
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on {config.warm_start.kind}.")
@@ -133,10 +127,19 @@ def _make_start(run: _Run) -> None:
     part.rename(start)
 
 
+def starting_model(job: TrainingJob, dtype: str) -> tuple[Any, Any, list[ShownRow]]:
+    """Return the model and tokenizer that a training begins with, and what a warm start shows."""
+    config = job.config
+    loaded = load_model(config.model.path, config, dtype) if config.model.path else None
+    # Asked as GRPO and validations ask, or a chat model would be warmed up off its format.
+    prompts = replace(job.prompts, template=chat_template(loaded[1]) if loaded else joined)
+    shown = [prompts.shown(row) for row in warm_start_rows(job)]
+    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
+    return model, tokenizer, shown
+
+
 def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
-    # Every name of this file imports torch; nothing before does.
     from podium.conductor.training import trainer
-    from podium.harness.rewards.trainers import TrlReward
 
     job, config, rewards = run.job, run.job.config, run.rewards
     trainer.freeze_parameters(model, config.model.frozen)
@@ -148,12 +151,25 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
         both = rows, held_out
         rows, held_out = with_later_rounds(job, rewards.answerer, both, write, run.say)
     validator = trainer.Validator(job, rewards.validation, held_out, most)
+    callback = trainer.StepCallback(job, rewards, validator, run.say)
+    return make_trainer(callback, model, tokenizer, run.args, rows)
+
+
+def make_trainer(
+    callback: Any, model: Any, tokenizer: Any, args: Any, rows: Sequence[TrainingRow]
+) -> Any:
+    """Return TRL's trainer of a model on rows, watched by a `StepCallback`."""
+    # Every name of this file imports torch; nothing before does.
+    from podium.conductor.training import trainer
+    from podium.harness.rewards.trainers import TrlReward
+
+    job, config = callback.training, callback.training.config
     return trainer.ConductorTrainer(
-        trainer.StepCallback(job, rewards, validator, run.say),
+        callback,
         model=model,
         processing_class=tokenizer,
-        args=run.args,
-        reward_funcs=TrlReward(rewards.training, names=job.spec.names),
+        args=args,
+        reward_funcs=TrlReward(callback.rewards.training, names=job.spec.names),
         train_dataset=trainer.make_dataset(rows, job.prompts),
         peft_config=None if hasattr(model, "peft_config") else grpo_options.lora_config(config),
     )

@@ -30,8 +30,16 @@ from podium.conductor.training.step_seconds import (
     reward_seconds,
 )
 from podium.harness.errors import UserError
-from podium.harness.prices.cost import cost
-from podium.harness.records import Usage
+from podium.harness.run.forecast import (
+    NO_CALLS,
+    UNKNOWN_CALL,
+    CallTotals,
+    Estimator,
+    PastRuns,
+    by_cost,
+    chained_calls,
+    mean_of,
+)
 
 GB = 1e9
 
@@ -220,8 +228,7 @@ def formula_seconds(
 
     plans = sizes["whole"] * int(config.grpo.get("num_iterations", 1))
     again = 2 if config.grpo.get("gradient_checkpointing", True) else 0
-    held_out = sum(len(split.questions) for split in training.held_out.values())
-    warm = config.warm_start.batch
+    held_out, warm = len(training.validation_rows()), config.warm_start.batch
     return StepSeconds(
         writing=written(sizes["whole"] / cards),
         rewards=reward_seconds(training, sizes["whole"]),
@@ -312,76 +319,58 @@ SHORT = 100  # tokens of a short reply
 
 
 @dataclass(frozen=True, slots=True)
-class PlanCalls:
-    """Worker calls of a training."""
+class PlanTotals:
+    """The plans of a training, and what the worker calls that carry them out take."""
 
     plans: int  # in training and validation
-    least: int  # one call a plan
-    most: int
     others: int = 0  # plans that dynamic sampling may add at most
+    least: CallTotals = NO_CALLS  # one step a plan, the cheapest worker, short replies
+    usual: CallTotals = NO_CALLS  # three steps, all workers alike, replies of half their limit
+    most: CallTotals = NO_CALLS  # all steps, the dearest worker, full replies that are read again
 
 
-@dataclass(frozen=True, slots=True)
-class DollarRange:
-    """Would-be dollars; None is unknown."""
-
-    least: Decimal | None  # one step a plan, the cheapest worker, short replies
-    usual: Decimal | None  # three steps a plan, all workers alike, replies of half their limit
-    most: Decimal | None  # all steps, the dearest worker, full replies that are read again
-
-
-def calls_of(training: TrainingJob) -> PlanCalls:
-    """Return how many plans are carried out, and the least and the most calls that they make."""
+def plan_totals(training: TrainingJob) -> PlanTotals:
+    """Return how many plans are carried out, and what that takes at the pool's price book."""
     config, sizes = training.config, batch_sizes(training.config)
-    generations = sizes["rows"] // sizes["questions"]
-    held_out = sum(len(split.questions) for split in training.held_out.values())
-    validations = 1 + -(-sizes["steps"] // config.validation.every)
-    plans = generations * sizes["whole"] + validations * held_out
+    held_out, steps = len(training.validation_rows()), config.form.max_steps
+    plans = sizes["generations"] * sizes["whole"] + sizes["validations"] * held_out
     if config.recursion:  # first plans, and a later round of each question that is held out
-        plans += round(config.recursion.share * sizes["rows"]) + (1 + validations) * held_out
-    others = generations * sizes["whole"] * config.reward.resample
+        rounds = 1 + sizes["validations"]
+        plans += round(config.recursion.share * sizes["rows"]) + rounds * held_out
+    others = sizes["generations"] * sizes["whole"] * config.reward.resample
     if training.verdicts:
-        return PlanCalls(plans, 0, 0, others)
-    return PlanCalls(plans, plans, (plans + others) * config.form.max_steps, others)
-
-
-def dollars_of(training: TrainingJob, calls: PlanCalls) -> DollarRange:
-    """Return what those plans would cost at the pool's price book."""
+        return PlanTotals(plans, others)
     texts = [q.text for split in training.splits.values() for q in split.questions.values()]
     asked = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
-    names, steps = training.spec.names, training.config.form.max_steps
+    names = training.spec.names
     limits = [training.spec.worker(name).config.max_tokens for name in names]
 
-    def chains(steps: int, said: Sequence[int | None]) -> list[Decimal | None]:
-        each = zip(names, said, strict=True)
-        return [_chain_usd(training, name, asked, steps, tokens) for name, tokens in each]
+    def taken(steps: int, said: Sequence[int | None]) -> list[CallTotals]:
+        """Return what a plan takes by each worker alone, whose replies are taken to be so long."""
+        known = {
+            ("", name): CallTotals(Decimal(1), output=Decimal(tokens))
+            for name, tokens in zip(names, said, strict=True)
+            if tokens is not None
+        }
+        estimator = Estimator(
+            training.spec, training.book, PastRuns(workers=known), "", reasoning=0
+        )
+        return [estimator.expected(chained_calls(name, asked, steps)) for name in names]
 
-    known = [usd for usd in chains(1, [SHORT] * len(names)) if usd is not None]
-    half = chains(min(USUAL_STEPS, steps), [most and most // 2 for most in limits])
-    whole = [usd for usd in chains(steps, limits) if usd is not None]
-    usual = None if None in half else sum((usd for usd in half if usd), Decimal(0)) / len(half)
-    return DollarRange(
-        least=min(known) * calls.plans if known else None,
-        usual=None if usual is None else usual * calls.plans,
-        most=max(whole) * (calls.plans + calls.others) if len(whole) == len(names) else None,
+    short = [one for one in taken(1, [SHORT] * len(names)) if one.usd is not None]
+    half = taken(min(USUAL_STEPS, steps), [most and most // 2 for most in limits])
+    return PlanTotals(
+        plans,
+        others,
+        least=min(short, key=by_cost, default=UNKNOWN_CALL).times(plans),
+        usual=mean_of(half).times(plans),
+        most=max(taken(steps, limits), key=by_cost).times(plans + others),
     )
-
-
-def _chain_usd(
-    training: TrainingJob, name: str, asked: int, steps: int, said: int | None
-) -> Decimal | None:
-    """Return the dollars of a chain of steps by one worker, each reading all before it."""
-    price = training.book.price(training.spec.worker(name).price_ref)
-    if price is None or said is None:
-        return None
-    calls = (Usage(input=asked + step * said, output=said, reasoning=0) for step in range(steps))
-    usd = [cost(call, price) for call in calls]
-    return None if None in usd else sum((one for one in usd if one), Decimal(0))
 
 
 def estimate_text(training: TrainingJob) -> str:
     """Return the estimate as lines of text."""
-    config, sizes, calls = training.config, batch_sizes(training.config), calls_of(training)
+    config, sizes, totals = training.config, batch_sizes(training.config), plan_totals(training)
     weight_dtype(config)  # refuses what a training would, and so does the next one
     refuse_missing_folder(config)
     data = ", ".join(
@@ -389,42 +378,42 @@ def estimate_text(training: TrainingJob) -> str:
         for name, split in training.splits.items()
     )
     fits = batch_of(training, world_size()) if config.run.device == "gpu" else None
-    others = f", and up to {calls.others:,} for questions that are replaced" if calls.others else ""
+    others = f", and up to {totals.others:,} for questions that are replaced"
     said = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",
         f"data: {data}",
-        f"plans: {calls.plans:,} (training and validation){others}",
-        *_bill(training, calls),
+        f"plans: {totals.plans:,} (training and validation){others if totals.others else ''}",
+        *_bill(training, totals),
         *_memory(training),
         f"hours: {hours_text(training, fits)}",
     ]
     rpm = config.reward.rpm
     if rpm is not None and not training.verdicts:
-        least = calls.least / (rpm * len(training.spec.names)) / 60
+        least = int(totals.least.calls) / (rpm * len(training.spec.names)) / 60
         said.append(f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each")
     return "\n".join(said)
 
 
-def _bill(training: TrainingJob, calls: PlanCalls) -> Iterator[str]:
+def _bill(training: TrainingJob, totals: PlanTotals) -> Iterator[str]:
     if training.verdicts:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
         return
-    steps, dollars = training.config.form.max_steps, dollars_of(training, calls)
-    yield f"worker calls: {calls.least:,} to {calls.most:,}, one to {steps} a plan"
+    steps, least, most = training.config.form.max_steps, totals.least, totals.most
+    yield f"worker calls: {least.calls:,} to {most.calls:,}, one to {steps} a plan"
     yield (
-        f"dollars at {training.book.name}: {_usd(dollars.least)} (one step, cheapest worker, "
-        f"{SHORT} tokens) to {_usd(dollars.most)} (dearest worker, full replies, all steps); "
-        f"{_usd(dollars.usual)} if all workers are asked alike, "
+        f"dollars at {training.book.name}: {_usd(least.usd)} (one step, cheapest worker, "
+        f"{SHORT} tokens) to {_usd(most.usd)} (dearest worker, full replies, all steps); "
+        f"{_usd(totals.usual.usd)} if all workers are asked alike, "
         f"{min(USUAL_STEPS, steps)} steps, half their token limit"
     )
-    most = training.max_usd
-    if most is None:
+    limit = training.max_usd
+    if limit is None:
         yield "limit: none (--max-usd sets one)"
     else:
-        yield f"limit: stops before ${most:,}, spent by all processes together"
+        yield f"limit: stops before ${limit:,}, spent by all processes together"
     if world_size() > 1:
-        yield limits_text(training.config, most, world_size())
+        yield limits_text(training.config, limit, world_size())
 
 
 def _usd(value: Decimal | None) -> str:

@@ -30,6 +30,7 @@ from podium.harness.run.forecast import (
     PastRuns,
     Unplannable,
     by_cost,
+    chained_calls,
     counted_all,
     mean_of,
     read_past,
@@ -218,68 +219,29 @@ def cost_of_one(job: Job, row: Entry, ids: Sequence[str]) -> float | None:
 
 
 def _line(job: Job, work: PendingWork, estimator: Estimator) -> EstimateLine:
+    suite, title = work.suite.name, work.title
     if not work.pairs:
-        return EstimateLine(work.suite.name, work.title, 0)
-    if work.budget is not None:
-        return _by_budget(work, work.budget, estimator)
-    if work.steps is not None:
-        return _by_steps(work, work.steps, estimator)
-    left, past = len(work.pairs), estimator.past.of_system(work.suite.name, work.title)
-    options = [_option(job, row, work, estimator) for row in work.entries]
+        return EstimateLine(suite, title, 0)
+    options = _options(job, work, estimator)
+    left, basis = len(options[0].most), options[0].basis
     firsts = [one.first for one in options if one.first is not None]
-    basis = options[0].basis
     if len(options) > 1:
         basis = f"mean and dearest of {len(options)} workers; {basis}"
-    expected = sum((one.expected for one in options), NO_CALLS).times(1 / Decimal(len(options)))
-    if past:
-        expected = mean_of(past).times(Decimal(left))
+    expected = mean_of([one.expected for one in options])
+    if past := estimator.past.of_system(suite, title):
+        expected = mean_of(past).times(left)
         basis = f"{len(past)} past answers of the same system"
+        if work.steps is not None:
+            basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
     return EstimateLine(
-        work.suite.name,
-        work.title,
+        suite,
+        title,
         left,
         expected,
         max((sum(one.most, NO_CALLS) for one in options), key=by_cost),
         basis,
         dearest=max((take for one in options for take in one.most), key=by_cost).usd,
         first=min(firsts) if len(firsts) == len(options) else None,
-    )
-
-
-def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> EstimateLine:
-    """Return the line of tries to learn by: at most, each call reads four replies."""
-    before = _chain(MAX_STEPS - 1, work, estimator).times(Decimal(-1))
-    one = _chain(MAX_STEPS, work, estimator) + before
-    names = estimator.spec.names
-    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
-    known = [past.times(1 / past.calls) for past in found if past is not None]
-    expected, basis = UNKNOWN_CALL, "its budget of worker calls"
-    if len(known) == len(names):
-        expected = sum(known, NO_CALLS).times(1 / Decimal(len(names)))
-        basis = "its budget, at its workers' mean past call"
-    basis = f"{basis}; at most: each reads four replies"
-    totals = expected.times(Decimal(calls)), one.times(Decimal(calls))
-    return EstimateLine(work.suite.name, work.title, calls, *totals, basis, one.usd)
-
-
-def _by_steps(work: PendingWork, steps: int, estimator: Estimator) -> EstimateLine:
-    """Return the line of a system that has not learnt yet what it will ask."""
-    one, left = _chain(steps, work, estimator), len(work.pairs)
-    expected = UNKNOWN_CALL.times(Decimal(steps * left))
-    basis = f"not trained yet; at most {pluralise(steps, 'call')} a question"
-    if past := estimator.past.of_system(work.suite.name, work.title):
-        expected = mean_of(past).times(Decimal(left))
-        basis = f"{pluralise(len(past), 'past answer')} of the same system; not trained yet"
-    most = one.times(Decimal(left))
-    return EstimateLine(work.suite.name, work.title, left, expected, most, basis, one.usd)
-
-
-def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
-    """Return the most that so many calls take, each reading all before it, of the longest text."""
-    size = max(len(one.text.encode()) for one, _ in work.pairs)
-    return estimator.dearest(
-        [CountedCall(name, size, tuple(range(at))) for at in range(steps)]
-        for name in estimator.spec.names
     )
 
 
@@ -293,6 +255,37 @@ class _Option:
     first: FirstCall | None = None  # the cheapest call that a question begins with
 
 
+def _options(job: Job, work: PendingWork, estimator: Estimator) -> list[_Option]:
+    """Return what each of the entries takes, of which nobody knows which it will be."""
+    if work.budget is not None:
+        return [_by_budget(work, work.budget, estimator)]
+    if work.steps is None:
+        return [_option(job, row, work, estimator) for row in work.entries]
+    most = (_chain(work.steps, work, estimator),) * len(work.pairs)
+    basis = f"not trained yet; at most {pluralise(work.steps, 'call')} a question"
+    return [_Option(UNKNOWN_CALL.times(work.steps * len(most)), most, basis)]
+
+
+def _by_budget(work: PendingWork, calls: int, estimator: Estimator) -> _Option:
+    """Return what tries to learn by take: at most, each call reads four replies."""
+    before = _chain(MAX_STEPS - 1, work, estimator).times(-1)
+    one = _chain(MAX_STEPS, work, estimator) + before
+    names = estimator.spec.names
+    found = [estimator.past.of_worker(work.suite.name, name) for name in names]
+    known = [past.per(past.calls) for past in found if past is not None]
+    expected, basis = UNKNOWN_CALL, "its budget of worker calls"
+    if len(known) == len(names):
+        expected, basis = mean_of(known), "its budget, at its workers' mean past call"
+    basis = f"{basis}; at most: each reads four replies"
+    return _Option(expected.times(calls), (one,) * calls, basis)
+
+
+def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
+    """Return the most that so many calls take, each reading all before it, of the longest text."""
+    size = max(len(one.text.encode()) for one, _ in work.pairs)
+    return estimator.dearest(chained_calls(name, size, steps) for name in estimator.spec.names)
+
+
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
     card, spec = job.catalogue.card(row.system), estimator.spec
     allowed = card.calls.span(len(spec.names), row.args)
@@ -300,12 +293,12 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)
     except Unplannable as stop:
-        steps = allowed[1] if allowed else MAX_STEPS
-        found = _worst(work, stop.first, estimator, (card.calls.conductor, steps))
-        none = UNKNOWN_CALL.times(sum((one.calls for one in found), Decimal(0)))
-        planning, answering = pluralise(card.calls.conductor, "conductor call"), "step"
-        basis = f"at most: {planning} and {pluralise(steps, answering)} a question"
-        return _Option(none, found, basis, _first([(stop.first,)], estimator))
+        steps, planning = allowed[1] if allowed else MAX_STEPS, card.calls.conductor
+        most = _worst(work, stop.first, estimator, (planning, steps))
+        asked = pluralise(planning, "conductor call"), pluralise(steps, "step")
+        basis = f"at most: {' and '.join(asked)} a question"
+        none = UNKNOWN_CALL.times(sum(most, NO_CALLS).calls)
+        return _Option(none, most, basis, _first([(stop.first,)], estimator))
     except Exception as error:  # plans not made yet, a solver of others: the run itself may do
         why = str(error).rstrip(".") if isinstance(error, UserError) else type(error).__name__
         estimator.unknown[f"{row.system} cannot be planned: {why}"] = None
@@ -344,13 +337,11 @@ def _worst(
     `shape` says how often a conductor may be asked, and how many steps its plans may have.
     The first request is the first question's; others are longer by what their question is longer.
     """
-    base = len(work.pairs[0][0].text.encode())
-    found: list[CallTotals] = []
+    base, found = len(work.pairs[0][0].text.encode()), list[CallTotals]()
     for question, _ in work.pairs:
         longer = max(0, len(question.text.encode()) - base)
         request = replace(first, prompt_bytes=first.prompt_bytes + longer)
-        workers = estimator.spec.names
-        asked = (worst_case(one, request, question, *shape) for one in workers)
+        asked = (worst_case(one, request, question, *shape) for one in estimator.spec.names)
         found.append(estimator.dearest(asked))
     return tuple(found)
 
@@ -361,8 +352,8 @@ def _judging(work: PendingWork, past: PastRuns) -> Iterator[EstimateLine]:
     if not judged:
         return
     known = past.judges.get(suite.name)
-    one = known.times(1 / known.calls) if known else UNKNOWN_CALL
-    totals = one.times(Decimal(judged)), UNKNOWN_CALL.times(Decimal(judged))
+    one = known.per(known.calls) if known else UNKNOWN_CALL
+    totals = one.times(judged), UNKNOWN_CALL.times(judged)
     basis = "past judgements" if known else "a judge reads replies that are not there yet"
     yield EstimateLine(suite.name, f"grader of {work.title}", judged, *totals, basis, judges=True)
 
@@ -429,29 +420,35 @@ def _cells(expected: CallTotals, most: CallTotals) -> list[str]:
     return cells + ["-" if one is None else f"{one:.4f}" for one in (expected.usd, most.usd)]
 
 
+def _set_limits(found: Estimate, request: RunRequest) -> Iterator[tuple[str, Decimal, Decimal]]:
+    """Yield each limit of a request: its option, its dollars, and those of it that are spent."""
+    if request.max_usd is not None:
+        yield "--max-usd", request.max_usd, found.already
+    if request.max_usd_per_query is not None:
+        yield "--max-usd-per-query", request.max_usd_per_query, Decimal(0)
+
+
 def _limits(found: Estimate, request: RunRequest) -> Iterator[str]:
     """Yield a line for each limit of a request that may stop something before its end."""
     if refused := [*reasons_of(refuse_too_little, found, request)]:
         yield from refused
         return
-    limit = request.max_usd
-    if limit is not None:
-        spent = f" (${found.already:.4f} of it is spent)" if found.already else ""
-        takes = (found.expected.usd, found.most.usd)
-        if said := _too_little(takes, limit - found.already, "the run"):
-            yield f"--max-usd {limit:f}{spent} {said}."
     left = [line for line in found.lines if line.left and not line.judges]
-    limit = request.max_usd_per_query
-    if limit is not None and left:
-        one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
-        known = max((line.expected.usd or Decimal(0)) / line.left for line in left)
-        if said := _too_little((known, one.dearest), limit, "questions"):
-            yield f"--max-usd-per-query {limit:f} {said} ({one.system} on {one.suite})."
+    for name, limit, already in _set_limits(found, request):
+        expected, most, what, whose = found.expected.usd, found.most.usd, "the run", ""
+        if name == "--max-usd-per-query":
+            if not left:
+                return
+            one = max(left, key=lambda line: (line.dearest is None, line.dearest or Decimal(0)))
+            expected = max((line.expected.usd or Decimal(0)) / line.left for line in left)
+            most, what, whose = one.dearest, "questions", f" ({one.system} on {one.suite})"
+        spent = f" (${already:.4f} of it is spent)" if already else ""
+        if said := _too_little(expected, most, limit - already, what):
+            yield f"{name} {limit:f}{spent} {said}{whose}."
 
 
-def _too_little(takes: tuple[Decimal | None, Decimal | None], left: Decimal, what: str) -> str:
+def _too_little(expected: Decimal | None, most: Decimal | None, left: Decimal, what: str) -> str:
     """Return how a limit stands to what is expected and at most; empty where it is enough."""
-    expected, most = takes
     if expected is not None and expected > left:
         return f"is too little: ${expected:.4f} is expected"
     if most is None:
@@ -466,9 +463,8 @@ def refuse_too_little(found: Estimate, request: RunRequest) -> None:
     if not known or len(known) < len(firsts):
         return
     usd, worker = min(known)
-    per_query = ("--max-usd-per-query", request.max_usd_per_query, Decimal(0))
-    for name, limit, already in (("--max-usd", request.max_usd, found.already), per_query):
-        if limit is not None and limit - already < usd:
+    for name, limit, already in _set_limits(found, request):
+        if limit - already < usd:
             leaves = f"leaves ${limit - already:.4f}" if already else "allows"
             raise UserError(
                 f"One call of {worker!r} can cost ${usd:.4f}, more than {name} "
@@ -480,14 +476,13 @@ def limit_warning(found: Estimate, request: RunRequest) -> str:
     """Return a line when a limit does not pay for one question; empty when it does, or may."""
     costs = ((line.one, line) for line in found.lines if line.left)
     known = [(usd, line) for usd, line in costs if usd is not None]
-    if not known:
-        return ""
-    cost, cheapest = min(known, key=lambda pair: pair[0])
-    what = f"one question of {cheapest.system} on {cheapest.suite} may cost ${cost:.4f}"
-    limit, more = request.max_usd, ""
-    if limit is not None and cost > limit - found.already:
-        spent = f", of which ${found.already:.4f} is spent" if found.already else ""
-        more = f"--max-usd {limit:f} leaves{spent}"
-    elif (limit := request.max_usd_per_query) is not None and cost > limit:
-        more = f"--max-usd-per-query {limit:f}"
-    return f"{what}, more than {more} ({cheapest.basis})." if more else ""
+    for name, limit, already in _set_limits(found, request) if known else ():
+        usd, line = min(known, key=lambda pair: pair[0])
+        if usd > limit - already:
+            leaves = " leaves" if name == "--max-usd" else ""
+            spent = f", of which ${already:.4f} is spent" if already else ""
+            return (
+                f"one question of {line.system} on {line.suite} may cost ${usd:.4f}, "
+                f"more than {name} {limit:f}{leaves}{spent} ({line.basis})."
+            )
+    return ""

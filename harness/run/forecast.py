@@ -46,6 +46,11 @@ class CountedCall:
     """How many of its worker's token limits the reply may have (`Sampling`)."""
 
 
+def chained_calls(worker: str, prompt_bytes: int, steps: int) -> list[CountedCall]:
+    """Return so many requests to one worker, each reading the replies to all before it."""
+    return [CountedCall(worker, prompt_bytes, tuple(range(step))) for step in range(steps)]
+
+
 class Unplannable(PodiumError):
     """What a system does depends on what a model says; holds the request to that model."""
 
@@ -158,10 +163,15 @@ class CallTotals:
         sums: list[Any] = [None if None in pair else pair[0] + pair[1] for pair in pairs]
         return CallTotals(*sums)
 
-    def times(self, factor: Decimal) -> "CallTotals":
+    def times(self, factor: Decimal | int) -> "CallTotals":
         """Return the take of so many such things."""
         scaled: list[Any] = [None if one is None else one * factor for one in self.parts]
         return CallTotals(*scaled)
+
+    def per(self, count: Decimal | int) -> "CallTotals":
+        """Return the take of one of so many such things."""
+        shares: list[Any] = [None if one is None else one / count for one in self.parts]
+        return CallTotals(*shares)
 
 
 NO_CALLS = CallTotals()
@@ -238,12 +248,9 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
     return past
 
 
-def mean_of(found: Sequence[CallTotals]) -> CallTotals:
-    """Return what a past answer took on average."""
-    count = Decimal(len(found))
-    parts = sum(found, NO_CALLS).parts
-    means: list[Any] = [None if one is None else one / count for one in parts]
-    return CallTotals(*means)
+def mean_of(totals: Sequence[CallTotals]) -> CallTotals:
+    """Return what several things took on average."""
+    return sum(totals, NO_CALLS).per(len(totals))
 
 
 def by_cost(take: CallTotals) -> tuple[bool, Decimal]:
@@ -262,6 +269,7 @@ class Estimator:
     unknown: dict[str, None] = field(default_factory=dict[str, None])  # reasons, in order
     bounded: set[str] = field(default_factory=set[str])
     """Workers of whom no past call is known, so that nothing is expected of them."""
+    reasoning: int | None = None  # tokens of an expected reply that are reasoning
 
     def at_most(self, calls: Sequence[CountedCall]) -> CallTotals:
         """Return the most that one question's calls can take."""
@@ -294,7 +302,7 @@ class Estimator:
             prompt, price = _prompt(call, own, outputs), self._price(call.worker)
             usd = None
             if price is not None and prompt is not None:
-                usd = cost(Usage(input=prompt, output=output), price)
+                usd = cost(Usage(input=prompt, output=output, reasoning=self.reasoning), price)
             total += _one_call(prompt, output, usd)
         return total
 

@@ -91,7 +91,7 @@ def agree_to_run(job: Any, found: Any, *, yes: bool) -> None:
     usd = None if found.most.usd is None else found.most.usd + found.already
     most, request = Maximum(usd, int(found.most.calls)), job.request
     spent = f"; {_usd(found.already)} is spent already" if found.already else ""
-    bill = _bill(most.calls, found.most.usd, found.expected.usd)
+    bill = _bill(found.most, found.expected)
     lines = [
         f"This run makes {bill} ({found.book}){spent}.",
         *(_shows(job, found, one) for one in job.suites),
@@ -127,15 +127,18 @@ def _usd_for_epochs(found: Any, suite: str, questions: int) -> Decimal | None:
 
 def agree_to_training(what: str, jobs: Sequence[Any], folder: Path, *, yes: bool) -> None:
     """Let the user agree to trainings, of which those on rehearsed or recorded workers are free."""
-    from podium.conductor.training.training_estimate import calls_of, dollars_of
+    from podium.conductor.training.training_estimate import plan_totals
+    from podium.harness.run.forecast import NO_CALLS
 
-    live = [(job, calls_of(job)) for job in jobs if job.spec.label == "live"]
+    live = [job for job in jobs if job.spec.label == "live"]
     if not live:
         return
-    dollars = [dollars_of(*pair) for pair in live]
-    most = Maximum(_sum([one.most for one in dollars]), sum(calls.most for _, calls in live))
-    bill = _bill(most.calls, most.usd, _sum([one.usual for one in dollars]))
-    limit = _sum([job.max_usd for job, _ in live])
+    totals = [plan_totals(job) for job in live]
+    most = sum((one.most for one in totals), NO_CALLS)
+    bill = _bill(most, sum((one.usual for one in totals), NO_CALLS))
+    limits = [job.max_usd for job in live if job.max_usd is not None]
+    limit = sum(limits, Decimal(0)) if len(limits) == len(live) else None
+    most = Maximum(most.usd, int(most.calls))
     agree([f"{what} make {bill}."], most, folder, max_usd=limit, yes=yes)
 
 
@@ -152,15 +155,11 @@ def agree_to_serving(args: Any) -> None:
         agree([line], Maximum(None, 0), args.log_dir, max_usd=None, yes=args.yes)
 
 
-def _bill(calls: int, most: Decimal | None, likely: Decimal | None) -> str:
-    bound = "dollars that nothing bounds" if most is None else f"at most {_usd(most)}"
-    expected = "unknown" if likely is None else _usd(likely)
-    return f"up to {pluralise(calls, 'call')}: {bound}, likely {expected}"
-
-
-def _sum(amounts: Sequence[Decimal | None]) -> Decimal | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known, Decimal(0)) if len(known) == len(amounts) else None
+def _bill(most: Any, likely: Any) -> str:
+    """Say what two `CallTotals` come to: at most, and as is expected."""
+    bound = "dollars that nothing bounds" if most.usd is None else f"at most {_usd(most.usd)}"
+    expected = "unknown" if likely.usd is None else _usd(likely.usd)
+    return f"up to {pluralise(int(most.calls), 'call')}: {bound}, likely {expected}"
 
 
 def _usd(amount: Decimal) -> str:

@@ -17,12 +17,11 @@ from podium.conductor.training.training_estimate import (
     DeviceBatch,
     DeviceMemory,
     ModelShape,
-    calls_of,
-    dollars_of,
     estimate_text,
     formula_seconds,
     hours_text,
     memory_of,
+    plan_totals,
     shape_of,
     warm_memory,
 )
@@ -119,20 +118,19 @@ def test_adapters_keep_states_of_their_own_few_weights_only(training: TrainingJo
 
 
 def test_calls_and_dollars_are_those_of_every_plan(training: TrainingJob) -> None:
-    calls, plans = calls_of(training), 4 * 16 + 3 * 6
-    assert (calls.plans, calls.least, calls.most) == (plans, plans, 5 * plans)
+    found, plans = plan_totals(training), 4 * 16 + 3 * 6
+    assert (found.plans, found.least.calls, found.most.calls) == (plans, plans, 5 * plans)
     texts = [q.text.encode() for q in training.splits["practice-integer"].questions.values()]
     asked = sum(map(len, texts)) // len(texts) // 4
-    found = dollars_of(training, calls)
-    assert found.least == plans * Decimal(asked + 100 * 2) / 10**6
-    assert found.usual == plans * Decimal(3 * asked + 500 * (1 + 2) + 3 * 500 * 2) / 10**6
-    assert found.most == plans * Decimal(5 * asked + 1000 * 10 + 5 * 1000 * 2) / 10**6
+    assert found.least.usd == plans * Decimal(asked + 100 * 2) / 10**6
+    assert found.usual.usd == plans * Decimal(3 * asked + 500 * (1 + 2) + 3 * 500 * 2) / 10**6
+    assert found.most.usd == plans * Decimal(5 * asked + 1000 * 10 + 5 * 1000 * 2) / 10**6
 
 
 def test_a_recursive_training_plans_first_rounds_beforehand_and_validates_twice() -> None:
     settings = ("model.path=anywhere", "validation.questions=3", "grpo.max_steps=5")
-    calls = calls_of(made(read_config("practice-cpu-recursive", settings)))
-    assert calls.plans == 5 * 128 + round(0.5 * 5 * 16) + 12 + 2 * (2 * 12)
+    totals = plan_totals(made(read_config("practice-cpu-recursive", settings)))
+    assert totals.plans == 5 * 128 + round(0.5 * 5 * 16) + 12 + 2 * (2 * 12)
 
 
 def shape(training: TrainingJob) -> ModelShape:
