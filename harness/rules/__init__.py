@@ -1,0 +1,116 @@
+"""The table of rules by which a reply is read: rules.toml, built of the words in words.toml.
+
+`podium suites SUITE --rules` prints it. examples.toml holds three replies for each rule that it
+decides and three that it must leave alone, each with its source; tests read all of them.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+STAGES = ("find", "drop", "withdraw", "conclude", "value")
+_NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table."""
+
+    name: str
+    stage: str
+    where: str
+    yields: str
+    pattern: tuple[str, ...]
+    flags: str = ""
+    outranked_by: str = "what stands behind it"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleExample:
+    """A reply, what is read in it, and the battery that has it."""
+
+    rule: str
+    decides: bool
+    """False for a counter-example: the rule must leave it alone."""
+    suite: str
+    reply: str
+    reads: str | None
+    source: str
+    choices: tuple[str, ...] = ()
+
+
+@cache
+def rules() -> Mapping[str, Rule]:
+    """Return every rule by name, in the order of the stages."""
+    rows = _table("rules.toml")
+    return {
+        name: Rule(name, **row | {"pattern": tuple(row["pattern"])})
+        for name, row in rows.items()
+        if name != "parts"
+    }
+
+
+@cache
+def rule_examples() -> Sequence[RuleExample]:
+    """Return the examples and counter-examples of all rules."""
+    rows: list[Any] = _table("examples.toml")["example"]
+    return [
+        RuleExample(**{"reads": None, **row, "choices": tuple(row.get("choices", ()))})
+        for row in rows
+    ]
+
+
+@cache
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a list, in all languages."""
+    return tuple(word for words in word_lists()[name].values() for word in words)
+
+
+@cache
+def word_lists() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    """Return the lists of words by name and language; `list_example` has their examples."""
+    return {
+        name: {language: words for language, words in row.items() if language != "example"}
+        for name, row in _table("words.toml").items()
+    }
+
+
+def list_example(name: str) -> str:
+    """Return a sentence that holds a word of the list."""
+    return _table("words.toml")[name]["example"]
+
+
+@cache
+def pattern(name: str, letters: str = "") -> re.Pattern[str]:
+    """Return a rule's pattern, @ being one of the letters."""
+    rule = rules()[name]
+    text = expanded("".join(rule.pattern))
+    flags = f"(?{rule.flags})" if rule.flags else ""
+    return re.compile(flags + (text.replace("@", f"[{letters}]") if letters else text))
+
+
+def expanded(text: str) -> str:
+    """Return a pattern with parts and lists of words in place of their names."""
+    parts: Mapping[str, Sequence[str]] = _table("rules.toml")["parts"]
+
+    def part(name: re.Match[str]) -> str:
+        if name[1] in parts:
+            return f"(?:{expanded(''.join(parts[name[1]]))})"
+        return f"(?:{'|'.join(map(_word, sorted(words(name[1]), key=len, reverse=True)))})"
+
+    return _NAME.sub(part, text)
+
+
+def _word(word: str) -> str:
+    plain = re.escape(word).replace("\\ ", r"\s+").replace("'", "['\u2019]")
+    return plain.removesuffix(r"\*") + r"\w*" if word.endswith("*") else plain
+
+
+@cache
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / name).read_text(encoding="utf-8"))
