@@ -544,7 +544,7 @@ class _Choices:
         verb = VERB.match(sentence)
         concluded = verb and _CONCLUDES.match(sentence) and not sentence.startswith("The ")
         texts = [
-            *_BOLD.findall(f"{sentence}**"),
+            *pattern("option-text").findall(f"{sentence}**"),
             sentence[verb.end() :] if verb and concluded else "",
         ]
         letters = {letter_of_option(text, self.choices) for text in texts if text.strip(" *.")}

@@ -41,7 +41,7 @@ class Statement:
 
 _AFTER = pattern("label")
 _AFTER_FOREIGN = pattern("foreign-label")
-_ALONE = pattern("alone")
+_ALONE = pattern("label-line")
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
 _NEXT_LINE = pattern("next-line")
 _OPTIONS = pattern("options")
@@ -138,6 +138,8 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
         label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
         if label:
             statement = _valued(said, base + at, base + label.end())
+            if label.re is _AFTER_FOREIGN:
+                statement = replace(statement, rule="foreign-label")
             gap = said[base + at + length : statement.value]
             if statement.text and not _below(gap, statement, said):
                 yield replace(statement, flaw=_flaw(said, base + at, gap, statement))

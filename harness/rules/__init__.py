@@ -13,6 +13,12 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+DECIDING = (
+    *("box", "tag", "label-line", "label", "foreign-label", "value-before", "said-correct"),
+    *("apart", "concludes", "only", "pick", "must-be", "named-option", "bold-option"),
+    *("option-line", "concluded-letter", "option-text"),
+)
+"""Rules that give an answer; the others drop, withdraw or read one."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
@@ -63,6 +69,38 @@ def rule_examples() -> Sequence[RuleExample]:
         RuleExample(**{"reads": None, **row, "choices": tuple(row.get("choices", ()))})
         for row in rows
     ]
+
+
+def rule_table() -> tuple[list[dict[str, Any]], str]:
+    """Return every rule with its examples, as plain values and as a text."""
+    rows = [
+        {**{field: getattr(rule, field) for field in rule.__slots__}, **_examples_of(rule.name)}
+        for rule in rules().values()
+    ]
+    return rows, "\n\n".join(_row_text(row) for row in rows)
+
+
+def _examples_of(name: str) -> dict[str, list[dict[str, Any]]]:
+    rows = [example for example in rule_examples() if example.rule == name]
+    return {
+        kind: [
+            {"reply": row.reply, "reads": row.reads, "source": row.source}
+            for row in rows
+            if row.decides == decides
+        ]
+        for kind, decides in (("examples", True), ("counter_examples", False))
+    }
+
+
+def _row_text(row: Mapping[str, Any]) -> str:
+    lines = [f"{row['name']} ({row['stage']})", f"  where        {row['where']}"]
+    lines += [f"  yields       {row['yields']}", f"  outranked by {row['outranked_by']}"]
+    lines += [f"  pattern      {line}" for line in row["pattern"]]
+    for kind, label in (("examples", "example"), ("counter_examples", "unlike")):
+        for example in row[kind]:
+            read = "nothing" if example["reads"] is None else example["reads"]
+            lines.append(f"  {label:<12} {example['reply']!r} -> {read} [{example['source']}]")
+    return "\n".join(lines)
 
 
 @cache
