@@ -6,7 +6,8 @@
   one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
   reply that is nothing but an answer; an arbitrary last number or letter never does.
-- What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
+- What is said outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
+  tags and answer lines do.
 """
 
 import re
@@ -17,6 +18,8 @@ from functools import lru_cache
 from typing import Final, TypeVar
 
 from podium.harness import statements
+from podium.harness.program_text import extract_program
+from podium.harness.reasoning import spoken
 from podium.harness.records import Kind
 from podium.harness.statements import (
     LONGEST,
@@ -77,19 +80,6 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
     return _answer(reply, statements.find, _expression_of, _concluded_expression, _joined) or ()
 
 
-def extract_program(reply: str) -> str | None:
-    """Return the program in the reply: its last complete fenced block, Python preferred, or None.
-
-    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes what is between the last two fences,
-    also output, or the prose between two blocks of a cut-off reply.
-    """
-    thinking, said, _ = statements.parted(reply)
-    found = _fenced_program(said)
-    if found is None and statements.last_box(said) is None and thinking:
-        found = _fenced_program(thinking)
-    return found
-
-
 def normalised(kind: Kind, reply: str) -> str | None:
     """Return the answer in the form in which two replies agree, or None; used for voting."""
     if kind == "integer":
@@ -103,17 +93,7 @@ def normalised(kind: Kind, reply: str) -> str | None:
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 
-def _fenced_program(said: str) -> str | None:
-    blocks = statements.fenced_blocks(said)
-    python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
-    return (python or [text for _, text in blocks] or [None])[-1]
-
-
 # --- the rule -----------------------------------------------------------------------------------
-
-_GIVES_UP = re.compile(
-    r"\b(?:could\s+not|cannot|can['\u2019]t|unable|sorry|do(?:n['\u2019]t|\s+not)\s+know)\b", re.I
-)
 
 
 def _alike(values: Sequence[ValueT]) -> ValueT | _Unclear:
@@ -131,15 +111,12 @@ def _answer(
     conclude: Callable[[str], ValueT | None],
     joined: Join[ValueT] = _alike,
 ) -> ValueT | None:
-    thinking, said, cut_off = statements.parted(reply)
+    said, cut_off = spoken(reply)
     found = [one for one in find(said) if not cut_off or one.explicit]
     value = _decided(said, found, read, joined)
     if value is None and not cut_off:
         stated = max((one.end for one in found if read(one) is not None), default=0)
         value = conclude(said[max(len(said) - TAIL, stated) :])
-    if value is None and thinking and not _GIVES_UP.search(said):
-        explicit = [one for one in find(thinking) if one.explicit]
-        value = _decided(thinking, explicit, read, joined)
     return None if isinstance(value, _Unclear) else value
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from podium.harness.reasoning import INVISIBLE
+
 TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
 LONGEST = 400  # Characters of a value behind a label
 MOST_BOXES = 10  # Boxes that are looked at, from the end
@@ -383,9 +385,6 @@ def is_bare(value: str) -> bool:
 
 # --- what is left of a reply --------------------------------------------------------------------
 
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|endoftext|end|eom_id)\|>|<end_of_turn>|</s>\s*$|<\uff5c[^>]{1,30}\uff5c>"
-)
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s*")
 _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(r"\\.|(?:\{[^{}\\]*+\})++|[{}]")  # escaped; pairs with none inside; one alone
@@ -399,23 +398,6 @@ _HTML = re.compile(r"</?(?:b|i|u|em|strong|code|p|span|br)\s*/?>", re.I)
 _DIGITS_APART = re.compile(r"(?<=\d)\\,(?=\d)")
 _MATHS_SIGN = re.compile(r"\\[()\[\]]")
 _STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
-
-
-def parted(reply: str) -> tuple[str, str, bool]:
-    """Return what was thought, what was said after it, and whether that is thinking cut off."""
-    ended = _TURN_ENDS.search(reply) if "<" in reply else None
-    if ended and reply[: ended.start()].strip():
-        reply = reply[: ended.start()]
-    reply = reply if reply.isascii() else _INVISIBLE.sub("", reply)
-    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
-    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
-
-
-def last_box(said: str) -> tuple[str | None, int] | None:
-    """Return the content of the last box (None: cut off) and its end; empty ones are quotes."""
-    found = _box_before(said, len(said))
-    return (found[0], found[2]) if found else None
 
 
 def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
@@ -443,13 +425,9 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
     return None, len(said)
 
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
-"""Spaces, joiners and marks of direction without width."""
-
-
 def folded(text: str) -> str:
     """Fold full-width letters and take away marks of direction; ASCII needs neither."""
-    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return text if text.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 def without_markup(text: str) -> str:
@@ -469,24 +447,3 @@ def _without_latex(text: str) -> str:
     for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
     return _MATHS_SIGN.sub("", plain)
-
-
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
-
-
-def fenced_blocks(said: str) -> list[tuple[str, str]]:
-    """Return (tag, text) of every complete fenced block that is not blank, in order."""
-    blocks: list[tuple[str, str]] = []
-    fence, tag, indent, lines = "", "", 0, list[str]()
-    for line in said.splitlines():
-        mark = _FENCE.match(line)
-        if not fence and mark:
-            fence, tag, indent, lines = mark[1], mark[2], mark.start(1), []
-        elif mark and mark[1].startswith(fence) and not mark[2]:
-            if any(text.strip() for text in lines):
-                blocks.append((tag, "\n".join(lines)))
-            fence = ""
-        elif fence:
-            margin = len(line) - len(line.lstrip(" \t"))
-            lines.append(line[min(indent, margin) :])
-    return blocks
