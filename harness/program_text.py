@@ -59,18 +59,23 @@ def extract_program(reply: str, names: Sequence[str] = ()) -> str | None:
 
 
 def code_blocks(said: str) -> list[CodeBlock]:
-    """Return every fenced block that is not blank, in order; the last one may be cut off."""
+    """Return every fenced block that is not blank, in order; those without a closing fence too.
+
+    A fence with a tag ends the block before it, except a page of Markdown. As in CommonMark, a
+    fence that is indented by four more than the first is text: it may stand in a docstring.
+    """
     blocks: list[CodeBlock] = []
     fence, tag, indent, lines = "", "", 0, list[str]()
     for line in said.replace("\r\n", "\n").split("\n"):
         mark = _FENCE.match(line)
-        if not fence and mark:
+        ends = mark and fence and mark[1].startswith(fence) and mark.start(1) < indent + 4
+        if mark and ends and not (mark[2] and tag in MARKDOWN):
+            blocks.append(CodeBlock(tag, "\n".join(lines), closed=not mark[2]))
+            fence = ""
+        if mark and not fence and (mark[2] or not ends):
             fence, tag, indent, lines = mark[1], mark[2].lower(), mark.start(1), []
             if code := _CODE_ON_FENCE.match(line):
                 tag, lines = "", [code[1]]
-        elif mark and mark[1].startswith(fence) and not mark[2]:
-            blocks.append(CodeBlock(tag, "\n".join(lines), closed=True))
-            fence = ""
         elif fence:
             margin = len(line) - len(line.lstrip(" \t"))
             lines.append(line[min(indent, margin) :])
@@ -123,14 +128,29 @@ def _last(blocks: Sequence[CodeBlock]) -> str | None:
     python = [block.text for block in whole if block.tag in PYTHON]
     code = python or [block.text for block in whole if _is_code(block.text)]
     cut = [one.text for one in blocks if one.tag in (*PYTHON, "") and _is_code(one.text)]
-    return (code or [block.text for block in whole] or cut or [None])[-1]
+    return (code or cut or [block.text for block in whole] or [None])[-1]
+
+
+_PROSE = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.UnaryOp)
+"""Expressions that output or a word of prose is, when read as Python."""
 
 
 def _is_code(text: str) -> bool:
     """Return whether a text is Python that does something: output, such as `7`, is none."""
     tree = parsed(text)
-    body = tree.body if tree else []
-    return any(not isinstance(one, ast.Expr) or isinstance(one.value, ast.Call) for one in body)
+    return any(not isinstance(_value(one), _PROSE) for one in (tree.body if tree else ()))
+
+
+def _is_all_code(text: str) -> bool:
+    """Return whether a text is Python without a line that may be a word: `python`, `[BEGIN]`."""
+    tree = parsed(text)
+    words = (ast.Name, ast.Tuple, ast.List)
+    return bool(tree) and not any(isinstance(_value(one), words) for one in tree.body)
+
+
+def _value(statement: ast.stmt) -> ast.AST:
+    """Return the expression that a statement is, or itself."""
+    return statement.value if isinstance(statement, ast.Expr) else statement
 
 
 # --- bare code ----------------------------------------------------------------------------------
@@ -145,7 +165,7 @@ def _bare(said: str, names: Sequence[str]) -> str | None:
         return None
     start = _CODE_LINE.search(text)
     for whole in (text, text[start.start() :] if start else ""):
-        if defines(whole, names) and parsed(whole):
+        if defines(whole, names) and _is_all_code(whole):
             return whole.strip("\n")
     statements = [one for one in _statements(text) if _is_code(one)]
     chosen = [place for place, one in enumerate(statements) if defines(one, names)]

@@ -2,8 +2,9 @@
 
 Questions, prompt, tests and comparison are the official ones (LiveCodeBench @28fef95:
 lcb_runner/prompts/code_generation.py, the generic chat template). The grade is the `real` verdict;
-beside it stands the `official` one, on the program that utils/extraction_utils.py takes. A later release adds problems
-with earlier dates, so a name has both: `livecodebench-v5@2024-08-01..2025-02-01`.
+beside it stands the `official` one, on the program that utils/extraction_utils.py takes. A later
+release adds problems with earlier dates, so a name has both:
+`livecodebench-v5@2024-08-01..2025-02-01`.
 """
 
 import re
