@@ -267,12 +267,11 @@ def complete_program(prompt: str, entry: str, reply: str) -> str | None:
     said = spoken(reply)[0]
     indented = [one.text for one in code_blocks(said) if one.text[0].isspace()]
     completes = said.lstrip("\n")[:1].isspace()
-    raw = [] if indented else [said] if completes else [program or said]
-    for rest in (*reversed(indented), *raw):
-        ends = [at for stop in STOPS if (at := rest.find(stop)) >= 0]
-        for body in (rest, rest[: min(ends, default=len(rest))]):
-            if body.strip() and compiles(prompt + body):
-                return prompt + body
+    rest = indented[-1] if indented else said if completes else program or said
+    ends = [at for stop in STOPS if (at := rest.find(stop)) >= 0]
+    for body in (rest, rest[: min(ends, default=len(rest))]):
+        if body.strip() and compiles(prompt + body):
+            return prompt + body
     return program
 
 

@@ -256,7 +256,7 @@ class LiveCodeBench:
     official: bool = True
     """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
     pinned: Mapping[str, DataSource] = field(default_factory=sources)
-    version: str = "2-A"
+    version: str = "3-A"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
     needs_box: bool = True

@@ -48,7 +48,7 @@ class Mbpp(UnitTestedSuite):
     """The suite."""
 
     name: str = "mbpp"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2021-08"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "mbpp"

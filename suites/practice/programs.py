@@ -534,14 +534,13 @@ def _intervals(rng: Random) -> Draft | None:
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by running the reply's program on all tests in a box; raises what the box raises."""
-    box, target = required_box(box, "practice-code"), unsealed(question)
-    tests = read_tests(target)
+    box, tests = required_box(box, "practice-code"), read_tests(unsealed(question))
     program = program_of(reply, tests.method)
     if program is None:
         return Grade(0.0, None, "no program found")
     judgement = judge_program(program, tests, box)
     facts = {"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)}
-    facts["exact"] = judgement.exact
+    facts |= {"exact": judgement.exact}
     return Grade(float(judgement.passed), program, judgement.summary(), facts)
 
 
@@ -574,7 +573,7 @@ SUITE = PracticeCode(
         id, draft.text, "program", draft.target, metadata=draft.metadata
     ),
     judge=grade_code,
-    version="4-A",
+    version="5-A",
     needs_box=True,
     image=IMAGE,
 )
