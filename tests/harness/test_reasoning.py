@@ -45,9 +45,9 @@ def test_an_answer_that_stands_only_in_closed_reasoning_is_none(
 @EXAMPLES
 def test_reasoning_that_is_cut_off_gives_boxes_and_answer_lines_alone(mark: ReasoningMark) -> None:
     for start, _ in pairs(mark):
-        assert spoken(f"{start}So it is 7.")[1] is (start != "analysis") or start == "analysis"
-        assert extract_integer(f"{start}\nSo the answer is 70.") is None or start == "analysis"
-        assert extract_integer(f"{start}\nSo \\boxed{{70}}. Let me") == 70
+        assert spoken(f"{start}So it is 7.")[1]
+        assert extract_integer(f"{start}So the answer is 70.") is None
+        assert extract_integer(f"{start}So \\boxed{{70}}. Let me") == 70
 
 
 @EXAMPLES
@@ -94,7 +94,8 @@ def test_what_is_said_outside_reasoning_is_kept(reply: str, said: str) -> None:
 
 
 LONG = {
-    "open": "<think>" * 150_000, "pairs": "<think>a</think>" * 60_000, "close": "</think>" * 130_000,
+    "open": "<think>" * 150_000, "pairs": "<think>a</think>" * 60_000,
+    "close": "</think>" * 130_000,
     "less": "<" * 1_000_000, "brackets": "[THINK" * 160_000 + "THINK]", "spaces": " " * 1_000_000,
     "ends": "<|end|>" * 140_000, "end-then-spaces": "<|end|>" + " " * 1_000_000,
     "channels": "<|channel|>" * 90_000, "assistants": "assistant" * 110_000 + "assistantfinal",
