@@ -6,7 +6,8 @@
   one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
   reply that is nothing but an answer; an arbitrary last number or letter never does.
-- What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
+- What is said outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
+  tags and answer lines do.
 """
 
 import re
@@ -17,6 +18,8 @@ from enum import Enum
 from typing import Final, Generic, TypeVar
 
 from podium.harness import statements
+from podium.harness.program_text import extract_program
+from podium.harness.reasoning import spoken
 from podium.harness.records import Kind
 from podium.harness.rules import pattern
 from podium.harness.statements import (
@@ -105,19 +108,6 @@ def extract_expressions(reply: str) -> tuple[str, ...]:
     return read_expressions(reply).value or ()
 
 
-def extract_program(reply: str) -> str | None:
-    """Return the program in the reply: its last complete fenced block, Python preferred, or None.
-
-    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes what is between the last two fences,
-    also output, or the prose between two blocks of a cut-off reply.
-    """
-    thinking, said, _ = statements.parted(reply)
-    found = _fenced_program(said)
-    if found is None and statements.last_box(said) is None and thinking:
-        found = _fenced_program(thinking)
-    return found
-
-
 def normalised(kind: Kind, reply: str) -> str | None:
     """Return the answer in the form in which two replies agree, or None; used for voting."""
     if kind == "integer":
@@ -129,12 +119,6 @@ def normalised(kind: Kind, reply: str) -> str | None:
         program = extract_program(reply)
         return None if program is None else program.rstrip()
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
-
-
-def _fenced_program(said: str) -> str | None:
-    blocks = statements.fenced_blocks(said)
-    python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
-    return (python or [text for _, text in blocks] or [None])[-1]
 
 
 # --- the stages ---------------------------------------------------------------------------------
@@ -156,7 +140,8 @@ def _read(
     joined: Join[ValueT] = _alike,
 ) -> Reading[ValueT]:
     """Strip reasoning, find statements, drop some, rank the others; a conflict is no answer."""
-    thinking, text, cut_off = statements.parted(reply)
+    text, cut_off = spoken(reply)
+    text = statements.without_struck(text)
     steps: list[Step] = []
     found = [each for each in find(text) if not cut_off or each.explicit]
     value, rule = _decided(text, found, read, joined, steps)
@@ -164,9 +149,6 @@ def _read(
         stated = max((each.end for each in found if read(each) is not None), default=0)
         value, rule = conclude(text[max(len(text) - TAIL, stated) :])
         steps.append(("conclude", rule, text[-LONGEST // 4 :], _shown(value)))
-    if value is None and thinking and not text.strip(" \n*.#"):
-        explicit = [each for each in find(thinking) if each.explicit]
-        value, rule = _decided(thinking, explicit, read, joined, steps)
     return Reading(None if isinstance(value, _Unclear) else value, rule, tuple(steps))
 
 

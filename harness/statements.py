@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from podium.harness.reasoning import INVISIBLE
 from podium.harness.rules import expanded, pattern, words
 
 TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
@@ -123,26 +124,39 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
     for word in (word for word in FOREIGN_WORDS if word in small):
         labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
     for at, length, after in labels:
-        if at and lower[at - 1].isalpha() and lower[at].isalpha():
-            continue
-        if " is " in tail[max(0, at - 25) : at] and (
-            ahead := _BEFORE_IS.search(tail, max(0, at - LONGEST // 2), at)
-        ):
-            start, end = base + ahead.start(1), base + at + length
-            yield Statement(
-                "sentence", start, end, ahead[1], ahead[1], start or 1, rule="value-before"
-            )
-            continue
-        if length > len("ans") and tail[at + length : at + length + 1] == "s" and _plural(tail, at):
-            continue
-        label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
-        if label:
-            statement = _valued(said, base + at, base + label.end())
-            if label.re is _AFTER_FOREIGN:
-                statement = replace(statement, rule="foreign-label")
-            gap = said[base + at + length : statement.value]
-            if statement.text and not _below(gap, statement, said):
-                yield replace(statement, flaw=_flaw(said, base + at, gap, statement))
+        if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
+            statement = _before_label(tail, at, base, length)
+            statement = statement or _behind_label(said, base, at, length, after)
+            if statement:
+                yield statement
+
+
+def _before_label(tail: str, at: int, base: int, length: int) -> Statement | None:
+    """Return the value of "9, which is the answer"."""
+    if " is " not in tail[max(0, at - 25) : at]:
+        return None
+    ahead = _BEFORE_IS.search(tail, max(0, at - LONGEST // 2), at)
+    if not ahead:
+        return None
+    start, end, text = base + ahead.start(1), base + at + length, ahead[1]
+    return Statement("sentence", start, end, text, text, start or 1, rule="value-before")
+
+
+def _behind_label(
+    said: str, base: int, at: int, length: int, after: re.Pattern[str]
+) -> Statement | None:
+    at += base
+    if said[at + length : at + length + 1] == "s" and _plural(said, at):
+        return None
+    label = after.match(said, at + length) or _AFTER.match(said, at + length)
+    statement = _valued(said, at, label.end()) if label else None
+    if not label or not statement or not statement.text:
+        return None
+    gap = said[at + length : statement.value]
+    if _below(gap, statement, said):
+        return None
+    rule = "foreign-label" if label.re is _AFTER_FOREIGN else statement.rule
+    return replace(statement, rule=rule, flaw=_flaw(said, at, gap, statement))
 
 
 def _plural(tail: str, at: int) -> bool:
@@ -340,9 +354,6 @@ def is_bare(value: str) -> bool:
 
 # --- what is left of a reply --------------------------------------------------------------------
 
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|endoftext|end|eom_id)\|>|<end_of_turn>|</s>\s*$|<\uff5c[^>]{1,30}\uff5c>"
-)
 _BOX = pattern("box")
 _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(r"\\.|(?:\{[^{}\\]*+\})++|[{}]")  # escaped; pairs with none inside; one alone
@@ -358,23 +369,11 @@ _MATHS_SIGN = re.compile(r"\\[()\[\]]")
 _STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
 
 
-def parted(reply: str) -> tuple[str, str, bool]:
-    """Return what was thought, what was said after it, and whether that is thinking cut off."""
-    ended = _TURN_ENDS.search(reply) if "<" in reply else None
-    if ended and reply[: ended.start()].strip():
-        reply = reply[: ended.start()]
-    reply = reply if reply.isascii() else _INVISIBLE.sub("", reply)
-    if "~~" in reply or "\\cancel" in reply or "<s>" in reply or "<del>" in reply:
-        reply = _STRUCK.sub(lambda struck: " " * len(struck.group()), reply)
-    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
-    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
-
-
-def last_box(said: str) -> tuple[str | None, int] | None:
-    """Return the content of the last box (None: cut off) and its end; empty ones are quotes."""
-    found = _box_before(said, len(said))
-    return (found[0], found[2]) if found else None
+def without_struck(text: str) -> str:
+    """Blank out what is struck out."""
+    if "~~" in text or "\\cancel" in text or "<s>" in text or "<del>" in text:
+        return _STRUCK.sub(lambda struck: " " * len(struck.group()), text)
+    return text
 
 
 def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
@@ -402,13 +401,9 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
     return None, len(said)
 
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
-"""Spaces, joiners and marks of direction without width."""
-
-
 def folded(text: str) -> str:
     """Fold full-width letters and take away marks of direction; ASCII needs neither."""
-    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return text if text.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 def without_markup(text: str) -> str:
@@ -428,24 +423,3 @@ def _without_latex(text: str) -> str:
     for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
     return _MATHS_SIGN.sub("", plain)
-
-
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
-
-
-def fenced_blocks(said: str) -> list[tuple[str, str]]:
-    """Return (tag, text) of every complete fenced block that is not blank, in order."""
-    blocks: list[tuple[str, str]] = []
-    fence, tag, indent, lines = "", "", 0, list[str]()
-    for line in said.splitlines():
-        mark = _FENCE.match(line)
-        if not fence and mark:
-            fence, tag, indent, lines = mark[1], mark[2], mark.start(1), []
-        elif mark and mark[1].startswith(fence) and not mark[2]:
-            if any(text.strip() for text in lines):
-                blocks.append((tag, "\n".join(lines)))
-            fence = ""
-        elif fence:
-            margin = len(line) - len(line.lstrip(" \t"))
-            lines.append(line[min(indent, margin) :])
-    return blocks

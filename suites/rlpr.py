@@ -25,8 +25,9 @@ from podium.harness.extract import Reading, read_choice, read_expressions
 from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task, pick
 from podium.harness.model_judge import JudgeCase, JudgeError, judge_required, judged_by_model
+from podium.harness.reasoning import spoken
 from podium.harness.records import READ_BY, Grade, Question
-from podium.harness.statements import parted, without_markup
+from podium.harness.statements import without_markup
 from podium.harness.suite import Split
 from podium.suites.base import DatasetSuite, unsealed, user_errors
 from podium.suites.data import fetch_rows
@@ -155,8 +156,7 @@ class Rlpr(DatasetSuite):
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
         """Ask the role `grader`; JudgeError when it says neither yes nor no."""
-        thinking, said, _ = parted(state.output.completion)
-        reply = (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
+        reply = spoken(state.output.completion)[0].strip()[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
         verdict, why, judge = await judged_by_model(state, judge_case(question, reply))
