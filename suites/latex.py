@@ -14,13 +14,17 @@ from functools import lru_cache
 _THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
 _SIZES = re.compile(
     r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
-    r"|(?:displaystyle|textstyle|limits)(?![A-Za-z]))\s*"
+    r"|(?:displaystyle|textstyle|limits|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|bf|rm|it|sf|tt)"
+    r"(?![A-Za-z]))\s*"
+)
+_COLOUR = re.compile(
+    r"\\(?:(?:text)?color|colorbox|fcolorbox\s*\{[^{}]*\})\*?(?:\[\w+\])?\s*\{(?!white)[^{}]*\}"
 )
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.S)
 _SAME = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "\\quad", "\\qquad", "\\thinspace"), " "),
     **dict.fromkeys(("\\enspace", "\\(", "\\)", "\\[", "\\]", "\\newline"), " "),
-    "\\!": "", "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
+    "\\!": "", "\\nicefrac": "\\frac", "\\sfrac": "\\frac", "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
     "\\gt": ">", "\\le": "\\leq", "\\ge": "\\geq", "\\leqslant": "\\leq", "\\geqslant": "\\geq",
     "\\ne": "\\neq", "\\degree": "^\\circ", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "\\lor": "\u00abor\u00bb", "\\vee": "\u00abor\u00bb", "\\land": "\u00aband\u00bb",
@@ -60,7 +64,10 @@ _FONT = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mathrm|mbox|operatorname)\s*"
     r"\{([^{}]*(?:\{[^{}]{0,20}\}[^{}]*){0,3})\}"
 )
-_BOLD = re.compile(r"\\(?:math(?:bf|it|sf|tt|normal)|bm|boldsymbol|boxed|underline)\s*\{([^{}]*)\}")
+_BOLD = re.compile(
+    r"\\(?:math(?:bf|it|sf|tt|normal)|bm|pmb|emph|boldsymbol|boxed|f(?:rame)?box|underline"
+    r"|bbox\s*\[[^\]]*\])\s*\{([^{}]*)\}"
+)
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?")
 _FUNCTIONS = (
     r"(?:a?(?:rc)?(?:sin|cos|tan)h?|cot|sec|csc|log|exp|max|min|gcd|lcm|det|[pbvBV]?matrix"
@@ -105,6 +112,17 @@ _BEFORE = re.compile(r"(?<![\\A-Za-z])(?:in|the|US)\s*(?=\$?\d)")
 _POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
 
+_BODY = r"((?:(?!\\begin|\\end).)*)\\end\{\1\}\s*"
+_COLUMNS = r"(?:(?<=array\})\s*\{(?:[^{}|]|\{[^{}|]*\})*\})?"
+_GRID = re.compile(
+    rf"[(\[]\s*\\begin\{{(array|smallmatrix|matrix)\}}{_COLUMNS}{_BODY}[)\]]", re.S
+)
+_LINES = re.compile(
+    r"(?:\\\{\s*)?\\begin\{((?:align|gather)(?:ed)?(?:\\cdot )?|equation(?:\\cdot )?|split|array)\}"
+    rf"(?:\[\w\])?{_COLUMNS}{_BODY}",
+    re.S,
+)  # a star became \\cdot before
+_ALIGNED = re.compile(r"&\s*(?=[=<>]|\\[lg]eq?)|^\s*&|(?<=\\\\)\s*&")
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 _BRACKET = re.compile(r"\\[lr]angle(?![A-Za-z])|\\begin|\\end|\\?[()\[\]{}]")
@@ -147,7 +165,8 @@ _CHANGING_WORDS = (
     "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
     "probably scores so sometimes tens than under was when where wrong halves thirds quarters "
     "fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths "
-    "billionths"
+    "billionths negatives inverses factorials opposites reciprocals backwards percents grosses "
+    "mistakes errors"
 )
 """Words that make another statement of a number."""
 _CHANGING = frozenset(_CHANGING_WORDS.split())
@@ -167,7 +186,7 @@ def normalise_answer(text: str) -> str:
     >>> normalise_answer(r"\left( 3, \dfrac\pi2 \right)"), normalise_answer("3π cm²")
     ('(3;\\frac{\\pi}{2})', '3\\pi«cm»^2')
     """
-    made = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
+    made = _signs(_BEFORE.sub("", _unmarked(text)))
     if "\\" in made:
         made = _without_commands(made)
     made = _CALL.sub(r"\1 \2", made)
@@ -177,8 +196,15 @@ def normalise_answer(text: str) -> str:
         made = _with_unit(found)
     if _WORDY.search(made):
         made = _outside_quotes(made, _named)
-    made = _without_gaps(made).rstrip(".")
+    made = _without_gaps(made)
+    made = made if made.endswith("..") else made.removesuffix(".")
     return _braced(made)
+
+
+def _unmarked(text: str) -> str:
+    """Return a text without emphasis; a lone star behind it is a remark."""
+    plain = text.strip().strip("`").strip()
+    return plain.strip("*").strip() if plain.startswith("*") else plain
 
 
 def _signs(text: str) -> str:
@@ -193,14 +219,23 @@ def _signs(text: str) -> str:
 
 
 def _without_commands(text: str) -> str:
+    text = _SIZES.sub(" ", text)
+    if "\\begin" in text:
+        text = _GRID.sub(r"\\begin{pmatrix}\2\\end{pmatrix}", text)
+        text = _LINES.sub(_as_cases, text)
+    text = _COLOUR.sub("", text) if "color" in text else text
     text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
-    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), _SIZES.sub(" ", text))
+    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), text)
     made = _DEGREES.sub("\u00abdeg\u00bb", named)
     for _ in range(3):
         if "{" not in made:
             break
         made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
     return made
+
+
+def _as_cases(lines: re.Match[str]) -> str:
+    return f"\\begin{{cases}}{_ALIGNED.sub('', lines[2])}\\end{{cases}}"
 
 
 def _ascii(text: str) -> str:
