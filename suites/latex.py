@@ -24,7 +24,8 @@ _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.S)
 _SAME = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "\\quad", "\\qquad", "\\thinspace"), " "),
     **dict.fromkeys(("\\enspace", "\\(", "\\)", "\\[", "\\]", "\\newline"), " "),
-    "\\!": "", "\\nicefrac": "\\frac", "\\sfrac": "\\frac", "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
+    "\\nicefrac": "\\frac", "\\sfrac": "\\frac", "\\!": "",
+    "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
     "\\gt": ">", "\\le": "\\leq", "\\ge": "\\geq", "\\leqslant": "\\leq", "\\geqslant": "\\geq",
     "\\ne": "\\neq", "\\degree": "^\\circ", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "\\lor": "\u00abor\u00bb", "\\vee": "\u00abor\u00bb", "\\land": "\u00aband\u00bb",
@@ -114,9 +115,7 @@ _NUMBERED = re.compile(r"\s*[-+$]?\d")
 
 _BODY = r"((?:(?!\\begin|\\end).)*)\\end\{\1\}\s*"
 _COLUMNS = r"(?:(?<=array\})\s*\{(?:[^{}|]|\{[^{}|]*\})*\})?"
-_GRID = re.compile(
-    rf"[(\[]\s*\\begin\{{(array|smallmatrix|matrix)\}}{_COLUMNS}{_BODY}[)\]]", re.S
-)
+_GRID = re.compile(rf"[(\[]\s*\\begin\{{(array|smallmatrix|matrix)\}}{_COLUMNS}{_BODY}[)\]]", re.S)
 _LINES = re.compile(
     r"(?:\\\{\s*)?\\begin\{((?:align|gather)(?:ed)?(?:\\cdot )?|equation(?:\\cdot )?|split|array)\}"
     rf"(?:\[\w\])?{_COLUMNS}{_BODY}",

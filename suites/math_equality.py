@@ -54,7 +54,14 @@ _RELATION = re.compile(
 )
 _ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
 _ABOUT = re.compile(r"\\approx(?![A-Za-z])")
-_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}|\\\{([^{},;]*)\\\}")
+_BARRED = re.compile(
+    r"(?:[,;(]|\\text\{\s*(?:for|where|with)\s*\})(?:\\[,;: ]|\\q?quad|[\s$(]|\\text\{[a-z ]*\})*"
+    "[a-z]\\s*(?:\\\\neq?(?![A-Za-z])|\u2260)\\s*(-?[\\d.]+)[\\s$)]*$"
+)
+"""What a variable must not be, behind a value: `3, x\\neq 0`."""
+_BUILDER = re.compile(
+    r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}|\\\{([^{},;]*)\\\}"
+)
 _PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
 _GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
 _NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
@@ -369,6 +376,9 @@ def _agree(target: str, answer: str, ask: Ask) -> bool:
     letter = stated_choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
     if letter:
         return stated_choice(normalise_answer(answer)) == letter
+    barred = _BARRED.search(answer) if gold.kind in ONE else None
+    if barred and parse_rational(barred[1]) not in (None, parse_rational(gold.value.value)):
+        answer = answer[: barred.start()]
     said = parse_shape(answer, gold.kind == "list")
     return _same_shape(gold, said, ask)
 
@@ -379,12 +389,12 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
         return False
     if gold.text == said.text != "":
         return True
+    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
     if gold.kind in ONE:
-        return _same_one(gold, said, ask)
+        return _same_one(gold, said, ask) or (either and _one_number(gold, said.parts))
     if said.kind in ONE:
         region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
         return bool(region) and ask(gold.text, said.text)
-    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
     if either and _distinct(said.parts):  # y is none of the values of x
         return False
     if gold.kind in ("list", "\\{\\}"):
@@ -393,6 +403,13 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
         return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
     parts = _by_name(said.parts) if said.kind == "list" else said.parts
     return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
+
+
+def _one_number(gold: AnswerShape, parts: Sequence[AnswerShape]) -> bool:
+    """Return whether all values are the key's number in other forms: `9/4 or 2.25`."""
+    return len({part.text for part in parts}) == len(parts) and all(
+        part.kind == "value" and same_value(gold.value, part.value) is True for part in parts
+    )
 
 
 def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
