@@ -13,6 +13,7 @@ from math import gcd
 from typing import Any, Literal, cast
 
 from podium.suites.latex import (
+    UNITS,
     Measured,
     normalise_answer,
     parse_measured,
@@ -73,12 +74,7 @@ _LABEL = re.compile(
     r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
     re.I,
 )
-_REJECTED = re.compile(
-    "\u00ab[^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or(?![a-z])"
-    "|maybe|naive|reject|student|guess|bound|invalid|tempting|initial|previous|trial|opposite"
-    "|mistake|(?:first|old|other|alternative|common|usual|user)[^\u00bb]*answer)[^\u00bb]*\u00bb[:=]?",
-    re.I,
-)
+_REJECTED = re.compile(rf"\u00ab[^\u00bb]*(?:{'|'.join(UNITS['words']['rejected'])})", re.I)
 """A label under which no answer of the reply's own stands."""
 _ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
 _THOUSANDS = re.compile(

@@ -26,7 +26,7 @@ from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task, pick
 from podium.harness.model_judge import JudgeCase, JudgeError, judge_required, judged_by_model
 from podium.harness.records import Grade, Question
-from podium.harness.statements import parted, without_markup
+from podium.harness.statements import contradicted, parted, without_markup
 from podium.harness.suite import Split
 from podium.suites.base import DatasetSuite, unsealed, user_errors
 from podium.suites.data import fetch_rows
@@ -81,6 +81,7 @@ WORDS = 3
 """A reference of so many words at most is compared as it stands, a longer one is prose."""
 MOST_WORDS = 12
 """Words of an answer that a yes or no may lead."""
+_END_OF_TAG = re.compile(r"\s*</(?:final[_ -]?)?answer>.*", re.S | re.I)
 _SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
@@ -235,14 +236,25 @@ def reference_kind(reference: str) -> ReferenceKind:
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
     """Return what a reply gives as its answer; several where they stand together."""
     if kind != "choice":
-        return extract_expressions(reply)
+        said = extract_expressions(reply) or _tagged_above(reply)
+        return tuple(_END_OF_TAG.sub("", text) for text in said)
     found = extract_choice(reply, letters=RLPR_LETTERS)
     return (found,) if found else ()
+
+
+def _tagged_above(reply: str) -> tuple[str, ...]:
+    """Return what the last tag gives that much else follows, none of which takes it back."""
+    said = parted(reply)[1]
+    end = said.rfind("</answer>") + len("</answer>")
+    tagged = end >= len("</answer>") and not contradicted(said[end:])
+    return extract_expressions(said[:end]) if tagged else ()
 
 
 def matches_reference(reference: str, answer: str) -> bool:
     """Return whether an answer that was stated is the reference, by the rules of its kind."""
     kind = reference_kind(reference)
+    if answer.rstrip(" *_`\"'$").endswith("?"):
+        return False
     if kind == "choice":
         return stated_choice(_plain_text(answer)) == _plain_text(reference).strip("().")
     forms = [] if contradicts_itself(answer) else _answer_forms(answer)
