@@ -39,7 +39,7 @@ class Math500(DatasetSuite):
     """The suite: split in three, or `math500-all` whole."""
 
     name: str = "math500"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2021-03"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "math500"

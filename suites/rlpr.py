@@ -115,7 +115,7 @@ class Rlpr(DatasetSuite):
     """The suite; as `rlpr-rules` it leaves out what needs a judge."""
 
     name: str = "rlpr"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2025-06"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "rlpr"
