@@ -253,6 +253,8 @@ def _reading(reply: str, kind: ReferenceKind) -> Reading[tuple[str, ...]]:
 def matches_reference(reference: str, answer: str) -> bool:
     """Return whether an answer that was stated is the reference, by the rules of its kind."""
     kind = reference_kind(reference)
+    if answer.rstrip(" *_`\"'$").endswith("?"):
+        return False
     if kind == "choice":
         return stated_choice(_plain_text(answer)) == _plain_text(reference).strip("().")
     forms = [] if contradicts_itself(answer) else _answer_forms(answer)
