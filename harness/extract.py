@@ -21,7 +21,7 @@ from podium.harness import statements
 from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
 from podium.harness.records import Kind
-from podium.harness.rules import pattern
+from podium.harness.rules import pattern, rules
 from podium.harness.statements import (
     LONGEST,
     MATHS,
@@ -371,9 +371,8 @@ def _sum(plain: str) -> int | None:
 _REASONS = pattern("reasons")
 _IS_CORRECT = pattern("said-correct")
 _REJECTS, _REJECTED_LIST = pattern("rejects"), pattern("rejected-list")
-_LISTS = re.compile(
-    r"(?i)(?:options?|choices?|answers?|ones|alternatives)\b[^\n]{0,60}:[*_]*\s*$", re.M
-)
+OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
+CLOSING_TAIL = 2000  # Characters in which a letter is looked for that is picked
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
@@ -440,7 +439,8 @@ class _Choices:
 
     def concluded(self, tail: str) -> Concluded[str]:
         """Return what a reply is that is a letter, or whose last or first line is an option."""
-        tail = _REJECTED_LIST.sub("\n", tail) if _LISTS.search(tail) else tail
+        if any(word in tail for word in OPTION_WORDS):
+            tail = _REJECTED_LIST.sub("\n", tail)
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"
@@ -468,10 +468,15 @@ class _Choices:
         """Return the letter that the closing lines pick, if they pick no other."""
         token = pattern("letter-token", self.letters)
         lines = [
-            line for line in tail.splitlines() if token.search(line) or line[-5:].find(":") >= 0
+            line
+            for line in tail[-CLOSING_TAIL:].splitlines()
+            if token.search(line) or line[-5:].find(":") >= 0
         ]
         text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
+        small = text.lower()
         for name in CLOSING if lines else ():
+            if not any(need in small for need in rules()[name].needs):
+                continue
             picks = [*pattern(name, self.letters).finditer(text)]
             letters = {next(filter(None, pick.groups())).upper() for pick in picks}
             if len(letters) > 1 or (letters and self._is_doubted(text, picks[-1])):

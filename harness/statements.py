@@ -18,6 +18,7 @@ MOST_BOXES = 10  # Boxes that are looked at, from the end
 MOST_BETWEEN = 6  # Words, but for joining ones, between two sentences that stand together
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
 """Words before a value, in small letters."""
+ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
     r"(?s)\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)"
@@ -49,6 +50,7 @@ _OPTIONS = pattern("options")
 _TRAILING = pattern("second-label")
 _TAG = pattern("tag")
 _SHOWS_FORMAT = pattern("placeholder")
+_HOLDS_WORD = re.compile(r"[a-zA-Z]{3}|\.\.|\u2026|__")
 _BOX_FORMAT = pattern("box-placeholder")
 _OR_BOXED = pattern("or-box")
 _LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
@@ -93,21 +95,28 @@ def _boxes(said: str) -> Iterator[Statement]:
         if content and _is_placeholder(content):
             continue
         more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
-        if hedged := _OR_BOXED.search(said[max(0, end - 40) : end]):
+        near = said[max(0, end - 40) : end]
+        if hedged := _OR_BOXED.search(near) if "or" in near.lower() else None:
             more = f"or {hedged[1]}"
         sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        inside = _INSIDE_BEFORE.search(said, max(0, end - 40), end)
+        inside = _INSIDE_BEFORE.search(said, max(0, end - 12), end)
         inside = inside or _INSIDE_BEHIND.match(said, stop)
         flaw = "inside-expression" if inside else ""
         yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
 
 
 def _is_placeholder(content: str) -> bool:
-    return len(content) < 60 and bool(_BOX_FORMAT.fullmatch(without_markup(content)))
+    if len(content) > 60 or content.isdigit() or not _HOLDS_WORD.search(content):
+        return False
+    return bool(_BOX_FORMAT.fullmatch(without_markup(content)))
 
 
 def _tags(said: str) -> Iterator[Statement]:
-    for tag in list(_TAG.finditer(said))[-MOST_BOXES:] if "answer>" in said.lower() else ():
+    for tag in (
+        list(_TAG.finditer(said))[-MOST_BOXES:]
+        if "</" in said and "answer>" in said.lower()
+        else ()
+    ):
         content = tag[2].rpartition("<answer>")[2]
         if not _SHOWS_FORMAT.fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
@@ -121,7 +130,8 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
     lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
     labels = [(at, len(word), _AFTER) for word in label_words for at in places(lower, word)]
     small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
-    for word in (word for word in FOREIGN_WORDS if word in small):
+    foreign = ASCII_FOREIGN_WORDS if tail.isascii() else FOREIGN_WORDS
+    for word in [word for word in foreign if word in small]:
         labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
     for at, length, after in labels:
         if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
@@ -371,7 +381,8 @@ _STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
 
 def without_struck(text: str) -> str:
     """Blank out what is struck out."""
-    if "~~" in text or "\\cancel" in text or "<s>" in text or "<del>" in text:
+    marked = ("~" in text and "~~" in text) or ("\\" in text and "cancel" in text)
+    if marked or ("<" in text and _STRUCK.search(text)):
         return _STRUCK.sub(lambda struck: " " * len(struck.group()), text)
     return text
 

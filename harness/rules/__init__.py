@@ -33,6 +33,8 @@ class Rule:
     yields: str
     pattern: tuple[str, ...]
     flags: str = ""
+    needs: tuple[str, ...] = ()
+    """Texts without any of which the pattern is not tried."""
     outranked_by: str = "what stands behind it"
 
 
@@ -55,7 +57,7 @@ def rules() -> Mapping[str, Rule]:
     """Return every rule by name, in the order of the stages."""
     rows = _table("rules.toml")
     return {
-        name: Rule(name, **row | {"pattern": tuple(row["pattern"])})
+        name: Rule(name, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
         for name, row in rows.items()
         if name != "parts"
     }
