@@ -6,22 +6,25 @@
   one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
   reply that is nothing but an answer; an arbitrary last number or letter never does.
-- What was said after thinking counts; inside thinking only boxes, tags and answer lines do.
+- What is said outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
+  tags and answer lines do.
 """
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from podium.harness import statements
+from podium.harness.program_text import extract_program
+from podium.harness.reasoning import spoken
 from podium.harness.records import Kind
+from podium.harness.rules import pattern, rules
 from podium.harness.statements import (
     LONGEST,
     MATHS,
-    OR,
     TAIL,
     VERB,
     Statement,
@@ -36,58 +39,73 @@ class _Unclear(Enum):
 
 UNCLEAR: Final = _Unclear.UNCLEAR  # names several answers, or none of those that can be
 ValueT = TypeVar("ValueT")
+Step = tuple[str, str, str, str]  # stage, rule, the statement's text, what became of it
+Concluded = tuple[ValueT | None, str]  # a value, and the rule that found it
 Read = Callable[[Statement], ValueT | _Unclear | None]
 Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[ValueT]):
+    """What a reply gives as its answer, and the rule that decided."""
+
+    value: ValueT | None
+    rule: str
+    """A rule of harness/rules, `conflict`, or `none` if nothing was stated."""
+    steps: tuple[Step, ...] = ()
+    """What each stage made of each statement, for `podium grade --explain`."""
+
+
+def read_integer(reply: str) -> Reading[int]:
+    """Read the integer that the reply gives; it may lie outside 0-999: that is for the grader."""
+    return _read(reply, statements.find, _integer_of, _concluded_integer)
+
+
+def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> Reading[str]:
+    """Read the letter that the reply gives, or that of the one option whose text it gives.
+
+    Letters are Latin: the place of a Cyrillic or Arabic one in its alphabet and its looks point to
+    different options.
+    """
+    reader = _Choices(tuple(choices), letters)
+    return _read(folded(reply), reader.find, reader.read, reader.concluded)
+
+
+def read_expressions(reply: str) -> Reading[tuple[str, ...]]:
+    """Read the LaTeX or text that the reply gives; several where statements stand together.
+
+    Whether several are one answer in two forms, a list or a hedge is for the grader.
+    """
+    return _read(reply, statements.find, _expression_of, _concluded_expression, _joined)
 
 
 def extract_integer(reply: str) -> int | None:
     r"""Return the integer that the reply gives as its answer, or None.
 
-    It may lie outside 0-999: that is for the grader.
-
     >>> extract_integer(r"Hence \boxed{\text{070}}."), extract_integer("ANSWER: 7,0")
     (70, None)
     """
-    return _answer(reply, statements.find, _integer_of, _concluded_integer)
+    return read_integer(reply).value
 
 
 def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") -> str | None:
     r"""Return the letter that the reply gives, or that of the one option whose text it gives.
 
-    Letters are Latin: the place of a Cyrillic or Arabic one in its alphabet and its looks point to
-    different options.
-
     >>> extract_choice("**Answer: $B$**"), extract_choice("Answer: Because")
     ('B', None)
     """
-    reader = _Choices(tuple(choices), letters)
-    return _answer(folded(reply), reader.find, reader.read, reader.concluded)
+    return read_choice(reply, choices, letters).value
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
     r"""Return the LaTeX or text that the reply gives; several where statements stand together.
-
-    Whether several are one answer in two forms, a list or a hedge is for the grader.
 
     >>> extract_expressions(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$.")
     ('1', '-2')
     >>> extract_expressions("The answer is $7$. Wait, that is wrong.")
     ()
     """
-    return _answer(reply, statements.find, _expression_of, _concluded_expression, _joined) or ()
-
-
-def extract_program(reply: str) -> str | None:
-    """Return the program in the reply: its last complete fenced block, Python preferred, or None.
-
-    LiveCodeBench (lcb_runner/utils/extraction_utils.py) takes what is between the last two fences,
-    also output, or the prose between two blocks of a cut-off reply.
-    """
-    thinking, said, _ = statements.parted(reply)
-    found = _fenced_program(said)
-    if found is None and statements.last_box(said) is None and thinking:
-        found = _fenced_program(thinking)
-    return found
+    return read_expressions(reply).value or ()
 
 
 def normalised(kind: Kind, reply: str) -> str | None:
@@ -103,17 +121,7 @@ def normalised(kind: Kind, reply: str) -> str | None:
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 
-def _fenced_program(said: str) -> str | None:
-    blocks = statements.fenced_blocks(said)
-    python = [text for tag, text in blocks if tag.lower() in ("python", "py", "python3")]
-    return (python or [text for _, text in blocks] or [None])[-1]
-
-
-# --- the rule -----------------------------------------------------------------------------------
-
-_GIVES_UP = re.compile(
-    r"\b(?:could\s+not|cannot|can['\u2019]t|unable|sorry|do(?:n['\u2019]t|\s+not)\s+know)\b", re.I
-)
+# --- the stages ---------------------------------------------------------------------------------
 
 
 def _alike(values: Sequence[ValueT]) -> ValueT | _Unclear:
@@ -124,81 +132,95 @@ def _joined(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for value in values for part in value))
 
 
-def _answer(
+def _read(
     reply: str,
     find: Callable[[str], list[Statement]],
     read: Read[ValueT],
-    conclude: Callable[[str], ValueT | None],
+    conclude: Callable[[str], Concluded[ValueT]],
     joined: Join[ValueT] = _alike,
-) -> ValueT | None:
-    thinking, said, cut_off = statements.parted(reply)
-    found = [one for one in find(said) if not cut_off or one.explicit]
-    value = _decided(said, found, read, joined)
+) -> Reading[ValueT]:
+    """Strip reasoning, find statements, drop some, rank the others; a conflict is no answer."""
+    text, cut_off = spoken(reply)
+    text = statements.without_struck(text)
+    steps: list[Step] = []
+    found = [each for each in find(text) if not cut_off or each.explicit]
+    value, rule = _decided(text, found, read, joined, steps)
     if value is None and not cut_off:
-        stated = max((one.end for one in found if read(one) is not None), default=0)
-        value = conclude(said[max(len(said) - TAIL, stated) :])
-    if value is None and thinking and not _GIVES_UP.search(said):
-        explicit = [one for one in find(thinking) if one.explicit]
-        value = _decided(thinking, explicit, read, joined)
-    return None if isinstance(value, _Unclear) else value
+        stated = max((each.end for each in found if read(each) is not None), default=0)
+        value, rule = conclude(text[max(len(text) - TAIL, stated) :])
+        steps.append(("conclude", rule, text[-LONGEST // 4 :], _shown(value)))
+    return Reading(None if isinstance(value, _Unclear) else value, rule, tuple(steps))
+
+
+def _shown(value: object) -> str:
+    return "no answer" if value is None or isinstance(value, _Unclear) else f"gives {value!r}"
 
 
 def _decided(
-    said: str, found: Sequence[Statement], read: Read[ValueT], joined: Join[ValueT]
-) -> ValueT | _Unclear | None:
-    """Return what the last statements say, unclear where they are taken back or hedged."""
+    text: str,
+    found: Sequence[Statement],
+    read: Read[ValueT],
+    joined: Join[ValueT],
+    steps: list[Step],
+) -> tuple[ValueT | _Unclear | None, str]:
+    """Return what the last statements say, unclear where they are withdrawn or hedged."""
     kept: list[Statement] = []
     values: list[ValueT] = []
-    for one in reversed(found):
-        value = read(one)
-        if value is None or statements.denied(said, one):
+    for statement in reversed(found):
+        value = read(statement)
+        rule = "" if value is None else statements.dropped(text, statement)
+        if value is None or rule:
+            steps.append(("drop", rule or "no-value", statement.text, "dropped"))
             continue
         after = kept[-1] if kept else None
-        if after and not statements.stand_together(said, one, after):
+        if after and not statements.stand_together(text, statement, after):
+            steps.append(("rank", statement.rule, statement.text, "replaced by what follows"))
             break
         if isinstance(value, _Unclear):
-            if after and after.value and one.value:  # a later answer line decides
+            steps.append(("rank", statement.rule, statement.text, "unclear"))
+            if after and after.value and statement.value:  # a later answer line decides
                 break
-            return UNCLEAR
-        kept.append(one)
+            return UNCLEAR, "conflict"
+        steps.append(("rank", statement.rule, statement.text, _shown(value)))
+        kept.append(statement)
         values.append(value)
     if not kept:
-        return None
-    return UNCLEAR if statements.taken_back(said, kept[0]) else joined(values[::-1])
+        return None, "none"
+    if rule := statements.withdrawn(text, kept[0]):
+        steps.append(("withdraw", rule, kept[0].text, "withdrawn"))
+        return UNCLEAR, rule
+    value = joined(values[::-1])
+    return value, "conflict" if isinstance(value, _Unclear) else kept[0].rule
 
 
 # --- conclusions --------------------------------------------------------------------------------
 
-_HOPE = re.compile(r"\s+(?:I\s+)?hope\b.*", re.I)
-_APART = re.compile(r"\s*(?:####\s.{1,60}|\*\*.{1,60}\*\*[.:]?|\$.{1,60}\$|\\\[.{1,60}\\\])\s*")
+_HOPE = pattern("hope")
+_APART = pattern("apart")
 """A line that is nothing but a value: bold, a formula, or as in grade-school data."""
-_CONCLUDES = re.compile(
-    r"(?i)(?:and |so |then )?(?:therefore|thus|hence|so|consequently|finally|in conclusion"
-    r"|(?:from this |thus )?(?:we|I) (?:conclude|get|find|obtain|have)"
-    r"|(?:it|this) (?:follows|means|gives|yields|shows)|the [^.]{1,80} (?:is|are|equals))\b"
-)  # how a sentence begins that gives the answer, where no word calls it so
-_SECOND_THOUGHTS = re.compile(
-    r"(?i)\b(?:wait|but|however|alternatively|hmm|check|verify|not|fails?|contradict\w*"
-    r"|impossible)\b"
-)
-_ANOTHER_VALUE = re.compile(r"=[^,;=]{1,40}(?:[,;]|\band\b)\s*(?:and\s+)?[A-Za-z](?:_?\w)?\s*=\s*$")
+_CONCLUDES = pattern("concludes")
+_SECOND_THOUGHTS = pattern("second-thoughts")
+_ANOTHER_VALUE = pattern("another-value")
 """What stands before the last number of `x = 70, y = 3`."""
 
 
-def _concluded_expression(tail: str) -> tuple[str, ...] | None:
+def _concluded_expression(tail: str) -> Concluded[tuple[str, ...]]:
     lines = statements.last_lines(tail)
     if lines and statements.contradicted(lines[-1]):
-        return None
+        return None, "denies"
     if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
         if statements.is_bare(value):
-            return (value,)
+            return (value,), "apart"
     for number, sentence in enumerate(statements.last_sentences(lines)):
-        if _SECOND_THOUGHTS.search(sentence) or (number and sentence.startswith(("The ", "the "))):
-            return None  # "the sum is 70" concludes at the very end alone
+        if _SECOND_THOUGHTS.search(sentence):
+            return None, "second-thoughts"
+        if number and sentence.startswith(("The ", "the ")):
+            return None, "none"  # "the sum is 70" concludes at the very end alone
         if re.search(r"[\d$\\]", sentence):
-            return _concluded_value(sentence)
-    return None
+            value = _concluded_value(sentence)
+            return value, "concludes" if value else "none"
+    return None, "none"
 
 
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
@@ -216,28 +238,12 @@ def _concluded_value(sentence: str) -> tuple[str, ...] | None:
 
 # --- expressions --------------------------------------------------------------------------------
 
-_SCALE = (
-    r"(?:tausend|million(?:en|es)|milliarden|mil|mille|hundred|thousand|million|billion|trillion"
-    r"|dozen|half|halves|thirds?|k\b|bn\b)s?"
-)
-_GOES_ON = re.compile(
-    rf"(?i)[\s$}}]*(?:\\[,;:! ]|\\q?quad|~|\s)*(?:\\text\w*\s*\{{\s*)?"
-    rf"(?:{_SCALE}\b|or\b(?![\s$]*(?:\w\s*=\s*)?\\boxed))"
-)  # behind a box: it is part of a larger number, or one of several answers
-_UNIT_BEHIND = re.compile(
-    r"[\s$]*(?:\\[,;:! ]|~|\s)*"
-    r"(\\(?:text(?:rm)?|mathrm|mbox)\s*\{[^{}]{1,40}\}(?:\s*\^\s*\{?[23]\}?)?"
-    r"|(?:cents|dollars|euros|pounds|radians|degrees|percent|[ckm]?m|feet|inches)\b)"
-)
-_REMARK = re.compile(
-    r"(?s)\s+\((?!(?:or|alternatively|maybe|perhaps|possibly)\b)[A-Za-z][^()]*\s[^()]*\)\s*$|[.!]?\s+(?:I\s+hope|Hope)\b.*$"
-    r"|(?<!as well),?\s+(?:because|since|where|which|who|as(?!\s+well))\s.*$"
-)
-_NO_VALUE = re.compile(r"(?:that|not)\s|(?:correct|right|valid|verified|consistent)\b", re.I)
+_GOES_ON = pattern("goes-on")
+_UNIT_BEHIND = pattern("unit-behind")
+_REMARK = pattern("remark")
+_NO_VALUE = pattern("no-value")
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
-_QUOTED = re.compile(
-    r"[\"\u201c](?=[A-Za-z])([^\"\u201c\u201d]{1,60})[\"\u201d](?=[\s.]*$|\s+(?:by|from|of|in|for|at)\b)"
-)
+_QUOTED, _SENTENCE = pattern("quoted"), pattern("value-sentence")
 
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
@@ -249,14 +255,27 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
         unit = _UNIT_BEHIND.match(one.more)
         text = _BOLD.sub(r"\1", one.text.strip().replace('"', ""))
         return (f"{text} {unit[1]}" if unit else text,)
-    value = one.text if one.form == "tag" else _value(one.text)
+    value = one.text if one.form == "tag" else _value(_behind_verb(one.text))
+    if value and "\\boxed{" in value:
+        return None
     return (value,) if value and not _NO_VALUE.match(value) else None
+
+
+def _behind_verb(text: str) -> str:
+    """Return what "The value of $x$ is $9$" gives, else the text as it is."""
+    if not _SENTENCE.match(text):
+        return text
+    verb = VERB.match(MATHS.sub(lambda maths: "#" * len(maths.group()), text))
+    behind = text[verb.end() :] if verb else ""
+    return behind if re.match(r"[*_]*[\d$\\-]", behind) else text
 
 
 def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
     plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = _BOLD.sub(r"\1", plain)
+    plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
+    plain = plain.removesuffix("\\]").rstrip() if "\\[" not in plain else plain
     quoted = _QUOTED.match(text.strip(" *_`"))
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
@@ -267,37 +286,19 @@ def _value(text: str) -> str | None:
 
 # --- integers -----------------------------------------------------------------------------------
 
-_UNIT = re.compile(
-    r"(?<=\d)(?:\\[,;:! ]|~|\s)*\\(?:text(?:rm)?|mathrm|mbox)\s*\{([^{}\d]*)\}"
-    r"(?:\s*\^\s*\{?[23]\}?)?\s*\.?\s*$"
-)
-_UNIT_WORDS = re.compile(
-    r"(?<=\d)\s+(?:(?:square|cubic)\s+)?(?:units?|degrees?|[cmk]?m|inches|feet|met(?:er|re)s?)\.?$"
-)
-_CHANGES = re.compile(
-    rf"(?i)\b(?:{_SCALE}|or|and|not|wrong|incorrect|more|less|about|approximately|mod|squared|cubed|per\s?cent)\b"
-)
-_PERCENT = re.compile(r"[\s$]*(?:\\?%|per\s?cent)", re.I)
-_NUMBERED = re.compile(r"[\W_]*(?:[^\W\d]+[\W_]+){0,2}\d")
+_UNIT = pattern("unit")
+_UNIT_WORDS = pattern("unit-words")
+_CHANGES = pattern("changes")
+_PERCENT = pattern("percent")
+_NUMBERED = pattern("numbered")
 """A value that begins with a number, and not what an answer is like: "an integer from 0 to 9"."""
-_NUMBER = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
-_WHOLE = re.compile(rf"{_NUMBER}\.?")
+_NUMBER_ = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
+_WHOLE, _SCIENTIFIC = pattern("whole"), pattern("scientific")
 _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
 _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
-_LEADING = re.compile(
-    rf"(?i)(?:[^\s=\d]\S{{0,40}}\s*=\s*|[A-Za-z]\s*[-+]\s*[A-Za-z]\s*=\s*)?{_NUMBER}"
-    r"(?![A-Za-z\d]|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2150-\u215f]|\.\d|\s*[,;&]\s*\d"
-    r"|\s*[-+/^*<>%=?!\u00d7\u00b7\u00f7\u221a\u03c0\d\\]|\s*_\{?\d"
-    r"|\s+(?:and|to|versus|vs|as\s+well\s+as|per\s?cent|mod|modulo|times|plus|minus|divided|over|squared|cubed|sqrt|pi)\b"
-    r"|\s*[,;|(]*\s*(?:(?:or|alternatively|although|along\s+with|and)\s+\d|but\s+(?:possibly|maybe)\b|\|\s*\d)"
-    rf"|\s+{_SCALE}\b|\s*{OR}\s*\d|\s*,?\s*(?:or|maybe|perhaps|possibly|alternatively)\b"
-    r"|\s*[,;]\s*[A-Za-z](?:_?\w)?\s*=)"
-)  # A number that goes on (`7,0`, `70/3`, `70 or 71`, `70, y = 3`) is not the answer 70
-_ENCLOSING = re.compile(
-    r"^(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
-    r"|and)[ -]+)+(?=\(\d+\)\W*$)|[()\[\]{}\"\u201c\u201d*]|^\s+"
-)  # what encloses a number, and the number in words before it: "fifty-six (56)"
+_LEADING = pattern("leading")
+_ENCLOSING = pattern("enclosing")
 
 
 def _integer_of(one: Statement) -> int | _Unclear | None:
@@ -309,9 +310,9 @@ def _integer_of(one: Statement) -> int | _Unclear | None:
     return UNCLEAR if found is None and _NUMBERED.match(one.text) else found
 
 
-def _concluded_integer(tail: str) -> int | None:
-    value = _concluded_expression(tail)
-    return _stated_integer(value[0]) if value else None
+def _concluded_integer(tail: str) -> Concluded[int]:
+    value, rule = _concluded_expression(tail)
+    return (_stated_integer(value[0]), rule) if value else (None, rule)
 
 
 def _stated_integer(value: str) -> int | None:
@@ -330,7 +331,14 @@ def _whole_integer(text: str) -> int | None:
     unit = _UNIT.search(plain)
     if unit and not _CHANGES.search(unit[1]):
         plain = plain[: unit.start()]
-    plain = _UNIT_WORDS.sub("", without_markup(plain)).strip(" {}()[]_`\"'")
+    plain = without_markup(plain).strip(" {}()[]_`\"'€£¥₹")
+    unit = _UNIT_WORDS.search(plain)
+    plain = plain[: unit.start()] if unit and not _CHANGES.search(unit[1]) else plain
+    if scientific := _SCIENTIFIC.fullmatch(plain):
+        value = Decimal(scientific[1]).scaleb(int(scientific[2]))
+        return int(value) if value == int(value) else None
+    if "=>" in plain:
+        return None
     if "=" not in plain or re.search("[,;]", plain):
         return _number(plain)
     texts = [side.strip(' {}()*"') for side in plain.split("=")]
@@ -360,70 +368,15 @@ def _sum(plain: str) -> int | None:
 
 # --- letters ------------------------------------------------------------------------------------
 
-_READ = (
-    r"(?:I(?:['\u2019](?:d|ll)|\s+would|\s+will)?\s+(?:go\s+with|choose|pick|select|say)\s+)?"
-    r"(?:(?i:the\s+)?(?i:letter|option|choice|answer)\s+)?[(\[{]?(@)"
-    # no second letter: `A or B`, `(A)(B)`, `A; B; C`
-    r"(?![)\]}]?\s*(?:[,;/&]\s*|\(\s*(?=or|alternatively|maybe|perhaps|possibly)|(?:#OR|and|but|as\s+well\s+as|maybe|perhaps|possibly"
-    r"|alternatively|else|even|also)\b[\s,]*){1,4}(?:(?i:option|choice)\s+)?[(\[{]?[A-Z](?![\w'\u2019]))"
-    r"(?![)\]}]?\s*[.;:]?\s*[(\[{]?@\s*(?:[.;)\]}]|$))"
-    # nor a word: `A function`
-    r"(?=\s*$|[)\]}!](?!\s*=)|[.;:](?![A-Za-z]\b)|\s+\(|\s*</?[|a-z]|\s+[-\u2013\u2014]\s+(?!@\b|or\b)"
-    r"|,?\s+(?:because|since|as|which|not|with|where|rather|instead|over|i\.e)\b"
-    r"|,\s+(?!@\b)(?!(?:or|and|but|maybe|perhaps)\b)|\s+is\s+(?:the\s+)?(?:correct|right|best)\b"
-    r"|\s*(?!\u3067\u306f|\u3058\u3083|\uac00?\s*\uc544\ub2c8|\u4e0d|#OR)[^\x00-\x7f])"
-)
-_SEVERAL = re.compile(
-    r"(?:(?i:both|either|neither|options?|choices?)\s+)*[(\[{]?[A-Z][)\]}]?"
-    r"(?:\s*$|[.?!]|\s*(?:[,/&]|\b(?:or|and|nor|to|but)\b)\s*(?:maybe\s+)?[(\[{]?[A-Z]\b)"
-    r"|(?i:none\s+of\b|also\b|.{1,40}\bbut\b.{0,60}\b(?:questioned|disputed|doubt\w*|outdated)\b)"
-)  # letters, but none that could be read: E, or A or B
-_LISTED = (
-    r"(?:[,;&|)\]]|\\lor|\\vee|\b(?:and|or|else|versus|vs|possibly|even|alternatively|as|with))\W{0,8}"
-    r"[(\[]@[)\]]"
-    r"|[.!?]\s+[(\[]?@(?:[)\]:]|\.\s)"
-)
-_REASONS = re.compile(
-    r"(?i)\b(?:not|than|because|since|although|though|however|but|which|while|others?|wrong|incorrect)\b"
-)
-_IS_CORRECT = re.compile(
-    r"(?m)\s+(?:is|must\s+be)[\s*_]+(?:(?!part)\w+ly\s+|thus\s+|therefore\s+)?"
-    r"(?:(?:the\s+)?(?:only\s+)?(?:correct|right|best|final|true)"
-    r"(?:\s+(?:answer|choice|option|one|statement)|(?![^.\n]{0,80}\bbut\b))|the\s+(?:answer|one))"
-    r"(?=[*_)]*(?:\s*$|[.!;,]|\s+(?:because|since|as|for|to|here)\b))"
-)
-_WHICH_IS = (
-    r"(?<![A-P)\]] or )(?<![A-P)\]] nor )(?<![A-P)\]] and )"
-    r"(?:(?:\b(?i:option|choice|answer|letter)|[*_(\[])[\s*_]*[(\[]?"
-    r"|(?:^|(?<=[.!?,:]\s)|(?<=\b[Ss]o )|(?<=\bthus )|(?<=\bhence ))[*_]{0,2})(@)[)\]*_]*"
-    r"(?::(?!\s*(?:This|That|It|The|These|While|Here|In|As)\b)[^.\n]{1,80}?|\s*\([^()\n]{1,80}\))?\Z"
-)  # A letter that is said to be correct, up to its verb; not `A: This is correct`, one of several
-_ONLY = r"(?:(?i:option|choice|answer)\s+)?[(\[{]?((?i:@))[)\]}]?[.:]?"
-_OPTION_LINE = (
-    r"(?:(?i:option|choice|answer)\s+)?[(\[]?(@)"
-    r"(?:[)\].:](?!\w).*|\s*$|\s+[-\u2013\u2014]\s+(?!or\b).*|,?\s+(?:because|since)\s.*)"
-)
-_CONCLUDED = (
-    r"(?:.{0,200}[.!?,:]\s+|)(?i:(?:therefore|thus|hence|so|consequently)[,:]?\s+"
-    r"(?:it\s+(?:is|must\s+be)\s+|choose\s+|pick\s+|select\s+)?(?:the\s+)?|(?:=>|->|\u2192|\u21d2)\s*"
-    r"|(?:I|we)(?:['\u2019]\w+)?\s+(?:\w+\s+){0,2}(?:pick|choose|select|go\s+with)\s+|it['\u2019]s\s+"
-    r"|(?:[\w'\u2019]+\s+){0,4}(?:leaves|leaving|selects)\s+"
-    r"|.{0,100}\b(?:matches|corresponds\s+to|agrees\s+with|fits|is\s+given\s+by|leads\s+to)\s+"
-    r"(?=option|choice|\())(?:(?i:option|choice|answer)\s+)?[(\[]?(@)[)\]]?[.!]?"
-    r"|(?i:(?:so\s+|thus\s+|hence\s+|therefore,?\s+)?only\s+(?:option|choice))\s+[(\[]?(@)[)\]]?\s+[a-z][^?]*"
-)
-_PREDICATE = r"\b(?:is|are|as|be)\s+(?:an?\s+)?(@)\.\s+\w"
-"""A sentence whose predicate is an option: "The best test is C. What does a lamp cost?"."""
-_MENTION = r"(?i:option|choice)[\s*]*[(\[]?(@)(?!\w)"
-_REJECTS = re.compile(
-    r"\b(?:not|wrong|incorrect|eliminat\w*|ruled?|none|cannot|neither|worse)\b", re.I
-)
-_SMALL = re.compile(r"\(?[a-z]\)?(?=\.?\s*[^\x00-\x7f]*$|\)?,?\s+(?:because|since)\b)")
-
-
-@lru_cache(maxsize=16)
-def _of_letters(pattern: str, letters: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace("@", f"[{letters}]").replace("#OR", OR), re.M)
+_REASONS = pattern("reasons")
+_IS_CORRECT = pattern("said-correct")
+_REJECTS, _REJECTED_LIST = pattern("rejects"), pattern("rejected-list")
+OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
+CLOSING_TAIL = 2000  # Characters in which a letter is looked for that is picked
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+CLOSING = ("pick", "must-be", "named-option", "bold-option")
+"""Rules of closing sentences, the strongest first."""
+_SMALL = pattern("small")
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,10 +402,11 @@ class _Choices:
             if not (correct := _IS_CORRECT.match(said, at)):
                 continue
             start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
-            letter = self._of(_WHICH_IS).search(said[start:at])
+            letter = pattern("which-is", self.letters).search(said[start:at])
             if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
                 place = start + letter.start()
-                yield Statement("sentence", place, correct.end(), letter[1], explicit=False)
+                end, name = correct.end(), "said-correct"
+                yield Statement("sentence", place, end, letter[1], explicit=False, rule=name)
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
@@ -473,50 +427,119 @@ class _Choices:
         plain = _HOPE.sub("", plain.replace('"', ""))
         if small := _SMALL.match(plain):
             plain = small.group().upper() + plain[small.end() :]
-        if choice := self._of(_READ).match(plain):
+        if choice := pattern("letter", self.letters).match(plain):
             return choice[1]
-        return UNCLEAR if _SEVERAL.match(plain) else None
+        return UNCLEAR if pattern("several").match(plain) else None
 
     def lists(self, text: str) -> bool:
         """Return whether a text gives several options, each a letter of its own."""
-        named = set(self._of(r"[(\[](@)[)\]]").findall(text))
-        listed = len(named) > 2 or self._of(_LISTED).search(text)
+        named = set(self._lettered().findall(text))
+        listed = len(named) > 2 or pattern("listed", self.letters).search(text)
         return bool(listed) and not _REASONS.search(text)
 
-    def concluded(self, tail: str) -> str | None:
+    def concluded(self, tail: str) -> Concluded[str]:
         """Return what a reply is that is a letter, or whose last or first line is an option."""
-        lines = [without_markup(line[:LONGEST]) for line in statements.last_lines(tail)]
-        if not lines or self.lists(lines[-1]) or statements.contradicted(lines[-1]):
-            return None
-        if len(lines) == 1:
-            only = self._of(_ONLY).fullmatch(lines[0])
-            if found := only[1].upper() if only else letter_of_option(lines[0], self.choices):
-                return found
-        if lines[-1].endswith(":"):  # cut off in its working
-            return None
-        return self._option_line(lines) or self._last_sentence(lines)
+        if any(word in tail for word in OPTION_WORDS):
+            tail = _REJECTED_LIST.sub("\n", tail)
+        lines = statements.last_lines(tail)
+        if not lines or statements.contradicted(lines[-1]):
+            return None, "none"
+        last = without_markup(lines[-1][:LONGEST])
+        if len(lines) == 1 and (letter := self._only(last)):
+            return letter, "only"
+        if closing := self._closing(tail):
+            return closing
+        if self.lists(last) or last.endswith(":"):  # cut off in its working
+            return None, "none"
+        for name, conclude in (
+            ("option-line", self._option_line),
+            ("concluded-letter", self._last_sentence),
+            ("option-text", self._option_text),
+        ):
+            if letter := conclude(lines):
+                return letter, name
+        return None, "none"
+
+    def _only(self, line: str) -> str | None:
+        only = pattern("only", self.letters).fullmatch(line)
+        return only[1].upper() if only else letter_of_option(line, self.choices)
+
+    def _closing(self, tail: str) -> Concluded[str] | None:
+        """Return the letter that the closing lines pick, if they pick no other."""
+        token = pattern("letter-token", self.letters)
+        lines = [
+            line
+            for line in tail[-CLOSING_TAIL:].splitlines()
+            if token.search(line) or line[-5:].find(":") >= 0
+        ]
+        text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
+        small = text.lower()
+        for name in CLOSING if lines else ():
+            if not any(need in small for need in rules()[name].needs):
+                continue
+            picks = [*pattern(name, self.letters).finditer(text)]
+            letters = {next(filter(None, pick.groups())).upper() for pick in picks}
+            if len(letters) > 1 or (letters and self._is_doubted(text, picks[-1])):
+                return None, name
+            if letters:
+                return letters.pop(), name
+        return None
+
+    def _is_doubted(self, text: str, pick: re.Match[str]) -> bool:
+        start = pick.start(pick.lastindex or 0)
+        line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", start)
+        line_end = line_end if line_end >= 0 else len(text)
+        named = set(pattern("bold-letter", self.letters).findall(text, start, line_end))
+        behind = text[pick.end() : pick.end() + LONGEST]
+        asked = behind.lstrip(" *").startswith("?")
+        before = _PARENTHESIS.sub("", text[line_start:start][-300:])
+        doubted = statements.doubted_sentence(before)
+        other = bool(named - {pick[pick.lastindex or 0].upper()})
+        return other or asked or bool(doubted) or statements.contradicted(behind)
 
     def _option_line(self, lines: Sequence[str]) -> str | None:
-        named = [self._of(_OPTION_LINE).fullmatch(line) for line in lines]
-        letters = {found[1] for found in named if found}
+        option = pattern("option-line", self.letters)
+        begins = pattern("option-begins", self.letters)
+        named = [
+            option.fullmatch(without_markup(line[:LONGEST])) if begins.match(line) else None
+            for line in lines
+        ]
+        letters = {match[1] for match in named if match}
         before = named[-2] if len(lines) > 1 else None
         if named[-1] and not before and len(letters) < 3:
-            return None if statements.contradicted(lines[-1][named[-1].end(1) :]) else named[-1][1]
+            denied = statements.contradicted(named[-1][0][named[-1].end(1) :])
+            return None if denied else named[-1][1]
         return letters.pop() if len(letters) == 1 and (named[0] or before) else None
 
     def _last_sentence(self, lines: Sequence[str]) -> str | None:
+        lines = [without_markup(line[:LONGEST]) for line in lines[-3:]]
         sentence = statements.last_sentences(lines)[0]
         if statements.doubted(sentence):
             return None
-        if ended := self._of(_CONCLUDED).fullmatch(sentence):
-            return ended[1] or ended[2]
-        found = set(self._of(_PREDICATE).findall("\n".join(lines[-2:])))
+        if ended := pattern("concluded-letter", self.letters).fullmatch(sentence):
+            return next(filter(None, ended.groups()))
+        found = set(pattern("predicate", self.letters).findall("\n".join(lines[-2:])))
         if not found and sentence[-1:] in ".!)]*" and not _REJECTS.search(sentence):
-            found = set(self._of(_MENTION).findall(sentence))
+            found = set(pattern("mention", self.letters).findall(sentence))
         return found.pop() if len(found) == 1 else None
 
-    def _of(self, pattern: str) -> re.Pattern[str]:
-        return _of_letters(pattern, self.letters)
+    def _option_text(self, lines: Sequence[str]) -> str | None:
+        """Return the letter of the option whose text the last sentence ends with or has in bold."""
+        sentence = statements.last_sentences(lines)[0] if self.choices else ""
+        if not sentence or statements.doubted(sentence) or _REJECTS.search(sentence):
+            return None
+        verb = VERB.match(sentence)
+        concluded = verb and _CONCLUDES.match(sentence) and not sentence.startswith("The ")
+        texts = [
+            *pattern("option-text").findall(f"{sentence}**"),
+            sentence[verb.end() :] if verb and concluded else "",
+        ]
+        letters = {letter_of_option(text, self.choices) for text in texts if text.strip(" *.")}
+        letters.discard(None)
+        return letters.pop() if len(letters) == 1 else None
+
+    def _lettered(self) -> re.Pattern[str]:
+        return re.compile(rf"[(\[]([{self.letters}])[)\]]")
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:

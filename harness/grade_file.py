@@ -35,7 +35,14 @@ from podium.harness.files import (
 from podium.harness.parallel import map_concurrently, progress_line
 from podium.harness.records import EMPTY, Grade, Question
 from podium.harness.run.catalogue import Catalogue, find_named
-from podium.harness.suite import LeavesOut, ModelGraded, Suite, at_epoch, keep_files_private
+from podium.harness.suite import (
+    Explained,
+    LeavesOut,
+    ModelGraded,
+    Suite,
+    at_epoch,
+    keep_files_private,
+)
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
@@ -253,6 +260,25 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         verdicts.put_in_order()
         seconds = time.monotonic() - started
         return _summed(verdicts, (len(verdicts.graded) - before, seconds), box)
+
+
+def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
+    """Return how the reply on a line is read, stage by stage; UserError if nothing reads it so."""
+    suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
+    if not isinstance(suite, Explained):
+        raise UserError(f"{suite.name} reads no answers out of text, so nothing can be explained.")
+    reply = next((reply for reply in _replies(request.replies) if reply.line == line), None)
+    if reply is None:
+        raise UserError(f"{request.replies} has no reply on line {line}.")
+    questions = _questions(suite, request.problems, {reply.question})
+    _refuse_strangers(request.replies, [(line, reply.question)], questions, suite)
+    question = at_epoch(suite, questions[reply.question], reply.epoch)
+    reading = suite.read(question, reply.text)
+    steps = (
+        f"  {stage:<9} {rule:<17} {text[-60:]!r}: {end}" for stage, rule, text, end in reading.steps
+    )
+    value = "no answer" if reading.value is None else repr(reading.value)
+    return "\n".join((f"{reply.question}: {value}, by the rule {reading.rule}", *steps))
 
 
 def grade_replies(

@@ -9,28 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from podium.harness.reasoning import INVISIBLE
+from podium.harness.rules import expanded, pattern, words
+
 TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
 LONGEST = 400  # Characters of a value behind a label
 MOST_BOXES = 10  # Boxes that are looked at, from the end
 MOST_BETWEEN = 6  # Words, but for joining ones, between two sentences that stand together
-ANSWER_WORDS = ("answer", "ans")
-CHOICE_WORDS = ("answer", "ans", "decision", "choice", "option", "best", " one")
+ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
 """Words before a value, in small letters."""
-FOREIGN_WORDS = (
-    *("antwort", "r\u00e9ponse", "respuesta", "risposta", "resposta", "antwoord", "l\u00f6sung"),
-    *("jawaban", "jibu", "cevap", "\u043e\u0442\u0432\u0435\u0442"),  # to Russian
-    *("\u0627\u0644\u0625\u062c\u0627\u0628\u0629", "\u0627\u0644\u062c\u0648\u0627\u0628"),
-    *("\u0627\u0644\u0627\u062c\u0627\u0628\u0629",),  # Arabic, without its hamza
-    *("\u0909\u0924\u094d\u0924\u0930", "\u0989\u09a4\u09cd\u09a4\u09b0"),  # Hindi, Bengali
-    *("\u7b54\u6848", "\u6545\u9009", "\u9009\u62e9"),  # Chinese
-    *("\u7b54\u3048", "\u6b63\u89e3", "\u56de\u7b54"),  # Japanese
-    *("\uc815\ub2f5", "\ub2f5\ubcc0", "\ub2f5"),  # Korean
-    *("\u00ecd\u00e1h\u00f9n", "idahun"),  # Yoruba
-)  # the same in the languages into which MMLU was translated, German to Korean
-OR = (
-    r"(?:or|oder|ou|o|u|\u0438\u043b\u0438|\u307e\u305f\u306f|\u6216|\ub610\ub294|\u0623\u0648"
-    r"|\u092f\u093e)"
-)
+ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
     r"(?s)\$\$(.{1,400}?)\$\$|(?<!\\)\$([^$]{1,400}?)(?<!\\)\$|\\\((.{1,400}?)\\\)"
@@ -49,56 +37,33 @@ class Statement:
     more: str = ""  # What follows a box in its sentence; the rest of the line of a label
     value: int = 0  # Where the value behind a label begins
     explicit: bool = True  # an answer wherever it stands: a box, a tag, `Answer: C`
+    rule: str = "label"
+    flaw: str = ""  # The rule that drops it at once
 
 
-_IS = (
-    r"(?:is|are|was|equals|(?:must|should|would|will|has\s+to|have\s+to)\s+(?:(?!not\b)\w+\s+)?be"
-    r"|ist|lautet|est|es|\u00e8|\u00e9|adalah|ni)(?![\w'\u2019])"
-)
-_OF = (
-    r"(?:\s+(?:to|for|of|here|choice|option|letter|among|from|that|which|in|with)\b"
-    r"[^.:?!\n]{0,80}?)?"
-)
-_ADVERB = (
-    r"(?:thus|therefore|then|indeed|simply|clearly|still|hence|likely|probably|obviously|just|now"
-    r"|exactly|precisely|consequently|accordingly|actually|donc|daher|portanto|quindi"
-    r"|equal\s+to|given\s+by)\b[\s,:*_]*|,\s[\w ]{1,30},\s*|not\s+[^,.;\n]{1,20}?,?\s+but\s+"
-)
-_AFTER = re.compile(
-    rf"(?im)s?(?:\s+(?:finale?|corr?e[ct]t?[aoe]|certa))?{_OF}"
-    r"[ \t*_`\"'\u201c\u201d\u2018\u2019)\]]{0,8}"
-    rf"(?:\s*(?<!\w){_IS}|[:=|\uff1a]|\s[-\u2013\u2014]\s|\s+of\s+(?=[$\\*\d(-])|[\u662f\u4e3a\u306f\uc740\ub294]|$)"
-    rf"[ \t:*_`\uff1a]*(?:{_ADVERB})*"
-)  # what parts a label from its value; at the end of a line the value is on the next one
-_AFTER_FOREIGN = re.compile(
-    r"(?i)[\s*_\"'`:\uff1a]{0,6}(?:(?!(?:nicht|pas|no|non|n\u00e3o|\u043d\u0435|bukan|si|\u4e0d)\b)"
-    r"[^\s.:?!*(\[]{1,12}\s+){0,4}?[\s*_\"'`:\uff1a(\[$]{0,6}"
-    r"(?=[A-P](?![^\W_])|[A-P](?=[^\x00-\x7f]))"
-)  # the same where few words of another language stand between a label and a letter
-_ALONE = re.compile(
-    r"(?i)[\W_]*(?:(?:so|thus|therefore|hence|finally),?\s+)?(?:(?:the|my|your|la|die|der|el|a"
-    r"|o)\s+)?"
-    r"(?:(?:final|correct|best|right|\u6700\u7ec8|\u6b63\u786e)\s*)?"
-)  # what may stand before a label on an answer line
+_AFTER = pattern("label")
+_AFTER_FOREIGN = pattern("foreign-label")
+_ALONE = pattern("label-line")
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
-_NEXT_LINE = re.compile(r"[.]?\s*\n\s*(?:and/or|or|and)\b[^\n]{0,80}(?:\s*\n[^\n]{0,80})?", re.I)
-"""A value that goes on: "70", a line with "or", "71"."""
-_OPTIONS = re.compile(r"[*(\[]*A[)\].:][^\n]*\n+\s*[*(\[]*B[)\].:]")
-_TRAILING = re.compile(
-    r"(?i)[\s,;]*(?:\b(?:and|or|but|so|then|the|thus|therefore|hence|my|final|correct|right|best|that)\b"
-    r"[\s,;]*)*$"
-)  # what stands before the second label of a sentence
-_TAG = re.compile(r"<((?:final[_ -]?)?answer)>(.{0,2000}?)</\1>", re.S | re.I)
-_SHOWS_FORMAT = re.compile(
-    r"[\W_]*(?:(?:and|your|the|final|answer|here|value|letter|number|goes)[\W_]*)*", re.I
-)  # what tags hold that only show how they are used
-_OR_BOXED = re.compile(r"([^\s=,;$]{0,39}[\d})])\s*\$?,?\s*(?:\\text\{\s*)?\bor\b[\s$*}(]*$", re.I)
+_NEXT_LINE = pattern("next-line")
+_OPTIONS = pattern("options")
+_TRAILING = pattern("second-label")
+_TAG = pattern("tag")
+_SHOWS_FORMAT = pattern("placeholder")
+_HOLDS_WORD = re.compile(r"[a-zA-Z]{3}|\.\.|\u2026|__")
+_BOX_FORMAT = pattern("box-placeholder")
+_OR_BOXED = pattern("or-box")
+_LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
+_INSIDE_BEFORE, _INSIDE_BEHIND = pattern("inside-before"), pattern("inside-behind")
+_REJECTING_BEFORE, _REJECTING_BEHIND = pattern("rejecting-before"), pattern("rejecting-behind")
+_STRUCK, _QUESTION = pattern("struck"), pattern("question")
+_BEFORE_IS = pattern("value-before")
 
 
-def find(said: str, words: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
+def find(said: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
     """Return the last boxes of a text and the tags and labels near its end, in order."""
     base = max(0, len(said) - TAIL)
-    return in_order(said, [*_boxes(said), *_tags(said, base), *_labelled(said, base, words)])
+    return in_order(said, [*_boxes(said), *_tags(said), *_labelled(said, base, labels)])
 
 
 def in_order(said: str, found: list[Statement]) -> list[Statement]:
@@ -127,45 +92,100 @@ def _boxes(said: str) -> Iterator[Statement]:
         content, end, stop = box
         if said[stop : stop + 3].strip(" $*").startswith("?"):
             continue
+        if content and _is_placeholder(content):
+            continue
         more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
-        if hedged := _OR_BOXED.search(said[max(0, end - 40) : end]):
+        near = said[max(0, end - 40) : end]
+        if hedged := _OR_BOXED.search(near) if "or" in near.lower() else None:
             more = f"or {hedged[1]}"
         sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        yield Statement("box", end, stop, f"{sign}{content or ''}", more)
+        inside = _INSIDE_BEFORE.search(said, max(0, end - 12), end)
+        inside = inside or _INSIDE_BEHIND.match(said, stop)
+        flaw = "inside-expression" if inside else ""
+        yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
 
 
-def _tags(said: str, base: int) -> Iterator[Statement]:
-    for tag in _TAG.finditer(said, base) if "</" in said[base:] else ():
+def _is_placeholder(content: str) -> bool:
+    if len(content) > 60 or content.isdigit() or not _HOLDS_WORD.search(content):
+        return False
+    return bool(_BOX_FORMAT.fullmatch(without_markup(content)))
+
+
+def _tags(said: str) -> Iterator[Statement]:
+    for tag in (
+        list(_TAG.finditer(said))[-MOST_BOXES:]
+        if "</" in said and "answer>" in said.lower()
+        else ()
+    ):
         content = tag[2].rpartition("<answer>")[2]
         if not _SHOWS_FORMAT.fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
-            yield Statement("tag", start, tag.end(), content.strip())
+            flaw = "question" if _QUESTION.search(content) else ""
+            yield Statement("tag", start, tag.end(), content.strip(), rule="tag", flaw=flaw)
 
 
-def _labelled(said: str, base: int, words: Sequence[str]) -> Iterator[Statement]:
+def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
     lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
-    labels = [(at, len(word), _AFTER) for word in words for at in places(lower, word)]
+    labels = [(at, len(word), _AFTER) for word in label_words for at in places(lower, word)]
     small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
-    for word in (word for word in FOREIGN_WORDS if word in small):
+    foreign = ASCII_FOREIGN_WORDS if tail.isascii() else FOREIGN_WORDS
+    for word in [word for word in foreign if word in small]:
         labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
     for at, length, after in labels:
-        if at and lower[at - 1].isalpha() and lower[at].isalpha():
-            continue
-        label = after.match(tail, at + length) or _AFTER.match(tail, at + length)
-        one = _valued(said, base + at, base + label.end()) if label else None
-        if one and _below(said[base + at + length : one.value], one, said):
-            continue
-        if one and said[one.end : one.end + 1] != "?" and not one.text.startswith("<answer"):
-            yield one
+        if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
+            statement = _before_label(tail, at, base, length)
+            statement = statement or _behind_label(said, base, at, length, after)
+            if statement:
+                yield statement
+
+
+def _before_label(tail: str, at: int, base: int, length: int) -> Statement | None:
+    """Return the value of "9, which is the answer"."""
+    if " is " not in tail[max(0, at - 25) : at]:
+        return None
+    ahead = _BEFORE_IS.search(tail, max(0, at - LONGEST // 2), at)
+    if not ahead:
+        return None
+    start, end, text = base + ahead.start(1), base + at + length, ahead[1]
+    return Statement("sentence", start, end, text, text, start or 1, rule="value-before")
+
+
+def _behind_label(
+    said: str, base: int, at: int, length: int, after: re.Pattern[str]
+) -> Statement | None:
+    at += base
+    if said[at + length : at + length + 1] == "s" and _plural(said, at):
+        return None
+    label = after.match(said, at + length) or _AFTER.match(said, at + length)
+    statement = _valued(said, at, label.end()) if label else None
+    if not label or not statement or not statement.text:
+        return None
+    gap = said[at + length : statement.value]
+    if _below(gap, statement, said):
+        return None
+    rule = "foreign-label" if label.re is _AFTER_FOREIGN else statement.rule
+    return replace(statement, rule=rule, flaw=_flaw(said, at, gap, statement))
+
+
+def _plural(tail: str, at: int) -> bool:
+    return tail[at : at + 6].lower() in ("option", "choice", "decisi")
+
+
+def _flaw(said: str, at: int, gap: str, statement: Statement) -> str:
+    if said[statement.end : statement.end + 1] == "?":
+        return "question"
+    before = said[max(said.rfind("\n", 0, at) + 1, at - 60) : at]
+    rejecting = _REJECTING_BEFORE.search(before) or _REJECTING_BEHIND.search(gap)
+    return "rejecting-label" if rejecting else ""
 
 
 def _below(gap: str, one: Statement, said: str) -> bool:
     # A verb or a bare label must lead to a value on the next line, and that be no list of options.
     head, below, _ = gap.partition("\n")
     bare = one.form == "line" and not head.strip(" *_#`\"'")
-    led = bare or re.search(rf"[:=\uff1a]|\b{_IS}", head)
+    led = bare or _LEADS.search(head)
     return bool(below) and (not led or bool(_OPTIONS.match(said, one.value)))
 
 
@@ -192,7 +212,10 @@ def _valued(said: str, at: int, start: int) -> Statement:
         line = said[start:last]
     form = "line" if _ALONE.fullmatch(before) else "sentence"
     explicit = form == "line" and bool(re.search(r"[:=\uff1a\n]", said[at:start]))
-    return Statement(form, at, last, said[start:last].strip(), line.strip(), start, explicit)
+    text, line = said[start:last].partition("</")[0].strip(), line.partition("</")[0].strip()
+    rule = "label-line" if form == "line" else "label"
+    text = "" if text.startswith("<answer") else text
+    return Statement(form, at, last, text, line, start, explicit, rule)
 
 
 # --- what is said against a statement -----------------------------------------------------------
@@ -201,100 +224,50 @@ _SENTENCE = re.compile(
     r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|\b(?:so|thus|therefore|hence)\b)", re.I
 )
 _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
-_SUPPOSED = re.compile(
-    r"(?i)(?<!even )\b(?:if|suppose|assum(?:e|ing)|unless|had"
-    r"|according\s+to\s+(?:an?|some|my|one))\b"
-)
-_NOT_SAID = re.compile(
-    r"(?i)\b(?:not|never|cannot|wrong|incorrect|false|might|may|could|would\s+be|whether|doubt"
-    r"|unlikely"
-    r"|thinks|thought|says|said|untrue|claims?|claimed|believes|nobody|no\s+one|perhaps|maybe|hardly|den(?:y|ies)"
-    r"|to\s+say|(?<!\bI )(?<!\bwe )think)\b"
-    r"|\b(?:some|many|most|people|others|they)\s+(?:\w+\s+)?(?:say|argue|believe|think)\b"
-    r"|\b(?:second|next)[- ]best\b|\bno\s+way\b"
-    r"|n['\u2019]t\b"
-)  # before a statement in its clause: it is denied, only possible, or somebody else's
-_RELATIVE = re.compile(
-    r"(?i)\b(?:that|which|who)\s+(?:\w+\s+)?(?:do|does|did|are|is|were|has|have)\s*(?:not|n['\u2019]t)\s+\w+"
-)  # what a clause says of something else: "those that don't work"
-_WRONG = (
-    r"(?:(?:is|was|are|seems|looks|must\s+be|would\s+be|turns\s+out\s+to\s+be)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false"
-    r"|mistaken|impossible|not\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid))"
-    r"|(?:isn|wasn)['\u2019]t\s+(?:\w+\s+){0,2}(?:correct|right|answer|true|possible|valid)"
-    r"|can(?:not|['\u2019]t)\s+be\s+(?:\w+\s+)?(?:correct|right|true|answer))\b"
-)
-_NOT_BOXED = re.compile(
-    r"(?i)(?:\b(?:not|never|instead\s+of|rather\s+than|anything\s+but|(?:perhaps|maybe|possibly)\s+it\s+is|by\s+no\s+means|unless\s+it\s+is|can(?:not|['\u2019]t)\s+be"
-    r"|(?:might|may|could)\s+(?:\w+\s+)?be|(?:mistake|wrong|incorrect)\s+to\s+\w+)[\s$*(]*"
-    rf"|(?:\\neq?\b|\u2260)[\s$*(]*|~~[\s$*]*)$|\bfollowing\s+(?:\w+\s+)?{_WRONG}"
-)
+_SUPPOSED = pattern("supposed")
+_NOT_SAID = pattern("not-said")
+_RELATIVE = pattern("of-others")
+_NOT_BOXED = pattern("not-boxed")
 _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
-_ABOUT = re.compile(
-    r"(?i)\b(?:behind|for|of|to|about|get|reach|explain\w*|check\w*|verify)\s+(?:this|the|my|our|that)\s+"
-    r"(?:\w+\s+)?$"
-)  # before a label that speaks about an answer: "the reasoning behind this answer:"
-_DENIES = re.compile(
-    rf"(?i)(?:^|\\text\w*\s*\{{)[\W_]*(?:text\w*\s*\{{\s*)?{_WRONG}"
-    r"|[({\[]\s*\(?(?:wrong|incorrect|false|rejected)\s*[)}\]]|\bunless\b|\bdepending\s+on\b|\b(?:is|are)\s+equally\s+(?:possible|likely|plausible)\b"
-    rf"|\b(?:this|that|it|which|(?:my|the|that|this)\s+(?:answer|result|value|choice|option))\s+{_WRONG}"
-    r"|\bI\s+(?:could\s+not|cannot|can['\u2019]t|couldn['\u2019]t)\s+(?:show|prove|verify|confirm)\b"
-    r"|\b(?:das|dies|cela|c['\u2019]est|es|eso|esto|isso|questo)\b[^.\n]{0,20}\b(?:falsch|faux"
-    r"|incorrect[oe]|falso|errad[oa]|errat[oa]|sbagliat[oa]|err\u00f3neo)\b"
-    r"|(?:\u8fd9|\u4e0a\u9762|\u7b54\u6848)[^\u3002\n]{0,8}(?:\u9519|\u4e0d\u5bf9|\u4e0d\u6b63\u786e)"
-)  # behind a statement in its sentence, or in the next one: it is wrong
-_OR_ELSE = re.compile(
-    r"(?i)[\W_]*(?:alternatively|(?:(?:or|but)\s+)?(?:maybe|perhaps|possibly)|or,? failing that"
-    r"|along with|as well as)\b"
-)
-_TAKES_BACK = re.compile(
-    r"(?i)\bactually,?\s+no\b|\bbut\s+let(?:['\u2019]s|\s+me)\s+(?:verify|check|double)|\b(?:no,?\s+)?(?:wait|hmm+|hold\s+on|oops|whoops)\b\s*(?:[,.!?:\u2026\u2013\u2014-]|that|this)"
-    r"|\b(?:scratch|strike|forget)\s+that\b|\bon\s+second\s+thoughts?\b|\bnever\s?mind\b"
-    r"|\b(?:disregard|ignore)\s+(?:(?:that|this)\s*(?=[.,;!\n]|$|answer\b|result\b)"
-    r"|my\b|the\s+(?:above|(?:\w+\s+)?(?:answer|result))\b)"
-    r"|\bI\s+(?:have\s+|must\s+have\s+|just\s+)?(?:made|see|found|spot\w*|notic\w*)\s+(?:an?|my|the)"
-    r"\s+(?:\w+\s+)?(?:mistake|error|slip)\b|\bI\s+(?:was|am)\s+(?:wrong|mistaken)\b"
-    r"|\bI\s+(?:have\s+)?(?:retract|withdraw|withdrew|misread|miscounted|miscalculated)\b"
-    r"|\bI\s+take\s+(?:that|it|this)\s+back\b"
-    r"|\bboth\s+(?:are|seem|could\s+be)\s+(?:acceptable|possible|plausible)\b"
-    r"|\blet\s+me\s+(?:re-?(?!port|mind|cap|mark|peat|state|iter|phrase|write|view|mem)\w+"
-    r"|think\s+again|check\s+again|try\s+again|start\s+over)\b"
-    rf"|\b(?:my|the|that)\s+(?:(?:above|previous|final|last|first)\s+)?(?:answer|result|box)"
-    rf"(?:\s+above)?\s+{_WRONG}"
-)
-_CONFIRMS = re.compile(
-    r"(?i)\b(?:yes(?=[,!:])|indeed|confirm\w*|(?<!not )(?<!n't )correct|checks?\s+out|holds|stands"
-    r"|matches|consistent|verified|(?<!not )fine|(?<!not )right)\b|\u2713|\u2714|\u2705"
-)
-_DECIDES = re.compile(
-    r"(?i)\b(?:wait|actually|no|not|but|however|instead|rather|mistake|error|wrong|incorrect|forgot"
-    r"|correct(?:ed|ing|ion)|check\w*|re-?(?:consider|check|examin|evaluat|calculat|read|do)\w*"
-    r"|so|thus|therefore|hence|finally|overall|sorry|oops|scratch|meant|myself)\b"
-)  # between two statements: the second one replaces the first
+_ABOUT = pattern("about")
+_NAIVE_BEHIND, _NEXT_NAIVE = pattern("naive-behind"), pattern("next-naive")
+_DENIES, _EDITED = pattern("denies"), pattern("edited")
+_OR_ELSE = pattern("or-else")
+_TAKES_BACK = pattern("takes-back")
+_CONFIRMS = pattern("confirms")
+_DECIDES = pattern("decides")
+_IS_WRONG = expanded("{IS_WRONG}")
 _FIRST = re.compile(r"\S+")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 MOST_WORDS = 3  # Words of a value; what is longer is a sentence
-_JOINING = re.compile(
-    r"(?i)or|and|either|both|also|the|is|are|be|answers?|my|correct|right|best|maybe|perhaps"
-    r"|possibly"
-    r"|alternatively|else|as|well|option|choice|text(?:bf)?|math(?:rm|bf)|q?quad|left|boxed"
-)
+_JOINING = pattern("joining")
 
 
-def denied(said: str, one: Statement) -> bool:
-    """Return whether a statement is a condition, a denial or hearsay, or called wrong at once."""
-    if _DENIES.search(_ends(one.text)) or (not one.value and _DENIES.search(_ends(one.more))):
-        return True
-    before = said[max(0, one.start - 200) : one.start]
+def dropped(said: str, statement: Statement) -> str:
+    """Return the rule that drops a statement: a condition, a denial, hearsay, called wrong."""
+    text, more = _ends(statement.text), _ends(statement.more)
+    if statement.flaw or _DENIES.search(text) or (not statement.value and _DENIES.search(more)):
+        return statement.flaw or "denies"
+    before = said[max(0, statement.start - 200) : statement.start]
     before = before[before.rfind("\n") + 1 :]
-    if one.form in ("box", "tag"):
-        supposed = " if " in f"{one.text} {one.more}" and before.rstrip(" $").endswith("would be")
-        if supposed or _NOT_BOXED.search(before):
-            return True
-        label = _LABEL_BEFORE.search(before)
-        return bool(label) and doubted(_SENTENCE.sub("", before[: label.start()], count=1))
-    if "would" in said[one.start : one.value] and " if " in one.text:
-        return True
-    return bool(_ABOUT.search(before)) or doubted(_SENTENCE.sub("", before, count=1))
+    if _EDITED.search(text):
+        return "edited"
+    if _NAIVE_BEHIND.search(text if statement.value else f"0{more}"):
+        return "naive-behind"
+    if statement.form in ("box", "tag"):
+        return _dropped_box(f"{text} {more}", before)
+    if "would" in said[statement.start : statement.value] and " if " in text:
+        return "supposed"
+    return "about" if _ABOUT.search(before) else doubted_sentence(before)
+
+
+def _dropped_box(text: str, before: str) -> str:
+    if " if " in text and before.rstrip(" $").endswith("would be"):
+        return "supposed"
+    if _NOT_BOXED.search(before):
+        return "not-boxed"
+    label = _LABEL_BEFORE.search(before)
+    return doubted_sentence(before[: label.start()]) if label else ""
 
 
 def _ends(text: str) -> str:
@@ -307,10 +280,17 @@ def contradicted(text: str) -> bool:
     return bool(_DENIES.search(text) or _TAKES_BACK.search(text))
 
 
-def doubted(before: str) -> bool:
-    """Return whether the words before a statement in its sentence suppose, deny or quote it."""
+def doubted(before: str) -> str:
+    """Return the rule by which the words before a statement suppose, deny or quote it."""
     before = _RELATIVE.sub("", before)
-    return bool(_SUPPOSED.search(before) or _NOT_SAID.search(_CLAUSE.sub("", before, count=1)))
+    if _SUPPOSED.search(before):
+        return "supposed"
+    return "not-said" if _NOT_SAID.search(_CLAUSE.sub("", before, count=1)) else ""
+
+
+def doubted_sentence(before: str) -> str:
+    """Return the rule by which the beginning of a sentence denies what follows it."""
+    return doubted(_SENTENCE.sub("", before, count=1))
 
 
 def stand_together(said: str, one: Statement, after: Statement) -> bool:
@@ -322,32 +302,36 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
         outranked = one.value and len(_WORDS.findall(one.text)) > MOST_WORDS
     if outranked or len(between) > LONGEST or _TAKES_BACK.search(between):
         return False
-    words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]
+    between_words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]
     if _OR_ELSE.match(between):
         return True
     most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
     value = _FIRST.match(said, one.value)
     behind = value.end() if one.value and value else one.end
-    return len(words) <= most and not _DECIDES.search(said, behind, after.start)
+    return len(between_words) <= most and not _DECIDES.search(said, behind, after.start)
 
 
-def taken_back(said: str, last: Statement) -> bool:
-    """Return whether what follows the last statement takes it back and does not confirm it."""
+def withdrawn(said: str, last: Statement) -> str:
+    """Return the rule by which what follows the last statement takes it back, unless confirmed."""
     behind = said[last.end : last.end + TAIL]
     following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
-    if _DENIES.search(following[:200]) or _OR_ELSE.match(following):
-        return True
+    if _DENIES.search(following[:200]):
+        return "denies"
+    if _OR_ELSE.match(following):
+        return "or-else"
+    if _NEXT_NAIVE.match(following):
+        return "naive-behind"
     value, near = last.text.strip(" $.*()")[:20], behind[:LONGEST]
     # Compiling a pattern for each new value takes a hundred times what else there is to do.
     if value and value in near:
-        again = rf"(?<![\w.])(?<!option ){re.escape(value)}[)$]?\s+{_WRONG}"
+        again = rf"(?<![\w.])(?<!option ){re.escape(value)}[)$]?\s+{_IS_WRONG}"
         if re.search(again, near):
-            return True
-    ends = [found.end() for found in _TAKES_BACK.finditer(behind)]
-    return bool(ends) and not _CONFIRMS.search(behind, ends[-1])
+            return "denies"
+    ends = [match.end() for match in _TAKES_BACK.finditer(behind)]
+    return "takes-back" if ends and not _CONFIRMS.search(behind, ends[-1]) else ""
 
 
-_PLEASANTRY = re.compile(r"[\W_]*(?:I )?(?:hope (?:this|that|it)|let me know|feel free)\b", re.I)
+_PLEASANTRY = pattern("wishes")
 
 
 def last_lines(tail: str) -> list[str]:
@@ -364,10 +348,7 @@ def last_sentences(lines: Sequence[str]) -> list[str]:
     return [sentence.strip(" *") for sentence in reversed(found)]
 
 
-VERB = re.compile(
-    r"(?s).*(\b(?:is|are|equals|gives|be|get)\b|=)\s*:?\s*"
-    r"(?:(?:equal\s+to|thus|therefore|then|hence|exactly|just)\s+)?"
-)
+VERB = pattern("verb")
 
 
 def is_bare(value: str) -> bool:
@@ -383,10 +364,7 @@ def is_bare(value: str) -> bool:
 
 # --- what is left of a reply --------------------------------------------------------------------
 
-_TURN_ENDS = re.compile(
-    r"<\|(?:im_end|eot_id|endoftext|end|eom_id)\|>|<end_of_turn>|</s>\s*$|<\uff5c[^>]{1,30}\uff5c>"
-)
-_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![a-zA-Z])\s*")
+_BOX = pattern("box")
 _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(r"\\.|(?:\{[^{}\\]*+\})++|[{}]")  # escaped; pairs with none inside; one alone
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
@@ -401,21 +379,12 @@ _MATHS_SIGN = re.compile(r"\\[()\[\]]")
 _STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
 
 
-def parted(reply: str) -> tuple[str, str, bool]:
-    """Return what was thought, what was said after it, and whether that is thinking cut off."""
-    ended = _TURN_ENDS.search(reply) if "<" in reply else None
-    if ended and reply[: ended.start()].strip():
-        reply = reply[: ended.start()]
-    reply = reply if reply.isascii() else _INVISIBLE.sub("", reply)
-    closed = max(reply.rfind("</think>"), reply.rfind("</thinking>"))
-    said = reply[closed:].partition(">")[2] if closed >= 0 else reply
-    return reply[: max(closed, 0)], said, "<think>" in said or "<thinking>" in said
-
-
-def last_box(said: str) -> tuple[str | None, int] | None:
-    """Return the content of the last box (None: cut off) and its end; empty ones are quotes."""
-    found = _box_before(said, len(said))
-    return (found[0], found[2]) if found else None
+def without_struck(text: str) -> str:
+    """Blank out what is struck out."""
+    marked = ("~" in text and "~~" in text) or ("\\" in text and "cancel" in text)
+    if marked or ("<" in text and _STRUCK.search(text)):
+        return _STRUCK.sub(lambda struck: " " * len(struck.group()), text)
+    return text
 
 
 def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
@@ -443,13 +412,9 @@ def _braced(said: str, at: int) -> tuple[str | None, int]:
     return None, len(said)
 
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
-"""Spaces, joiners and marks of direction without width."""
-
-
 def folded(text: str) -> str:
     """Fold full-width letters and take away marks of direction; ASCII needs neither."""
-    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return text if text.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 def without_markup(text: str) -> str:
@@ -469,24 +434,3 @@ def _without_latex(text: str) -> str:
     for _ in range(4 if "{" in plain else 0):
         plain = _FONT.sub(r"\1", plain)
     return _MATHS_SIGN.sub("", plain)
-
-
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
-
-
-def fenced_blocks(said: str) -> list[tuple[str, str]]:
-    """Return (tag, text) of every complete fenced block that is not blank, in order."""
-    blocks: list[tuple[str, str]] = []
-    fence, tag, indent, lines = "", "", 0, list[str]()
-    for line in said.splitlines():
-        mark = _FENCE.match(line)
-        if not fence and mark:
-            fence, tag, indent, lines = mark[1], mark[2], mark.start(1), []
-        elif mark and mark[1].startswith(fence) and not mark[2]:
-            if any(text.strip() for text in lines):
-                blocks.append((tag, "\n".join(lines)))
-            fence = ""
-        elif fence:
-            margin = len(line) - len(line.lstrip(" \t"))
-            lines.append(line[min(indent, margin) :])
-    return blocks

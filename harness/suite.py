@@ -16,6 +16,7 @@ from inspect_ai.solver import TaskState
 from rich.markup import escape
 
 from podium.harness.errors import UserError
+from podium.harness.extract import Reading
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import PODIUM, Grade, Question
 
@@ -178,6 +179,15 @@ class ModelGraded(Protocol):
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
         """Grade by asking the role `grader`, inside a running eval."""
+        ...
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """A suite whose replies are read by the rules of harness/rules."""
+
+    def read(self, question: Question, reply: str) -> Reading[Any]:
+        """Return what a reply gives, and what each stage made of it."""
         ...
 
 

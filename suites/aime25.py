@@ -15,10 +15,10 @@ from inspect_ai.model import ChatMessageUser
 
 from podium.harness.cassette import CassetteHeader, RecordedReply, RecordedTokens, write_cassette
 from podium.harness.errors import UserError
-from podium.harness.extract import extract_expressions, extract_integer
+from podium.harness.extract import Reading, extract_expressions, read_integer
 from podium.harness.files import cache_folder, read_rows
 from podium.harness.inspect_adapters import as_task
-from podium.harness.records import Grade, Question
+from podium.harness.records import READ_BY, Grade, Question
 from podium.harness.request import request_digest
 from podium.harness.suite import OFFICIAL, Prompt, Split
 from podium.suites.base import PromptedSuite, unsealed, user_errors
@@ -72,7 +72,7 @@ class Aime25(PromptedSuite):
     """The suite; its `official` prompt ends with SUFFIX, its `paper` prompt begins with PREFIX."""
 
     name: str = "aime25"
-    version: str = "3-A"
+    version: str = "4-A"
     dates: str = "2025-02"
     source = "aime25"
 
@@ -94,12 +94,17 @@ class Aime25(PromptedSuite):
 
         A last box with a sum in it gets a second look; `look` in the metadata says which decided.
         """
-        gold, found = int(unsealed(question)), extract_integer(reply)
+        gold, reading = int(unsealed(question)), read_integer(reply)
+        found, facts = reading.value, {"look": "exact", READ_BY: reading.rule}
         if found is None:
             return _grade_sum(gold, reply)
         verdict = "equals" if found == gold else "differs from"
         said = f"{found} {verdict} the target {gold}."
-        return Grade(float(found == gold), str(found), said, {"look": "exact"})
+        return Grade(float(found == gold), str(found), said, facts)
+
+    def read(self, question: Question, reply: str) -> Reading[int]:
+        """Read a reply for `podium grade --explain`."""
+        return read_integer(reply)
 
 
 AIME25 = Aime25()

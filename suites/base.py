@@ -16,8 +16,8 @@ from inspect_ai import Task
 from pydantic import BaseModel, Field, PositiveInt, StringConstraints, ValidationError
 
 from podium.harness.errors import UserError, first_fault
-from podium.harness.extract import extract_choice
-from podium.harness.records import Grade, Question
+from podium.harness.extract import Reading, read_choice
+from podium.harness.records import READ_BY, Grade, Question
 from podium.harness.suite import OFFICIAL, Card, Prompt, Split, TaskRefusal
 from podium.sandbox import Box
 from podium.suites.data import Rows, data_revision, fetch_rows
@@ -196,9 +196,14 @@ def choice_question(
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by the letter, or by the one option whose own text is stated where a letter was due."""
-    target = unsealed(question)
-    found = extract_choice(reply, question.metadata.get("choices", ()))
-    if found is None:
-        return Grade(0.0, None, "no letter found")
-    right = found == target
-    return Grade(float(right), found, "right" if right else f"expected {target}")
+    target, reading = unsealed(question), read_options(question, reply)
+    letter, facts = reading.value, {READ_BY: reading.rule}
+    if letter is None:
+        return Grade(0.0, None, "no letter found", facts)
+    right = letter == target
+    return Grade(float(right), letter, "right" if right else f"expected {target}", facts)
+
+
+def read_options(question: Question, reply: str) -> Reading[str]:
+    """Read the letter of a reply, with the stages that led to it."""
+    return read_choice(reply, question.metadata.get("choices", ()))

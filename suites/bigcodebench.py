@@ -58,7 +58,7 @@ class BigCodeBench(UnitTestedSuite):
     """The suite; tasks that cannot run here are left out."""
 
     name: str = NAME
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2024-06"
     image: str = f"{IMAGE}-bigcodebench"
     source = NAME

@@ -19,8 +19,9 @@ from time import perf_counter
 from typing import Any
 
 from podium.harness.errors import UserError
-from podium.harness.extract import extract_program
 from podium.harness.files import read_questions
+from podium.harness.program_text import code_blocks, defines, extract_program, parsed
+from podium.harness.reasoning import spoken
 from podium.harness.records import Grade, Question
 from podium.harness.suite import Split
 from podium.sandbox import IMAGE, Box, Limits, Program, ProgramOutcome, SandboxError
@@ -44,8 +45,8 @@ CHECKS = "# --- the check's process ---"
 """What follows this line in code_checks_inside.py is not sent to the program's process: every call
 compiles what is."""
 
-STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint")
-"""Where a raw completion ends (arXiv 2107.03374, section 2.1)."""
+STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint", "\n```")
+"""Where a raw completion ends (arXiv 2107.03374, section 2.1), or at a fence of its prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,28 +260,21 @@ def complete_program(prompt: str, entry: str, reply: str) -> str | None:
     >>> complete_program("import math\ndef f(x):\n", "f", "    return x\ndef g(")
     'import math\ndef f(x):\n    return x'
     """
-    block = extract_program(reply)
-    said = reply if block is None else block
-    if not said.strip():
-        return None
-    module, kinds = _parsed(said), (ast.FunctionDef, ast.AsyncFunctionDef)
-    if module and any(isinstance(one, kinds) and one.name == entry for one in module.body):
-        whole = prompt[: prompt.rindex(f"def {entry}(")] + said
-        return whole if compiles(whole) else said
-    ends = [at for stop in STOPS if (at := said.find(stop)) >= 0]
-    for rest in (said, said[: min(ends, default=len(said))]):
-        if compiles(prompt + rest):
-            return prompt + rest
-    return block
+    program = extract_program(reply, [entry])
+    if program and defines(program, [entry]) and compiles(program):
+        whole = prompt[: prompt.rindex(f"def {entry}(")] + program
+        return whole if compiles(whole) else program
+    said = spoken(reply)[0]
+    indented = [one.text for one in code_blocks(said) if one.text[0].isspace()]
+    completes = said.lstrip("\n")[:1].isspace()
+    rest = indented[-1] if indented else said if completes else program or said
+    ends = [at for stop in STOPS if (at := rest.find(stop)) >= 0]
+    for body in (rest, rest[: min(ends, default=len(rest))]):
+        if body.strip() and compiles(prompt + body):
+            return prompt + body
+    return program
 
 
 def compiles(text: str) -> bool:
     """Return whether a text is Python."""
-    return _parsed(text) is not None
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return parsed(text) is not None

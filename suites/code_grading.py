@@ -8,6 +8,7 @@ as lcb_runner/evaluation/testing_util.py @28fef95 does: a box never learns what 
 
 import ast
 import json
+import math
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, cast
 
+from podium.harness.program_text import extract_program
 from podium.harness.records import Grade, Question
 from podium.sandbox import Box, Limits, Program, ProgramOutcome
 from podium.sandbox.box import decode, read_json, untagged
@@ -32,6 +34,8 @@ SLOW = -3
 Rules = Literal["real", "official"]
 LIMITS = Limits()
 """Per test: the official six seconds, as CPU time, thrice that in real time; the memory is ours."""
+FLOAT_TOLERANCE = 1e-9
+"""By how much, relative to the larger, a float that a method returns may differ by `real` rules."""
 NEAR = 0.2
 """A time within this fraction of its limit might fall on either side of it another time."""
 COMPUTING = 0.05
@@ -52,6 +56,8 @@ class CaseResult:
     wall_s: float = 0.0
     note: str = ""
     """Why it failed, for people: the last line on stderr, mostly."""
+    exact: bool = True
+    """False if it passed because floats may differ by `FLOAT_TOLERANCE`."""
 
 
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
@@ -59,16 +65,16 @@ def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: flo
 
     A wrong answer is one however long it took, so a `time limit` might pass another time.
     """
-    verdict, note = _end_verdict(outcome)
+    (verdict, note), exact = _end_verdict(outcome), True
     if verdict == "pass":
         if method:
-            verdict, note = _compare_returned(outcome, expected)
+            verdict, note, exact = _compare_returned(outcome, expected)
         else:
             got = outcome.stdout.decode("utf-8", errors="replace")
             verdict, note = _verdict_on(same_output(got, expected))
     if verdict == "pass" and outcome.cpu_s > cpu_s:
         verdict = "time limit"
-    return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note)
+    return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note, exact)
 
 
 def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
@@ -101,15 +107,19 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
     return ("pass" if same else "wrong answer"), ""
 
 
-def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str]:
-    """Compare what a method returned; a report that is none was forged, or never written."""
+def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
+    """Compare what a method returned; a report that is none was forged, or never written.
+
+    The last is whether it is equal, and not only close.
+    """
     if not outcome.result:
-        return "runtime error", _last_line(outcome.stderr) or "the method never returned"
+        return "runtime error", _last_line(outcome.stderr) or "the method never returned", True
     try:
         got = decode(outcome.result)
     except ValueError:
-        return "wrong answer", NOT_PLAIN
-    return _verdict_on(same_value(got, expected))
+        return "wrong answer", NOT_PLAIN, True
+    exact = same_value(got, expected)
+    return *_verdict_on(exact or close_value(got, expected)), exact
 
 
 def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
@@ -187,6 +197,11 @@ class ProgramResult:
     def passed(self) -> bool:
         """True when every test passed; there is at least one."""
         return all(verdict == "pass" for verdict in self.verdicts)
+
+    @property
+    def exact(self) -> bool:
+        """True when every test passed, and no float by tolerance alone."""
+        return self.passed and all(result.exact for result in self.results)
 
     @property
     def fragile(self) -> bool:
@@ -328,6 +343,11 @@ class _ProgramRun:
         return tuple(found.get(index, skipped) for index in range(len(self.tests.cases)))
 
 
+def program_of(reply: str, method: str | None) -> str | None:
+    """Return a reply's program: for a method of `class Solution` the block that defines either."""
+    return extract_program(reply, ("Solution", method) if method else ())
+
+
 def same_output(got: str, expected: str) -> bool:
     r"""Return whether two outputs agree: line by line, as texts or as exact decimals.
 
@@ -354,6 +374,28 @@ def same_value(got: object, expected: str) -> bool:
         return bool(mine == theirs)
     except RecursionError:
         return False
+
+
+def close_value(got: object, expected: str) -> bool:
+    """Return whether a returned value is the expected JSON value but for the last digits of floats.
+
+    >>> close_value([0.1 + 0.2], "[0.3]"), close_value(3.0000001, "3.0"), close_value(3.0, "3")
+    (True, False, True)
+    """
+    mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
+    try:
+        return _close(mine, read_json(expected))
+    except RecursionError:
+        return False
+
+
+def _close(mine: object, theirs: object) -> bool:
+    if isinstance(mine, list) and isinstance(theirs, list):
+        left, right = cast("list[object]", mine), cast("list[object]", theirs)
+        return len(left) == len(right) and all(map(_close, left, right))
+    if isinstance(mine, float) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=FLOAT_TOLERANCE)
+    return bool(mine == theirs)
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -401,12 +443,13 @@ def starter_method(starter: str) -> str | None:
     return names[-1] if names else None
 
 
-def grade_on_shown_tests(question: Question, program: str | None, box: Box | None) -> Grade:
-    """Return the share of the shown tests that a program passes; 0 without either.
+def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Grade:
+    """Return the share of the shown tests that a reply's program passes; 0 without either.
 
     They come from visible metadata, so nobody learns what the question does not say.
     """
     box, tests = required_box(box, question.id), shown_tests(question)
+    program = program_of(reply, tests.method if tests else None)
     if tests is None:
         return Grade(0.0, program, "the question shows no tests")
     if program is None:

@@ -1,7 +1,7 @@
 """GPQA-Diamond: 198 graduate-level science questions with four options each.
 
-Replies are read by `grade_choice` (suites/base.py): the letter or option that `extract_choice`
-(harness/extract.py) finds stated, by the words in harness/statements.py.
+Replies are read by `grade_choice` (suites/base.py): the letter or option that `read_choice`
+(harness/extract.py) finds stated, by the rules of harness/rules.
 
 Its authors ask that no example appears in plain text where a crawler may find it. So its text is
 shown to models only, opened in memory, never written, and quoted by no message or exception: errors
@@ -24,6 +24,7 @@ from typing import Any, cast
 from inspect_ai import Task, task
 
 from podium.harness.errors import UserError
+from podium.harness.extract import Reading
 from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task
 from podium.harness.records import Grade, Question
@@ -35,6 +36,7 @@ from podium.suites.base import (
     choice_question,
     grade_choice,
     option_lines,
+    read_options,
     unsealed,
     user_errors,
 )
@@ -62,7 +64,7 @@ class GpqaDiamond(PromptedSuite):
     """
 
     name: str = "gpqa-diamond"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2023-11"
     publishable: bool = False
     epochs: int = 4
@@ -90,6 +92,10 @@ class GpqaDiamond(PromptedSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by its letter, for the order in which its epoch showed the options."""
         return grade_choice(question, reply)
+
+    def read(self, question: Question, reply: str) -> Reading[str]:
+        """Read a reply for `podium grade --explain`."""
+        return read_options(question, reply)
 
 
 @task

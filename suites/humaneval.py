@@ -27,7 +27,7 @@ class HumanEval(UnitTestedSuite):
     """The suite."""
 
     name: str = "humaneval"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2021-07"
     source = "humaneval"
 

@@ -7,20 +7,31 @@ thing that is counted may be left out, a word for a scale is a factor, other wor
 """
 
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
+UNITS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("units.toml").read_text(encoding="utf-8")
+)
 _THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
 _SIZES = re.compile(
     r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
-    r"|(?:displaystyle|textstyle|limits)(?![A-Za-z]))\s*"
+    r"|(?:displaystyle|textstyle|limits|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|bf|rm|it|sf|tt)"
+    r"(?![A-Za-z]))\s*"
+)
+_COLOUR = re.compile(
+    r"\\(?:(?:text)?color|colorbox|fcolorbox\s*\{[^{}]*\})\*?(?:\[\w+\])?\s*\{(?!white)[^{}]*\}"
 )
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.S)
 _SAME = {
     **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "\\quad", "\\qquad", "\\thinspace"), " "),
     **dict.fromkeys(("\\enspace", "\\(", "\\)", "\\[", "\\]", "\\newline"), " "),
-    "\\!": "", "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
+    "\\nicefrac": "\\frac", "\\sfrac": "\\frac", "\\!": "",
+    "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
     "\\gt": ">", "\\le": "\\leq", "\\ge": "\\geq", "\\leqslant": "\\leq", "\\geqslant": "\\geq",
     "\\ne": "\\neq", "\\degree": "^\\circ", "\\lbrace": "\\{", "\\rbrace": "\\}",
     "\\lor": "\u00abor\u00bb", "\\vee": "\u00abor\u00bb", "\\land": "\u00aband\u00bb",
@@ -60,7 +71,10 @@ _FONT = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mathrm|mbox|operatorname)\s*"
     r"\{([^{}]*(?:\{[^{}]{0,20}\}[^{}]*){0,3})\}"
 )
-_BOLD = re.compile(r"\\(?:math(?:bf|it|sf|tt|normal)|bm|boldsymbol|boxed|underline)\s*\{([^{}]*)\}")
+_BOLD = re.compile(
+    r"\\(?:math(?:bf|it|sf|tt|normal)|bm|pmb|emph|boldsymbol|boxed|f(?:rame)?box|underline"
+    r"|bbox\s*\[[^\]]*\])\s*\{([^{}]*)\}"
+)
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?")
 _FUNCTIONS = (
     r"(?:a?(?:rc)?(?:sin|cos|tan)h?|cot|sec|csc|log|exp|max|min|gcd|lcm|det|[pbvBV]?matrix"
@@ -78,10 +92,7 @@ _PLAIN_FUNCTION = re.compile(
 _MICRO = re.compile("(?<=[\\d ])\u03bc(?=[A-Za-z\u03a9])")
 _MICRO_SET = re.compile(r"(?<=\d)(?:\\[,;: ]|\s)*\\mu\s*\\(?:text|mathrm)\s*\{(\w{1,3})\}")
 _CALL = re.compile(r"(\\(?:ln|log|sin|cos|tan|cot|sec|csc))\s*\((\w{1,4})\)")
-_COUNTS = (
-    *("one", "two", "three", "four", "five", "six"),
-    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
-)
+_COUNTS: list[str] = UNITS["words"]["counts"]
 _COUNT = re.compile(rf"^({'|'.join(_COUNTS)})(?=\s+[a-z])", re.I)
 _PLAIN_ROOT = re.compile(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)|\\sqrt\s*\(([^()]*)\)")
 _QUOTED = re.compile("\u00ab[^\u00ab\u00bb]*\u00bb")
@@ -95,7 +106,7 @@ _SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
 _SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
 _WORDY = re.compile("[A-Za-z]{2}")
 _UNIT_OF = re.compile(
-    r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
+    r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:/\d+)?(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
     r"(\s*)((?:[A-Za-z\u00b5\u03a9 /.*^(){}\d-]|\\(?:cdot|Omega)(?![A-Za-z])){1,40})"
 )
 _TIGHT = re.compile(
@@ -105,29 +116,19 @@ _BEFORE = re.compile(r"(?<![\\A-Za-z])(?:in|the|US)\s*(?=\$?\d)")
 _POWER_SIGN = re.compile(r"\*\*(?=[\d({])")
 _NUMBERED = re.compile(r"\s*[-+$]?\d")
 
+_BODY = r"((?:(?!\\begin|\\end).)*)\\end\{\1\}\s*"
+_COLUMNS = r"(?:(?<=array\})\s*\{(?:[^{}|]|\{[^{}|]*\})*\})?"
+_GRID = re.compile(rf"[(\[]\s*\\begin\{{(array|smallmatrix|matrix)\}}{_COLUMNS}{_BODY}[)\]]", re.S)
+_LINES = re.compile(
+    r"(?:\\\{\s*)?\\begin\{((?:align|gather)(?:ed)?(?:\\cdot )?|equation(?:\\cdot )?|split|array)\}"
+    rf"(?:\[\w\])?{_COLUMNS}{_BODY}",
+    re.S,
+)  # a star became \\cdot before
+_ALIGNED = re.compile(r"&\s*(?=[=<>]|\\[lg]eq?)|^\s*&|(?<=\\\\)\s*&")
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
 _BRACKET = re.compile(r"\\[lr]angle(?![A-Za-z])|\\begin|\\end|\\?[()\[\]{}]")
 _OPENS = ("(", "[", "{", "\\{", "\\langle", "\\begin")
-_SI = {
-    "m": "meter metre", "g": "gram gramme gm", "s": "second sec", "A": "ampere amp", "K": "kelvin",
-    "mol": "mole", "N": "newton", "J": "joule", "W": "watt", "Pa": "pascal", "V": "volt",
-    "\u03a9": "ohm Omega", "Hz": "hertz", "C": "coulomb", "F": "farad", "T": "tesla", "H": "henry",
-    "Wb": "weber", "eV": "electronvolt", "L": "liter litre l", "B": "byte", "cal": "calorie",
-    "bar": "", "Bq": "becquerel", "M": "molar", "S": "siemens",
-}  # fmt: skip
-_PREFIXES = {
-    "": "", "femto": "f", "pico": "p", "nano": "n", "micro": "\u00b5", "milli": "m", "centi": "c",
-    "deci": "d", "kilo": "k", "mega": "M", "giga": "G", "tera": "T",
-}  # fmt: skip
-_EVERYDAY = {
-    "min": "minute min", "h": "hour hr", "d": "day", "wk": "week wk", "mo": "month",
-    "yr": "year yr", "in": "inch inches", "ft": "foot feet", "yd": "yard", "mi": "mile",
-    "lb": "pound lb", "oz": "ounce", "gal": "gallon", "ha": "hectare", "acre": "",
-    "atm": "atmosphere", "t": "tonne", "dB": "decibel", "deg": "degree \u00b0", "rad": "radian",
-    "$": "dollar USD", "\u00a2": "cent", "\u20ac": "euro EUR", "\u00a3": "GBP", "rpm": "",
-    "\u00a5": "yen", "\u20b9": "rupee",
-}  # fmt: skip
 _CHARACTERS = str.maketrans(
     {"\u03bc": "\u00b5", "\u2126": "\u03a9", "\u00b2": "^2", "\u00b3": "^3"}
 )
@@ -135,22 +136,9 @@ _TOKEN = re.compile(r"[A-Za-z\u00b5\u03a9\u00b0\u00a2\u20ac\u00a3\u00a5\u20b9$]+
 _POWERS = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
 _BEHIND = {"squared": "^2", "cubed": "^3", "per": "/"}
 _OF_SCALE = re.compile("deg(?=[CFK]$)")
-SCALES = {
-    "dozen": 12, "dozens": 12, "hundred": 100, "hundreds": 100, "thousand": 1000,
-    "thousands": 1000, "million": 10**6, "millions": 10**6, "billion": 10**9, "billions": 10**9,
-    "trillion": 10**12, "trillions": 10**12,
-}  # fmt: skip
+SCALES = {word + end: scale for word, scale in UNITS["scales"].items() for end in ("", "s")}
 _NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
-_PLURALS = frozenset({"people", "children", "men", "women", "feet", "dice", "mice", "geese"})
-_CHANGING_WORDS = (
-    "about almost always and approximately around as at but exactly false fewer greater if is "
-    "least less maybe minus mod modulo more most nearly no not only or over perhaps plus possibly "
-    "probably scores so sometimes tens than under was when where wrong halves thirds quarters "
-    "fourths fifths sixths sevenths eighths ninths tenths hundredths thousandths millionths "
-    "billionths"
-)
-"""Words that make another statement of a number."""
-_CHANGING = frozenset(_CHANGING_WORDS.split())
+_PLURALS, _CHANGING = (frozenset(UNITS["words"][name].split()) for name in ("plurals", "changing"))
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
 _TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
 _WORD = re.compile("[A-Za-z]{2,}")
@@ -177,7 +165,8 @@ def normalise_answer(text: str) -> str:
         made = _with_unit(found)
     if _WORDY.search(made):
         made = _outside_quotes(made, _named)
-    made = _without_gaps(made).rstrip(".")
+    made = _without_gaps(made)
+    made = made if made.endswith("..") else made.removesuffix(".")
     return _braced(made)
 
 
@@ -193,14 +182,23 @@ def _signs(text: str) -> str:
 
 
 def _without_commands(text: str) -> str:
+    text = _SIZES.sub(" ", text)
+    if "\\begin" in text:
+        text = _GRID.sub(r"\\begin{pmatrix}\2\\end{pmatrix}", text)
+        text = _LINES.sub(_as_cases, text)
+    text = _COLOUR.sub("", text) if "color" in text else text
     text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
-    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), _SIZES.sub(" ", text))
+    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), text)
     made = _DEGREES.sub("\u00abdeg\u00bb", named)
     for _ in range(3):
         if "{" not in made:
             break
         made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
     return made
+
+
+def _as_cases(lines: re.Match[str]) -> str:
+    return f"\\begin{{cases}}{_ALIGNED.sub('', lines[2])}\\end{{cases}}"
 
 
 def _ascii(text: str) -> str:
@@ -299,9 +297,10 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
 
 def _table() -> dict[str, str]:
     found = dict[str, str]()
-    for units, prefixes in ((_SI, _PREFIXES), (_EVERYDAY, {"": ""})):
+    none = {"": ["", 0]}
+    for units, prefixes in ((UNITS["si"], UNITS["prefixes"]), (UNITS["everyday"], none)):
         for symbol, names in units.items():
-            for prefix, sign in prefixes.items():
+            for prefix, (sign, _) in prefixes.items():
                 found.setdefault(sign + symbol, sign + symbol)
                 for name in names.split():
                     shorts = (prefix,) if len(name) > 3 else (sign, prefix)

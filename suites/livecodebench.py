@@ -1,9 +1,10 @@
 """LiveCodeBench code generation: contest problems, answered by programs, judged on hidden tests.
 
-Questions, prompt, extraction, tests and comparison are the official ones (LiveCodeBench @28fef95:
-lcb_runner/prompts/code_generation.py, the generic chat template, and utils/extraction_utils.py).
-The grade is the `real` verdict; the `official` one stands beside it. A later release adds problems
-with earlier dates, so a name has both: `livecodebench-v5@2024-08-01..2025-02-01`.
+Questions, prompt, tests and comparison are the official ones (LiveCodeBench @28fef95:
+lcb_runner/prompts/code_generation.py, the generic chat template). The grade is the `real` verdict;
+beside it stands the `official` one, on the program that utils/extraction_utils.py takes. A later
+release adds problems with earlier dates, so a name has both:
+`livecodebench-v5@2024-08-01..2025-02-01`.
 """
 
 import re
@@ -16,6 +17,7 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from inspect_ai import Epochs, Task, task
 from inspect_ai.scorer import grouped, mean, stderr
@@ -30,6 +32,7 @@ from podium.suites.code_grading import (
     ProgramTests,
     grade_on_shown_tests,
     judge_program,
+    program_of,
 )
 from podium.suites.data import DataSource, sources
 from podium.suites.livecodebench_data import (
@@ -247,7 +250,7 @@ class LiveCodeBench:
     official: bool = True
     """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
     pinned: Mapping[str, DataSource] = field(default_factory=sources)
-    version: str = "2-A"
+    version: str = "3-A"
     splits: tuple[Split, ...] = ("eval",)
     publishable: bool = True
     needs_box: bool = True
@@ -300,29 +303,25 @@ class LiveCodeBench:
         known = ("platform", "difficulty", "contest_date", "errata")
         facts = {key: question.metadata.get(key) for key in known}
         facts["tests_total"] = len(tests.cases)
-        program = extract_fenced(reply)
+        program, started = program_of(reply, tests.method), perf_counter()
+        explanation, passed = "no program found", False
         if program is None:
-            return Grade(0.0, None, "no program found", {**facts, "tests_passed": 0})
-        started, real = perf_counter(), judge_program(program, tests, box)
-        explanation = _progress(real)
-        facts |= {
-            "verdicts": list(real.verdicts),
-            "tests_passed": real.verdicts.count("pass"),
-            "cpu_s": round(real.cpu_s, 3),
-            "seconds": round(perf_counter() - started, 3),
-            "fragile": real.fragile,
-            "margin": real.margin,
-        }
+            facts["tests_passed"] = 0
+        else:
+            real = judge_program(program, tests, box)
+            explanation, passed = _progress(real), real.passed
+            facts |= _real_facts(real) | {"seconds": round(perf_counter() - started, 3)}
         if self.official:
-            official = judge_program(program, tests, box, rules="official")
-            facts |= {"official": official.passed, "official_summary": _progress(official)}
-            if official.passed != real.passed:
-                explanation += f"; the published evaluator's way: {_progress(official)}"
-        return Grade(float(real.passed), program, explanation, facts)
+            official = _judge_officially(reply, tests, box)
+            facts |= official
+            if official["official"] != passed:
+                summary = official["official_summary"]
+                explanation += f"; the published evaluator's way: {summary}"
+        return Grade(float(passed), program, explanation, facts)
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Return the share of the statement's tests that pass; SandboxError when the box fails."""
-        return grade_on_shown_tests(question, extract_fenced(reply), box)
+        return grade_on_shown_tests(question, reply, box)
 
     def _indexes(self) -> list[RowIndex]:
         return [pinned_index(name, self.pinned, self.data) for name in self.release.files]
@@ -338,6 +337,26 @@ class LiveCodeBench:
             f"The data of {self.name} has other tests for {question.id} than the question that "
             f"was asked ({target[:19]}): grade with the file it came from."
         )
+
+
+def _real_facts(real: ProgramResult) -> dict[str, Any]:
+    return {
+        "verdicts": list(real.verdicts),
+        "tests_passed": real.verdicts.count("pass"),
+        "exact": real.exact,
+        "cpu_s": round(real.cpu_s, 3),
+        "fragile": real.fragile,
+        "margin": real.margin,
+    }
+
+
+def _judge_officially(reply: str, tests: ProgramTests, box: Box) -> dict[str, Any]:
+    """Judge what the authors extract, their evaluator's way."""
+    program = extract_fenced(reply)
+    if program is None:
+        return {"official": False, "official_summary": "no program found"}
+    found = judge_program(program, tests, box, rules="official")
+    return {"official": found.passed, "official_summary": _progress(found)}
 
 
 def _progress(result: ProgramResult) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 from inspect_ai import Task, task
 
 from podium.harness.errors import UserError
-from podium.harness.extract import extract_expressions
+from podium.harness.extract import Reading, read_expressions
 from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task
-from podium.harness.records import Grade, Question
+from podium.harness.records import READ_BY, Grade, Question
 from podium.harness.suite import Split
 from podium.suites.aime25 import PREFIX
 from podium.suites.base import DatasetSuite, unsealed, user_errors
@@ -39,7 +39,7 @@ class Math500(DatasetSuite):
     """The suite: split in three, or `math500-all` whole."""
 
     name: str = "math500"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2021-03"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "math500"
@@ -64,9 +64,10 @@ class Math500(DatasetSuite):
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of expressions; `look` in the metadata says what decided."""
-        target, said = unsealed(question), extract_expressions(reply)
+        target, reading = unsealed(question), read_expressions(reply)
+        said, read_by = reading.value or (), {READ_BY: reading.rule}
         if not said:
-            return Grade(0.0, None, f"No answer was found; the target is {target}.")
+            return Grade(0.0, None, f"No answer was found; the target is {target}.", read_by)
         found, verdict = said[-1], compare(target, said[-1])
         if len(said) > 1 and not verdict.gave_up:
             found, verdict = _of_several(target, said, verdict)
@@ -74,7 +75,11 @@ class Math500(DatasetSuite):
         why = f"{shown} {equals} the target {target}."
         if verdict.gave_up:
             why = f"math-verify came to no end on {shown}, which therefore counts as wrong."
-        return Grade(float(verdict.equal), shown, why, {"look": verdict.look})
+        return Grade(float(verdict.equal), shown, why, {"look": verdict.look, **read_by})
+
+    def read(self, question: Question, reply: str) -> Reading[tuple[str, ...]]:
+        """Read a reply for `podium grade --explain`."""
+        return read_expressions(reply)
 
 
 def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, Equality]:

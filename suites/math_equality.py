@@ -13,6 +13,7 @@ from math import gcd
 from typing import Any, Literal, cast
 
 from podium.suites.latex import (
+    UNITS,
     Measured,
     normalise_answer,
     parse_measured,
@@ -43,24 +44,38 @@ _COMMA = re.compile("[,;]|\u00ab(?:and|or)\u00bb")
 _CUP = re.compile(r"\\cup(?![A-Za-z])")
 _ROW, _CELL, _EQUALS = re.compile(r"\\\\"), re.compile("&"), re.compile("=")
 _MATRIX = re.compile(r"\\begin\{([pbB]?matrix|cases)\}(.*)\\end\{\1\}", re.S)
+_SCALED = re.compile(
+    r"([-+]?(?:\\(?:frac|sqrt|pi)(?![A-Za-z])|[\d{}/.()])*)(?:\\cdot ?)?"
+    r"(\\begin\{([pb]?matrix)\}.*\\end\{\3\})",
+    re.S,
+)
 _RELATION = re.compile(
     r"[<>]|\\(?:leq|geq|neq|approx|sim|simeq|cong|equiv|implies|iff|Rightarrow|Leftrightarrow"
     r"|rightarrow|to|mid|propto|not|pmod|bmod|mod)(?![A-Za-z])"
 )
 _ORDER = re.compile(r"(<=?|>=?|\\leq|\\geq)")
 _ABOUT = re.compile(r"\\approx(?![A-Za-z])")
-_BUILDER = re.compile(r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}")
+_BARRED = re.compile(
+    r"(?:[,;(]|\\text\{\s*(?:for|where|with)\s*\})(?:\\[,;: ]|\\q?quad|[\s$(]|\\text\{[a-z ]*\})*"
+    "[a-z]\\s*(?:\\\\neq?(?![A-Za-z])|\u2260)\\s*(-?[\\d.]+)[\\s$)]*$"
+)
+"""What a variable must not be, behind a value: `3, x\\neq 0`."""
+_BUILDER = re.compile(
+    r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}|\\\{([^{},;]*)\\\}"
+)
 _PM = re.compile(r"\\(pm|mp)(?![A-Za-z]) ?")
 _GREEK = r"\\(?:alpha|beta|gamma|theta|lambda|mu|omega|phi|rho|sigma)"
 _NAME = rf"(?:[A-Za-z]|{_GREEK})(?:_\w|_\{{\w+\}})?'?(?:\([a-z]\))?"
 _NAMED = re.compile(_NAME)
 _NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
 _LABEL = re.compile(
-    "\u00ab(?![^\u00bb]*(?:not|n't|wrong|incorrect|false|least|most|about|than|never|if|or|maybe))"
-    "[^\u00ab\u00bb]*(?:answers?|is|are|point|=|:)\u00bb:?|\u00ab[A-Za-z_]+\u00bb[:=]"
+    "\u00ab(?:[^\u00ab\u00bb]*(?:is|are|point|:)\u00bb:?|[^\u00ab\u00bb]*(?:answers?|=)\u00bb[:=]?"
+    "|[A-Za-z_]+\u00bb[:=])"
     r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
     re.I,
 )
+_REJECTED = re.compile(rf"\u00ab[^\u00bb]*(?:{'|'.join(UNITS['words']['rejected'])})", re.I)
+"""A label under which no answer of the reply's own stands."""
 _ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
 _THOUSANDS = re.compile(
     "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
@@ -75,7 +90,7 @@ _COORDINATES = ("\\rho", "\\theta", "\\phi")
 ONE = ("value", "equation", "relation")
 MOST_PARTS = 40
 _SPACED = re.compile(r"\d \d")
-_DANGLING = re.compile(r"[?'~*+=:-]$|\\ldots|\.\.\.|\\(?:pm|mp)")
+_DANGLING = re.compile(r"[?'~*+=:-]$|\\ldots|\.\.|\^\{?\+|\\(?:pm|mp|[hv]?phantom)")
 _FUNCTION = re.compile(
     r"\\(?:log|ln|lg|(?:arc)?(?:sin|cos|tan)h?|cot|sec|csc|sum|prod|i?int|lim|lfloor|lceil|gcd|lcm"
     r"|max|min|det)(?![A-Za-z])"
@@ -188,7 +203,10 @@ def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
     """Return the shape of an answer; `11,111` is a list only where one is wanted."""
     text = normalise_answer(answer)
     label = _LABEL.match(text)
-    text = text[label.end() :] if label and label.end() < len(text) else text
+    if label and label.end() < len(text):
+        if _REJECTED.match(label[0]):
+            return AnswerShape("nothing", text)
+        text = text[label.end() :]
     if not listed and "," in text and _THOUSANDS.fullmatch(text.partition("=")[2] or text):
         text = text.replace(",", "")
     return _shape(text)
@@ -205,7 +223,7 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
         parts = split_outside_brackets(text, separator)
         if len(parts) > 1:
             return AnswerShape(kind, text, _parts(parts, depth), name)
-    bracketed = _bracketed(text, name, depth)
+    bracketed = _bracketed(text, name, depth) or _scaled(text, depth)
     if bracketed is None and len(both := _both_signs(text)) > 1:
         return AnswerShape("list", text, _parts(both, depth), name)
     return bracketed or _equated(text, name, depth)
@@ -232,7 +250,7 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
     if matrix and "\\begin" not in matrix[2]:
         lines = split_outside_brackets(matrix[2], _ROW)
         if matrix[1] == "cases":
-            return AnswerShape("list", text, _parts(lines, depth), name)
+            return _stacked(lines, name, depth)
         rows = [split_outside_brackets(line, _CELL) for line in lines if line]
         cells = tuple(_shape(cell, depth + 1) for row in rows for cell in row)
         return AnswerShape(f"{len(rows)}x{len(rows[0]) if rows else 0}", text, cells, name)
@@ -248,6 +266,38 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
     return AnswerShape(kind, text, _parts(parts, depth), name)
 
 
+def _scaled(text: str, depth: int) -> AnswerShape | None:
+    """Return a matrix behind a factor as the matrix that it is."""
+    scaled = _SCALED.fullmatch(text) if "matrix" in text else None
+    inner = _bracketed(scaled[2], "", depth) if scaled else None
+    if scaled is None or inner is None or any(cell.kind != "value" for cell in inner.parts):
+        return None
+    cells = [_product(scaled[1] or "", cell.text) for cell in inner.parts]
+    return AnswerShape(inner.kind, "", tuple(_shape(cell, depth + 1) for cell in cells))
+
+
+def _product(factor: str, cell: str) -> str:
+    one, other = parse_rational(f"{factor}1" if factor in "+-" else factor), parse_rational(cell)
+    if one is not None and other is not None:
+        return str(one * other)
+    return f"{factor}({cell})" if factor in "+-" else f"{factor}\\cdot({cell})"
+
+
+def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
+    """Return the shape of lines one below the other; `=3` goes on with the line above."""
+    rows = list[str]()
+    for line in (line.strip(",;.") for line in lines):
+        if rows and line.startswith("="):
+            rows[-1] += line
+        elif line:
+            rows.append(line)
+    if any("&" in row for row in rows):
+        return AnswerShape("nothing", "")
+    if len(rows) == 1:
+        return _shape(rows[0], depth + 1)
+    return AnswerShape("list", "", _parts(rows, depth), name)
+
+
 def _related(text: str, depth: int) -> AnswerShape:
     """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
     about = split_outside_brackets(text, _ABOUT)
@@ -257,7 +307,7 @@ def _related(text: str, depth: int) -> AnswerShape:
             return AnswerShape("nothing", text)
         return _shape(about[0], depth + 1)
     if builder := _BUILDER.fullmatch(text):
-        text = builder[1]
+        text = builder[1] or builder[2]
     made = [_interval(part) for part in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
     names = {one[0] for one in made if one}
     if len(names) != 1 or None in made or len(made) > 2:
@@ -322,6 +372,9 @@ def _agree(target: str, answer: str, ask: Ask) -> bool:
     letter = stated_choice(gold.text) if _CHOICE.fullmatch(gold.text) else None
     if letter:
         return stated_choice(normalise_answer(answer)) == letter
+    barred = _BARRED.search(answer) if gold.kind in ONE else None
+    if barred and parse_rational(barred[1]) not in (None, parse_rational(gold.value.value)):
+        answer = answer[: barred.start()]
     said = parse_shape(answer, gold.kind == "list")
     return _same_shape(gold, said, ask)
 
@@ -332,12 +385,12 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
         return False
     if gold.text == said.text != "":
         return True
+    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
     if gold.kind in ONE:
-        return _same_one(gold, said, ask)
+        return _same_one(gold, said, ask) or (either and _one_number(gold, said.parts))
     if said.kind in ONE:
         region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
         return bool(region) and ask(gold.text, said.text)
-    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
     if either and _distinct(said.parts):  # y is none of the values of x
         return False
     if gold.kind in ("list", "\\{\\}"):
@@ -346,6 +399,13 @@ def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
         return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
     parts = _by_name(said.parts) if said.kind == "list" else said.parts
     return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
+
+
+def _one_number(gold: AnswerShape, parts: Sequence[AnswerShape]) -> bool:
+    """Return whether all values are the key's number in other forms: `9/4 or 2.25`."""
+    return len({part.text for part in parts}) == len(parts) and all(
+        part.kind == "value" and same_value(gold.value, part.value) is True for part in parts
+    )
 
 
 def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:

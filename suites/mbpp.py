@@ -5,7 +5,7 @@ task 11-510 is the suite, 511-600 validation, 601-974 train; 1-10 were its examp
 """
 
 import ast
-import builtins
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ from typing import Any, cast
 from inspect_ai import Task, task
 
 from podium.harness.errors import UserError
-from podium.harness.extract import extract_program
+from podium.harness.program_text import extract_program, unbound_names
+from podium.harness.reasoning import spoken
 from podium.harness.records import Question
 from podium.harness.suite import Split
-from podium.suites.base import user_errors
+from podium.suites.base import unsealed, user_errors
 from podium.suites.code_checks import CheckCode, UnitTestedSuite, compiles, refuse_untold
 
 PROMPT = (
@@ -47,7 +48,7 @@ class Mbpp(UnitTestedSuite):
     """The suite."""
 
     name: str = "mbpp"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2021-08"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "mbpp"
@@ -78,12 +79,10 @@ class Mbpp(UnitTestedSuite):
         )
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's fenced code, or all of it where that is Python."""
-        block = extract_program(reply)
-        if block is not None:
-            return block
-        bare = reply.replace("[BEGIN]", "").partition("[DONE]")[0]
-        return bare if bare.strip() and compiles(bare) else None
+        """Return the reply's code that defines what the tests call, or all of it if Python."""
+        program = extract_program(reply, json.loads(unsealed(question))["names"])
+        said = spoken(reply)[0]
+        return program or (said if said.strip() and compiles(said) else None)
 
 
 MBPP = Mbpp()
@@ -113,14 +112,9 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
     >>> names_called("assert set(f(1)) == {1}", ""), names_called("assert sum(10, 15) == 6", "")
     (('f',), ('sum',))
     """
-    nodes = [node for text in (setup, tests) for node in ast.walk(ast.parse(text))]
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    known = {name.id for name in names if isinstance(name.ctx, ast.Store)} | set(dir(builtins))
-    known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-    for node in nodes:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            known |= {(one.asname or one.name).split(".")[0] for one in node.names}
-    unknown = tuple(dict.fromkeys(name.id for name in names if name.id not in known))
+    trees = [ast.parse(text) for text in (setup, tests)]
+    unknown = unbound_names(*trees)
+    nodes = [node for tree in trees for node in ast.walk(tree)]
     called = [node.func for node in nodes if isinstance(node, ast.Call)]
     return unknown or tuple(one.id for one in called[:1] if isinstance(one, ast.Name))
 

@@ -16,11 +16,19 @@ from typing import Any, cast
 from inspect_ai import Task, task
 
 from podium.harness.errors import UserError
+from podium.harness.extract import Reading
 from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task
 from podium.harness.records import Grade, Question
 from podium.harness.suite import Split
-from podium.suites.base import LETTERS, DatasetSuite, choice_question, grade_choice, user_errors
+from podium.suites.base import (
+    LETTERS,
+    DatasetSuite,
+    choice_question,
+    grade_choice,
+    read_options,
+    user_errors,
+)
 from podium.suites.data import (
     check_rows,
     data_folder,
@@ -48,7 +56,7 @@ class Mmlu(DatasetSuite):
     """The suite. The archive has no auxiliary questions: the split `train` is always the hub's."""
 
     name: str = "mmlu"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2020-09"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "mmlu"
@@ -76,6 +84,10 @@ class Mmlu(DatasetSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade by the letter, for the order in which the question shows its options."""
         return grade_choice(question, reply)
+
+    def read(self, question: Question, reply: str) -> Reading[str]:
+        """Read a reply for `podium grade --explain`."""
+        return read_options(question, reply)
 
 
 @task

@@ -7,13 +7,14 @@ beside a percent sign, and two different units differ.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import pairwise
 
-from podium.suites.latex import Measured, normalise_answer, parse_measured, units_contradict
+from podium.suites.latex import UNITS, Measured, normalise_answer, parse_measured, units_contradict
 
 LONGEST = 3000
 """Characters of an answer that are looked at; a longer one equals nothing."""
@@ -79,13 +80,64 @@ def parse_quantity(text: str) -> Quantity | None:
 def same_quantity(gold: Quantity, said: Quantity) -> bool:
     """Return whether two quantities are the same, as far as their digits tell."""
     if units_contradict(gold.measured, said.measured):
-        return False
+        return _converted(gold, said)
     if gold.measured.percent != said.measured.percent:
         number, percent = (said, gold) if gold.measured.percent else (gold, said)
         return _close(number.value, percent.value) or _close(number.value, percent.value / 100)
     if gold.whole and said.whole:
         return gold.value == said.value
     return _close(gold.value, said.value)
+
+
+def _converted(gold: Quantity, said: Quantity) -> bool:
+    """Return whether two quantities in units of one kind are the same: 45 minutes, 0.75 h."""
+    one, other = in_base_units(gold.measured.unit), in_base_units(said.measured.unit)
+    if not one or not other or one[1] != other[1] or not one[1]:
+        return False
+    tolerance = 1e-9 if gold.whole and said.whole else TOLERANCE
+    return math.isclose(gold.value * one[0], said.value * other[0], rel_tol=tolerance)
+
+
+@lru_cache(maxsize=4096)
+def in_base_units(unit: str) -> tuple[float, dict[str, int]] | None:
+    """Return what one of a unit is in base units, or None for a unit that is not converted.
+
+    >>> in_base_units("mmol/L") == in_base_units("mM"), in_base_units("apples")
+    (True, None)
+    """
+    factor, powers, sign = Fraction(1), Counter[str](), 1
+    parts = _UNIT_PART.findall(unit)
+    if "".join(part + power for part, power in parts) != unit:
+        return None
+    for part, power in parts:
+        if part == "/":
+            sign = -1
+            continue
+        one, bases = _BASES[part]
+        times, sign = sign * int(power[1:] or 1), 1
+        factor *= one**times
+        powers.update({base: each * times for base, each in bases.items()})
+    return float(factor), {base: power for base, power in powers.items() if power}
+
+
+def _bases() -> dict[str, tuple[Fraction, dict[str, int]]]:
+    made = dict[str, tuple[Fraction, dict[str, int]]]()
+    for symbol, base in UNITS["base"].items():
+        factor, powers = (
+            Fraction(base["factor"]),
+            {key: base[key] for key in base if key != "factor"},
+        )
+        prefixes = UNITS["prefixes"].values() if symbol in UNITS["si"] else [("", 0)]
+        made |= {
+            f"{sign}{symbol}": (factor * Fraction(10) ** ten, powers) for sign, ten in prefixes
+        }
+    return made
+
+
+_BASES = _bases()
+_UNIT_PART = re.compile(
+    f"({'|'.join(map(re.escape, sorted(_BASES, key=len, reverse=True)))}|/)(\\^\\d+|)"
+)
 
 
 def parse_rational(text: str) -> Fraction | None:

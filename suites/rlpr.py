@@ -21,12 +21,13 @@ from inspect_ai.solver import TaskState
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from podium.harness.errors import UserError, first_fault
-from podium.harness.extract import extract_choice, extract_expressions
+from podium.harness.extract import Reading, read_choice, read_expressions
 from podium.harness.files import read_rows
 from podium.harness.inspect_adapters import as_task, pick
 from podium.harness.model_judge import JudgeCase, JudgeError, judge_required, judged_by_model
-from podium.harness.records import Grade, Question
-from podium.harness.statements import parted, without_markup
+from podium.harness.reasoning import spoken
+from podium.harness.records import READ_BY, Grade, Question
+from podium.harness.statements import without_markup
 from podium.harness.suite import Split
 from podium.suites.base import DatasetSuite, unsealed, user_errors
 from podium.suites.data import fetch_rows
@@ -114,7 +115,7 @@ class Rlpr(DatasetSuite):
     """The suite; as `rlpr-rules` it leaves out what needs a judge."""
 
     name: str = "rlpr"
-    version: str = "2-A"
+    version: str = "3-A"
     dates: str = "2025-06"
     splits: tuple[Split, ...] = ("train", "validation", "eval")
     source = "rlpr"
@@ -137,12 +138,17 @@ class Rlpr(DatasetSuite):
             raise JudgeError(
                 f"only a model can judge {question.id}: its reference is prose, so no rule does"
             )
-        found = stated_answers(reply, kind)
+        reading = _reading(reply, kind)
+        found, facts = reading.value or (), {"rule": kind, READ_BY: reading.rule}
         if not found:
-            return Grade(0.0, None, "No answer was found.", {"rule": kind})
+            return Grade(0.0, None, "No answer was found.", facts)
         right = all(matches_reference(target, one) for one in found)
         said, shown = "is" if right else "is not", found[-1][:LONGEST_SHOWN]
-        return Grade(float(right), shown, f"It {said} the reference.", {"rule": kind})
+        return Grade(float(right), shown, f"It {said} the reference.", facts)
+
+    def read(self, question: Question, reply: str) -> Reading[tuple[str, ...]]:
+        """Read a reply for `podium grade --explain`."""
+        return _reading(reply, reference_kind(unsealed(question)))
 
     def needs_judge(self, question: Question) -> bool:
         """Return whether the reference is prose."""
@@ -150,8 +156,7 @@ class Rlpr(DatasetSuite):
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
         """Ask the role `grader`; JudgeError when it says neither yes nor no."""
-        thinking, said, _ = parted(state.output.completion)
-        reply = (said.strip() or thinking.strip())[-LONGEST_JUDGED:]
+        reply = spoken(state.output.completion)[0].strip()[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
         verdict, why, judge = await judged_by_model(state, judge_case(question, reply))
@@ -234,15 +239,22 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
     """Return what a reply gives as its answer; several where they stand together."""
+    return _reading(reply, kind).value or ()
+
+
+def _reading(reply: str, kind: ReferenceKind) -> Reading[tuple[str, ...]]:
     if kind != "choice":
-        return extract_expressions(reply)
-    found = extract_choice(reply, letters=RLPR_LETTERS)
-    return (found,) if found else ()
+        return read_expressions(reply)
+    reading = read_choice(reply, letters=RLPR_LETTERS)
+    letters = (reading.value,) if reading.value else None
+    return Reading(letters, reading.rule, reading.steps)
 
 
 def matches_reference(reference: str, answer: str) -> bool:
     """Return whether an answer that was stated is the reference, by the rules of its kind."""
     kind = reference_kind(reference)
+    if answer.rstrip(" *_`\"'$").endswith("?"):
+        return False
     if kind == "choice":
         return stated_choice(_plain_text(answer)) == _plain_text(reference).strip("().")
     forms = [] if contradicts_itself(answer) else _answer_forms(answer)

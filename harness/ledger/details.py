@@ -35,7 +35,7 @@ from podium.harness.ledger.served import (
     queries_of,
     traces_below,
 )
-from podium.harness.records import CONDUCTOR
+from podium.harness.records import CONDUCTOR, READ_BY
 from podium.harness.workflow import Workflow, workflow_of
 
 Pair = tuple[str, int]
@@ -213,7 +213,7 @@ def _facts(sample: Json, *, shown: bool) -> dict[str, Any]:
     tests = tuple(counts) if all(isinstance(one, int) for one in counts) else None
     if not shown:
         return {"tests": tests}
-    rule = next((str(found[name]) for name in RULES if found.get(name)), None)
+    rule = ", ".join(str(found[name]) for name in RULES if found.get(name)) or None
     return {"tests": tests, "rule": rule, "reply": answer_in(sample), **_asked(sample)}
 
 
@@ -229,8 +229,8 @@ def _asked(sample: Json) -> dict[str, Any]:
     }
 
 
-RULES = ("rule", "look")
-"""Where graders say what decided a verdict (suites/rlpr.py; aime25.py and math500.py)."""
+RULES = (READ_BY, "rule", "look")
+"""Keys under which graders name the rule that read a reply, and what compared its value."""
 
 
 def _call_texts(sample: Json) -> Iterator[tuple[str, CallText]]:

@@ -91,6 +91,7 @@ class RewardOutcome:
     reason: str = ""  # one sentence; never a question's text
     work: PlanTrace | None = None
     """None where no workflow was read, or the completion is the answer."""
+    rule: str = ""  # the rule that read the reply (`podium suites SUITE --rules`), if any did
 
 
 class RewardScorer(Protocol):
@@ -394,7 +395,7 @@ def outcomes_from(body: Mapping[str, Any]) -> list[RewardOutcome]:
 
 
 def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
-    """Return an outcome; services of earlier versions say nothing of `grading_s` and `work`."""
+    """Return an outcome; services of earlier versions have no `grading_s`, `work` and `rule`."""
     value, usd, work = row["value"], row["usd"], row.get("work")
     parts = cast(Mapping[str, Any], row["components"])
     if work is not None:
@@ -411,6 +412,7 @@ def _outcome_from(row: Mapping[str, Any]) -> RewardOutcome:
         grading_s=float(row.get("grading_s", 0.0)),
         shared=bool(row["shared"]),
         reason=str(row["reason"]),
+        rule=str(row.get("rule", "")),
         work=work,
     )
 

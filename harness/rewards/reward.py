@@ -17,7 +17,7 @@ from anyio.lowlevel import RunVar
 
 from podium.harness.errors import PodiumError, SpendLimit, UserError, WorkerError
 from podium.harness.parallel import cores
-from podium.harness.records import Question
+from podium.harness.records import READ_BY, Question
 from podium.harness.rewards.outcome import (
     PLAIN,
     VALUED,
@@ -175,6 +175,7 @@ class GradingResult:
     reason: str = ""
     seconds: float = 0.0
     shared: bool = False
+    rule: str = ""
 
 
 OUTLASTED = GradingResult(Status.TIMEOUT, reason="Grading outlasted its time.")
@@ -357,7 +358,8 @@ def _graded(task: _Task, box: Any | None, deadline: Deadline) -> GradingResult:
         parsed = grade.extracted is not None
         if not 0 <= grade.value <= 1:
             raise ValueError(f"a grade is from 0 to 1, not {grade.value}")
-        verdict = GradingResult(Status.SCORED, grade.value, parsed)
+        rule = str(grade.metadata.get(READ_BY, ""))
+        verdict = GradingResult(Status.SCORED, grade.value, parsed, rule=rule)
     except DeadlinePassed as passed:
         verdict = GradingResult(Status.TIMEOUT, reason=str(passed))
     except Exception as error:
@@ -576,6 +578,7 @@ class Reward:
             shared=result.shared,
             reason=result.reason,
             work=answered.work,
+            rule=result.rule,
         )
 
 

@@ -37,6 +37,7 @@ from podium.harness.rewards.outcome import (
     completion_of,
     item_of,
 )
+from podium.harness.rules import DECIDING
 
 if TYPE_CHECKING:
     from podium.harness.rewards.splits import SuiteSplit
@@ -269,13 +270,22 @@ def constant_groups(
 
 
 def batch_metrics(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
-    """Return shares of the batch by status, the share without a value, and dollars."""
+    """Return shares by status, counts by rule, the share without a value, and dollars."""
     # Always the same keys: a metric that only one rank logs has stopped trainers for good.
     counts = Counter(outcome.status for outcome in outcomes)
     n = len(outcomes) or 1
     shares = {status.value: counts[status] / n for status in Status}
     masked = 1 - sum(counts[status] for status in VALUED) / n if outcomes else 0.0
-    return {**shares, "masked": masked, "usd": sum(float(one.usd or 0) for one in outcomes)}
+    usd = sum(float(outcome.usd or 0) for outcome in outcomes)
+    return {**shares, **rule_counts(outcomes), "masked": masked, "usd": usd}
+
+
+def rule_counts(outcomes: Sequence[RewardOutcome]) -> dict[str, float]:
+    """Return how many replies each rule decided, by which a drift onto one rule shows."""
+    counts = Counter(outcome.rule for outcome in outcomes)
+    named = {f"rule/{name}": float(counts[name]) for name in DECIDING}
+    others = sum(count for name, count in counts.items() if name and name not in DECIDING)
+    return {**named, "rule/no-answer": float(others)}
 
 
 def plan_metrics(

@@ -281,7 +281,8 @@ def grade(add: Arguments) -> None:
     add("--problems FILE", rows, Path)
     replies = "JSONL rows with question_id, reply and, where it is not 1, the epoch that was asked"
     add("--replies FILE", replies, Path, required=True)
-    add("--out FILE", "JSONL of verdicts: new, or to resume", Path, required=True)
+    add("--out FILE", "JSONL of verdicts: new, or to resume", Path)
+    add("--explain LINE", "print how the reply on this line is read; grade nothing", up_to(MOST))
     _box(add)
 
 
@@ -510,6 +511,7 @@ def reprice(add: Arguments) -> None:
 def suites(add: Arguments) -> None:
     """List the suites, or print one suite's card."""
     add("name", "show one in full", nargs="?")
+    add.flag("--rules", "print the rules by which the suite reads replies")
     add.listing()
 
 

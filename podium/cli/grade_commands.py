@@ -18,8 +18,14 @@ from podium.harness.text import say
 
 def grade_command(args: argparse.Namespace) -> int:
     """Grade a file of replies; return 1 while one is unscored."""
-    from podium.harness.grade_file import GradeRequest, grade_file
+    from podium.harness.grade_file import GradeRequest, explain_reply, grade_file
 
+    if args.explain:
+        args.out = args.replies
+        say(explain_reply(taken(GradeRequest, args), args.explain, whole_catalogue()))
+        return 0
+    if args.out is None:
+        raise UserError("--out names the file for the verdicts: name one.")
     graded = grade_file(taken(GradeRequest, args), whole_catalogue())
     say(graded)
     if graded.unscored:

@@ -124,9 +124,26 @@ def suites_command(args: argparse.Namespace) -> int:
     from podium.suites.data_command import describe_sources
 
     known, name = whole_catalogue(), args.name
+    if args.rules:
+        return _rules_command(args, known.suites)
     here = name is not None and name in known.suites and name in known.ours
     sources = describe_sources(known.suites[name]) if here else ()
     say_listing(args, *show_suites(known, name, sources))
+    return 0
+
+
+def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
+    """Print the table of rules by which a suite reads replies; return 0."""
+    from podium.harness.rules import rule_table
+    from podium.harness.run.catalogue import find_named
+    from podium.harness.suite import Explained
+
+    if args.name is None or not isinstance(find_named(suites, args.name, "suite"), Explained):
+        raise UserError(
+            f"--rules prints how a suite reads answers out of text; {args.name or 'no suite'} does "
+            "not: name one such as gpqa-diamond, mmlu, aime25, math500 or rlpr."
+        )
+    say_listing(args, *rule_table())
     return 0
 
 

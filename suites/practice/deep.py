@@ -197,7 +197,7 @@ def _given(rng: Random, skill: str, parts: list[Value]) -> tuple[list[Value], li
 
 SUITE = PracticeSuite(
     name="practice-deep",
-    version="1-A",
+    version="2-A",
     topics={shape: _drawn(shape) for shape in SHAPES},
     write=integer_question,
     judge=grade_integer,

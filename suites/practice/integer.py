@@ -6,9 +6,9 @@ from random import Random
 
 from inspect_ai import Task, task
 
-from podium.harness.extract import extract_integer
+from podium.harness.extract import read_integer
 from podium.harness.inspect_adapters import as_task
-from podium.harness.records import Grade, Question
+from podium.harness.records import READ_BY, Grade, Question
 from podium.harness.suite import Split
 from podium.sandbox import Box
 from podium.suites.aime25 import SUFFIX
@@ -412,16 +412,18 @@ def integer_question(id: str, draft: Draft) -> Question:
 
 def grade_integer(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by equality of integers; a reply without one is wrong and counted as unparsed."""
-    found = extract_integer(reply)
-    if found is None:
-        return Grade(0.0, None, "no integer answer found")
-    right = str(found) == question.target
-    return Grade(float(right), str(found), "right" if right else f"expected {question.target}")
+    reading = read_integer(reply)
+    facts = {READ_BY: reading.rule}
+    if reading.value is None:
+        return Grade(0.0, None, "no integer answer found", facts)
+    right = str(reading.value) == question.target
+    why = "right" if right else f"expected {question.target}"
+    return Grade(float(right), str(reading.value), why, facts)
 
 
 SUITE = PracticeSuite(
     name="practice-integer",
-    version="4-A",
+    version="5-A",
     topics={
         "arithmetic": any_of(_expression, _expression, _expression_remainder),
         "gcd and lcm": any_of(_gcd_question, _lcm_question),

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from inspect_ai import Task, task
 
-from podium.harness.extract import extract_program
 from podium.harness.records import Grade, Question
 from podium.harness.suite import Split
 from podium.sandbox import IMAGE, Box
@@ -20,6 +19,7 @@ from podium.suites.code_grading import (
     ProgramTests,
     grade_on_shown_tests,
     judge_program,
+    program_of,
     read_tests,
 )
 from podium.suites.livecodebench import user_prompt
@@ -530,12 +530,13 @@ def _intervals(rng: Random) -> Draft | None:
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
     """Grade by running the reply's program on all tests in a box; raises what the box raises."""
-    box, target = required_box(box, "practice-code"), unsealed(question)
-    program = extract_program(reply)
+    box, tests = required_box(box, "practice-code"), read_tests(unsealed(question))
+    program = program_of(reply, tests.method)
     if program is None:
         return Grade(0.0, None, "no program found")
-    judgement = judge_program(program, read_tests(target), box)
+    judgement = judge_program(program, tests, box)
     facts = {"verdicts": list(judgement.verdicts), "cpu_s": round(judgement.cpu_s, 3)}
+    facts |= {"exact": judgement.exact}
     return Grade(float(judgement.passed), program, judgement.summary(), facts)
 
 
@@ -545,7 +546,7 @@ class PracticeCode(PracticeSuite):
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Return the share of the examples that pass; SandboxError when the box fails."""
-        return grade_on_shown_tests(question, extract_program(reply), box)
+        return grade_on_shown_tests(question, reply, box)
 
 
 SUITE = PracticeCode(
@@ -568,7 +569,7 @@ SUITE = PracticeCode(
         id, draft.text, "program", draft.target, metadata=draft.metadata
     ),
     judge=grade_code,
-    version="4-A",
+    version="5-A",
     needs_box=True,
     image=IMAGE,
 )

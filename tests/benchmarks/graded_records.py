@@ -3,13 +3,15 @@ r"""Do our grades agree with the verdicts recorded beside real replies, and what
     PYTHONPATH=. python tests/benchmarks/graded_records.py [--differences]
     PYTHONPATH=. python tests/benchmarks/graded_records.py --against CHECKOUT
     PYTHONPATH=. python tests/benchmarks/graded_records.py --rows ROWS.jsonl
+    PYTHONPATH=. python tests/benchmarks/graded_records.py --json > VERDICTS
 
 Sets: AIME25 (four models) and MATH-500 with lighteval's verdicts, ARC's letters in RouterBench,
 letters, numbers and words in RouterArena. A question that is no row of a suite of ours is made up
 for its grader. `--differences` prints the end of each reply whose grades differ, never of a set
 whose text may not be shown; `--against` grades with another checkout's graders too, and
-prints every reply whose grade changed. `--rows` adds replies of one's own: a JSON object a line
-with set, id, suite, gold, reply and right, perhaps choices.
+prints every reply whose grade changed; it also takes a file of verdicts that `--json` printed on
+the same rows. `--rows` adds replies of one's own: a JSON object a line with suite, gold, reply and
+right, perhaps set, id and choices. Rows of suites that run programs are left out.
 """
 
 import argparse
@@ -24,7 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -193,9 +195,12 @@ def records(rows: Path | None) -> Iterator[Record]:
             yield from load()
         except (OSError, UserError) as error:
             print(f"{name} is skipped: {error}; name its folder in PODIUM_DATA", file=sys.stderr)
-    for line in rows.read_text("utf-8").splitlines() if rows else ():
+    for number, line in enumerate(rows.read_text("utf-8").splitlines() if rows else (), start=1):
         row = json.loads(line)
-        yield Record(**row | {"choices": tuple(row.get("choices", ()))})
+        if row["suite"] in SUITES and not SUITES[row["suite"]].needs_box:
+            named = {"set": f"cases, {row['suite']}", "id": str(number), **row}
+            named["choices"] = tuple(row.get("choices", ()))
+            yield Record(**{field.name: named[field.name] for field in fields(Record)})
 
 
 # --- verdicts -----------------------------------------------------------------------------------
@@ -213,6 +218,8 @@ def verdict(record: Record) -> Verdict | None:
 
 def of_checkout(checkout: Path, words: Sequence[str]) -> list[Verdict | None]:
     """Return the verdicts of this program on the same records over another checkout's graders."""
+    if checkout.is_file():
+        return parsed_verdicts(checkout.read_text("utf-8"))
     done = subprocess.run(
         [sys.executable, str(Path(__file__).resolve()), "--json", *words],
         env=os.environ | {"PYTHONPATH": str(checkout), "PODIUM_DATA": str(data_folder())},
@@ -221,7 +228,12 @@ def of_checkout(checkout: Path, words: Sequence[str]) -> list[Verdict | None]:
         text=True,
         check=True,
     )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return parsed_verdicts(done.stdout)
+
+
+def parsed_verdicts(text: str) -> list[Verdict | None]:
+    """Return the verdicts that `--json` printed."""
+    found = [json.loads(line) for line in text.splitlines()]
     return [Verdict(**one) if one else None for one in found]
 
 
@@ -260,7 +272,7 @@ def main(words: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--differences", action="store_true")
-    parser.add_argument("--against", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT_OR_VERDICTS")
     parser.add_argument("--rows", type=Path, metavar="ROWS.jsonl")
     parser.add_argument("--json", action="store_true", help="one verdict a line, and nothing else")
     given = parser.parse_args(words)

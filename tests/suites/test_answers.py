@@ -107,7 +107,7 @@ INTEGERS: dict[str, tuple[str, int | None]] = {
     "thinking-then-answer": (r"<think>\boxed{12}</think> The answer is 70.", 70),
     "thinking-then-box": (r"<think>\boxed{12}</think> \boxed{70}", 70),
     "thinking-without-opening-tag": ("So it is 12.\n</think>\n\nANSWER: 70", 70),
-    "thinking-then-nothing": (r"<think>so \boxed{70}</think>", 70),
+    "thinking-then-nothing": (r"<think>so \boxed{70}</think>", None),
     "thinking-then-no-answer": ("<think>so the answer is 70.</think> I used symmetry.", None),
     "thinking-then-broken-box": (r"<think>\boxed{12}</think> \boxed{7", None),
     "unclosed-thinking-prose": ("<think>So the answer is 70.", None),
@@ -177,7 +177,7 @@ PROGRAMS: dict[str, tuple[str, str | None]] = {
     "indented-in-a-list": ("1. so\n   ```python\n   if a:\n       b\n   ```", "if a:\n    b"),
     "inner-fence-in-longer-fence": ("````python\ns = '''\n```\n'''\n````", "s = '''\n```\n'''"),
     "thinking": ("<think>```python\na\n```</think>\n```python\nb\n```", "b"),
-    "only-in-thinking": ("<think>\n```python\na\n```\n</think> done", "a"),
+    "only-in-thinking": ("<think>\n```python\na\n```\n</think> done", None),
 }
 
 

@@ -1,6 +1,6 @@
-"""Every pattern of the reader is needed: without it, some row of the battery reads else.
+"""Every rule and pattern of the reader is needed: without it, some row of the battery reads else.
 
-The source of harness/statements.py and extract.py is run again with one pattern that never matches.
+The source of harness/statements.py and extract.py is run again with one that never matches.
 """
 
 import ast
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from podium.harness import extract, statements
+from podium.harness import extract, rules, statements
 from tests.suites.battery import BatteryRow, files, rows
 
 pytestmark = pytest.mark.slow
@@ -67,8 +67,6 @@ def trees() -> list[ast.Module]:
 def patterns(made: list[ast.Module]) -> Iterator[tuple[str, ast.Call]]:
     """Yield each call that makes or uses a pattern, by the name that it has in its module."""
     for statement in (one for tree in made for one in tree.body):
-        if getattr(statement, "name", "") == "_of_letters":
-            continue
         calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call) and is_re(node)]
         for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
             owner = owner_of(statement, call)
@@ -108,9 +106,26 @@ def without(number: int) -> ModuleType:
     before, behind = ast.Constant(flags_of(call.args[0]) + NEVER[0]), ast.Constant(NEVER[1])
     pattern = ast.BinOp(ast.BinOp(before, ast.Add(), call.args[0]), ast.Add(), behind)
     call.args[0] = ast.fix_missing_locations(ast.copy_location(pattern, call.args[0]))
-    run: dict[str, ModuleType] = {}
+    return run_again(made, {})
+
+
+def without_rule(name: str) -> ModuleType:
+    """Return the reader with one rule of the table that never matches."""
+
+    def pattern(wanted: str, letters: str = "") -> re.Pattern[str]:
+        whole = rules.pattern(wanted, letters)
+        if wanted != name:
+            return whole
+        return re.compile(NEVER[0] + FLAGS.sub("", whole.pattern) + NEVER[1], whole.flags)
+
+    table = ModuleType(rules.__name__)
+    table.__dict__.update(vars(rules) | {"pattern": pattern})
+    return run_again(trees(), {rules.__name__: table})
+
+
+def run_again(made: list[ast.Module], run: dict[str, ModuleType]) -> ModuleType:
     for tree, source in zip(made, READER, strict=True):
-        module = ModuleType(f"{source.__name__}_without_{number}")
+        module = ModuleType(f"{source.__name__}_again")
         module.__dict__.update(imported(tree, run))
         exec(compile(tree, source.__file__ or "", "exec"), module.__dict__)
         run[source.__name__] = module
@@ -165,6 +180,12 @@ def test_some_reply_of_the_battery_needs_the_pattern(number: int) -> None:
         return
     module = without(number)
     assert any(reads_else(module, *one) for one in readings()), f"no row needs {NAMES[number]}"
+
+
+@pytest.mark.parametrize("name", rules.rules())
+def test_some_reply_of_the_battery_needs_the_rule(name: str) -> None:
+    module = without_rule(name)
+    assert any(reads_else(module, *one) for one in readings()), f"no row needs {name}"
 
 
 def test_patterns_are_found_in_the_module() -> None:

@@ -104,6 +104,64 @@ def test_both_verdicts_stand_side_by_side_where_they_differ(
     assert (quick.value, "official" in quick.metadata) == (1.0, False)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{DOUBLE}\nFor 3 it prints\n```\n6\n```\n",
+        f"{DOUBLE}\nRun:\n```bash\npython a.py\n```\n",
+        DOUBLE.replace("```", "~~~"),
+        f"```python\n{DOUBLE}\n```",
+    ],
+    ids=["output", "usage", "tildes", "doubled"],
+)
+def test_a_block_that_is_no_program_costs_the_official_verdict_alone(
+    reply: str, tmp_path: Path, subprocess_box: Box
+) -> None:
+    suite = exam(tmp_path, row())
+    grade = suite.grade(only(suite), reply, subprocess_box)
+    assert (grade.value, grade.metadata["official"]) == (1.0, False)
+    assert grade.extracted == "print(2 * int(input()))"
+    assert "the published evaluator's way: " in grade.explanation
+    quick = replace(suite, official=False).grade(only(suite), reply, subprocess_box)
+    assert (quick.value, "official" in quick.metadata) == (1.0, False)
+
+
+def test_a_program_in_closed_reasoning_alone_is_none(tmp_path: Path, subprocess_box: Box) -> None:
+    suite = exam(tmp_path, row())
+    reply = f"[THINK]{DOUBLE}\n[/THINK] I cannot say."
+    grade = suite.grade(only(suite), reply, subprocess_box)
+    assert (grade.value, grade.extracted, grade.metadata["official"]) == (0.0, None, True)
+
+
+@pytest.mark.parametrize(
+    ("returned", "value", "exact"),
+    [
+        ("sum([0.1] * 3)", 1.0, False),
+        ("0.3", 1.0, True),
+        ("0.3000001", 0.0, False),
+        ("'0.3'", 0.0, False),
+        ("float('nan')", 0.0, False),
+    ],
+)
+def test_floats_that_a_method_returns_may_differ_in_their_last_digits(
+    returned: str, value: float, exact: bool, tmp_path: Path, subprocess_box: Box
+) -> None:
+    tests = [case("1", "[0.3]", "functional")]
+    suite = exam(
+        tmp_path,
+        row(
+            starter_code="class Solution:\n    def f(self, n: int) -> List[float]:\n        ",
+            public_test_cases=json.dumps(tests),
+            private_test_cases=encoded([]),
+            metadata=json.dumps({"func_name": "f"}),
+        ),
+    )
+    reply = f"```python\nclass Solution:\n    def f(self, n):\n        return [{returned}]\n```\n"
+    reply += "```python\nprint(Solution().f(1))\n```"
+    grade = suite.grade(only(suite), reply, subprocess_box)
+    assert (grade.value, grade.metadata["exact"]) == (value, exact)
+
+
 def test_methods_are_called_and_compared_as_values(tmp_path: Path, subprocess_box: Box) -> None:
     tests = [case("[1, 2]\n3", "[1, 2, 3]", "functional"), case("[]\n1", "[1]", "functional")]
     suite = exam(

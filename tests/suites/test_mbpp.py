@@ -10,6 +10,7 @@ import pytest
 from podium.harness.errors import UserError
 from podium.harness.records import Question
 from podium.sandbox import Box
+from podium.suites.code_checks import CheckCode
 from podium.suites.data import local_path
 from podium.suites.mbpp import Mbpp
 from tests.suites.checked_programs import dishonest, fenced, grades, needs_data, passed, wrong
@@ -82,9 +83,14 @@ def test_a_program_that_solves_nothing_fails_whatever_it_tries(
 
 
 def test_a_reply_is_its_fenced_code_or_all_of_it_where_that_is_python() -> None:
-    question = Question(id="q", text="?", kind="program")
+    target = CheckCode("assert x == 1", ("x",)).as_json()
+    question = Question(id="q", text="?", kind="program", target=target)
     assert SUITE.program(question, "```python\nx = 1\n```") == "x = 1"
-    assert SUITE.program(question, "[BEGIN]\nx = 1\n[DONE] and so on") == "\nx = 1\n"
+    assert SUITE.program(question, "[BEGIN]\nx = 1\n[DONE] and so on") == "x = 1"
+    assert (
+        SUITE.program(question, "```python\nx = 1\n```\n```python\nassert x == 1\n```") == "x = 1"
+    )
+    assert SUITE.program(question, "y = 1") == "y = 1"
     assert SUITE.program(question, "I do not know.") is None
     assert SUITE.program(question, "") is None
 

@@ -242,6 +242,34 @@ def test_every_reference_that_rules_grade_is_right_as_it_stands(form: str) -> No
     assert wrong == []
 
 
+LONG = " It is explained below at length." * 130
+"""More characters than the end of a reply in which labels are looked for."""
+
+
+@pytest.mark.parametrize(
+    ("gold", "reply", "value"),
+    [
+        ("2", "<answer>The answer is 2</answer>", 1.0),
+        ("2", "<answer>Answer: $2$</answer>", 1.0),
+        ("Business", "<answer>The answer is Business</answer>", 1.0),
+        ("2", f"<answer>2</answer>{LONG}", 1.0),
+        ("2", f"<answer>The final answer is 2</answer>{LONG}", 1.0),
+        ("2", f"<answer>2</answer>{LONG} Wait, that is wrong.", 0.0),
+        ("2", f"<answer>2</answer>{LONG} <answer>3</answer>", 0.0),
+        ("2", f"<answer>2</answer> <answer>3</answer>{LONG}", 0.0),
+        ("2", f"<think><answer>2</answer>{LONG}</think> I give up.", 0.0),
+        ("2", "<answer>2?</answer>", 0.0),
+        ("Business", "<answer>Business?</answer>", 0.0),
+        ("Business", "<answer>**Business?**</answer>", 0.0),
+        ("B", "<answer>B?</answer>", 0.0),
+    ],
+)
+def test_a_tag_may_hold_a_label_and_stand_far_above_and_asks_nothing(
+    gold: str, reply: str, value: float
+) -> None:
+    assert RLPR.grade(questioned(gold), reply).value == value
+
+
 def test_a_grade_says_by_which_rule() -> None:
     grade = RLPR.grade(questioned("5 m"), "<answer>5 m</answer>")
     assert (grade.metadata["rule"], grade.extracted) == ("number", "5 m")

@@ -118,3 +118,28 @@ def test_a_reference_is_the_same_in_every_spelling(
 ) -> None:
     assert [said for said in same if not matches_reference(reference, said)] == []
     assert [said for said in other if matches_reference(reference, said)] == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "same", "other"),
+    [
+        ("45 minutes", ("0.75 hours", "3/4 h", "2700 s"), ("0.75 days", "45 h", "0.7 h")),
+        ("0.5 mol", ("500 mmol",), ("500 mmol/L", "500 mol", "0.5 mmol")),
+        ("2500 N", ("2.5 kN", r"2.5\,\mathrm{kN}"), ("2.5 kJ", "2.5 N", "2.5 MN")),
+        ("3.2e-3 mol/L", ("3.2 mmol/L", "3.2 mM"), ("3.2 mol/L", "3.2e-3 g/L")),
+        ("72 km/h", ("20 m/s",), ("20 km/h", "20 m")),
+        ("9.81 m/s^2", ("981 cm/s^2",), ("981 cm/s", "9.81 cm/s^2")),
+        ("5 m^2", ("50000 cm^2",), ("500 cm^2", "5 m^3")),
+        ("1 g/cm^3", ("1000 kg/m^3", "1 kg/L"), ("1 kg/m^3",)),
+        ("5 J", ("5 N m", r"5\,\mathrm{kg\,m^2/s^2}"), ("5 W", "5 V")),
+        ("$5", ("500 cents",), ("500 \u20ac", "50 cents")),
+        ("37 \u00b0C", ("37 degrees Celsius",), ("37 K", "310.15 K")),
+        ("1 year", ("1 yr",), ("12 months",)),
+        ("5 mW", ("0.005 W",), ("5 MW",)),
+    ],
+)  # fmt: skip
+def test_a_quantity_in_another_unit_of_its_kind_is_converted(
+    reference: str, same: tuple[str, ...], other: tuple[str, ...]
+) -> None:
+    assert [said for said in same if not matches_reference(reference, said)] == []
+    assert [said for said in other if matches_reference(reference, said)] == []

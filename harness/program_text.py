@@ -1,0 +1,243 @@
+"""Find the program in a reply: one block of its code, chosen by its text and never by running it.
+
+- If names are given, the last block that defines one of them is the program: usage, assertions and
+  output may follow it. A complete block is preferred to one cut off, and that to bare code.
+- Else the last complete Python block is, or the last complete block that is Python.
+- Definitions and imports that the block lacks come from the reply's other blocks.
+"""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+from podium.harness.reasoning import spoken
+
+PYTHON = ("python", "py", "python3", "py3")
+MARKDOWN = ("markdown", "md")
+WRAPPERS = (
+    ("[BEGIN]", "[DONE]"),  # google-research/mbpp's examples
+    ("[PYTHON]", "[/PYTHON]"),  # meta-llama/codellama
+    ("<answer>", "</answer>"),
+    ("<code>", "</code>"),
+)
+"""What stands around bare code, other than a fence."""
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$")
+_CODE_ON_FENCE = re.compile(r"[ \t]*`{3,}((?:async |def |class |import |from ).*)")
+_CODE_LINE = re.compile(r"^(?:async |def |class |import |from |@)", re.M)
+_GOES_ON = re.compile(r"[\s)\]}#]|(?:else|elif|except|finally)\b")
+"""How a line begins that belongs to the statement before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced block: its tag in small letters, its text, and whether its fence is closed."""
+
+    tag: str
+    text: str
+    closed: bool
+
+
+def extract_program(reply: str, names: Sequence[str] = ()) -> str | None:
+    r"""Return the program in the reply, or None; `names` are those that it may define.
+
+    >>> extract_program("```python\ndef f(): ...\n```\nUse:\n```python\nf()\n```", ["f"])
+    'def f(): ...'
+    """
+    said, cut_off = spoken(reply)
+    blocks = [block for block in code_blocks(said) if block.closed or not cut_off]
+    program = _defining(blocks, names) or (None if cut_off else _bare(said, names)) or _last(blocks)
+    if program is None:
+        return None
+    texts = [block.text for block in blocks]
+    place = texts.index(program) if program in texts else 0
+    return _with_helpers(program, texts[:place], texts[place:])
+
+
+def code_blocks(said: str) -> list[CodeBlock]:
+    """Return every fenced block that is not blank, in order; those without a closing fence too.
+
+    A fence with a tag ends the block before it, except a page of Markdown. As in CommonMark, a
+    fence that is indented by four more than the first is text: it may stand in a docstring.
+    """
+    blocks: list[CodeBlock] = []
+    fence, tag, indent, lines = "", "", 0, list[str]()
+    for line in said.replace("\r\n", "\n").split("\n"):
+        mark = _FENCE.match(line)
+        ends = mark and fence and mark[1].startswith(fence) and mark.start(1) < indent + 4
+        if mark and ends and not (mark[2] and tag in MARKDOWN):
+            blocks.append(CodeBlock(tag, "\n".join(lines), closed=not mark[2]))
+            fence = ""
+        if mark and not fence and (mark[2] or not ends):
+            fence, tag, indent, lines = mark[1], mark[2].lower(), mark.start(1), []
+            if code := _CODE_ON_FENCE.match(line):
+                tag, lines = "", [code[1]]
+        elif fence:
+            margin = len(line) - len(line.lstrip(" \t"))
+            lines.append(line[min(indent, margin) :])
+    if fence:
+        blocks.append(CodeBlock(tag, "\n".join(lines), closed=False))
+    return [inner for block in blocks if block.text.strip() for inner in _unfolded(block)]
+
+
+def parsed(text: str) -> ast.Module | None:
+    """Return a text's syntax tree; None if it is no Python."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def unbound_names(*trees: ast.AST) -> tuple[str, ...]:
+    """Return the names that trees use and neither they nor Python define, in order."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    known = {name for node in nodes for name in _bound_by(node)} | {*dir(builtins), "__file__"}
+    names = [node.id for node in nodes if isinstance(node, ast.Name)]
+    return tuple(dict.fromkeys(name for name in names if name not in known))
+
+
+def defines(text: str, names: Iterable[str]) -> bool:
+    """Return whether a line at the margin of a text defines one of these names."""
+    return any(_definition(name).search(text) for name in names)
+
+
+@cache
+def _definition(name: str) -> re.Pattern[str]:
+    name = re.escape(name)
+    return re.compile(
+        rf"^(?:(?:async[ ]+)?def|class)[ ]+{name}\b|^{name}[ ]*(?::[^=\n]*)?=(?!=)", re.M
+    )
+
+
+def _unfolded(block: CodeBlock) -> list[CodeBlock]:
+    """Return the blocks of a block that is a page of Markdown itself."""
+    return (code_blocks(block.text) if block.tag in MARKDOWN else []) or [block]
+
+
+def _defining(blocks: Sequence[CodeBlock], names: Sequence[str]) -> str | None:
+    closed_last = sorted(blocks, key=lambda block: block.closed)  # stable
+    return next((one.text for one in reversed(closed_last) if defines(one.text, names)), None)
+
+
+def _last(blocks: Sequence[CodeBlock]) -> str | None:
+    whole = [block for block in blocks if block.closed]
+    python = [block.text for block in whole if block.tag in PYTHON]
+    code = python or [block.text for block in whole if _is_code(block.text)]
+    cut = [one.text for one in blocks if one.tag in (*PYTHON, "") and _is_code(one.text)]
+    return (code or cut or [block.text for block in whole] or [None])[-1]
+
+
+_PROSE = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.UnaryOp)
+"""Expressions that output or a word of prose is, when read as Python."""
+
+
+def _is_code(text: str) -> bool:
+    """Return whether a text is Python that does something: output, such as `7`, is none."""
+    tree = parsed(text)
+    return any(not isinstance(_value(one), _PROSE) for one in (tree.body if tree else ()))
+
+
+def _is_all_code(text: str) -> bool:
+    """Return whether a text is Python without a line that may be a word: `python`, `[BEGIN]`."""
+    tree = parsed(text)
+    words = (ast.Name, ast.Tuple, ast.List)
+    return bool(tree) and not any(isinstance(_value(one), words) for one in tree.body)
+
+
+def _value(statement: ast.stmt) -> ast.AST:
+    """Return the expression that a statement is, or itself."""
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+# --- bare code ----------------------------------------------------------------------------------
+
+
+def _bare(said: str, names: Sequence[str]) -> str | None:
+    """Return code before any fence that defines one of the names: all of it, or one definition."""
+    text = re.split(r"^[ \t]*(?:```|~~~)", said, maxsplit=1, flags=re.M)[0]
+    for begin, end in WRAPPERS:
+        text = text.partition(end)[0].rpartition(begin)[2]
+    if not defines(text, names):
+        return None
+    start = _CODE_LINE.search(text)
+    for whole in (text, text[start.start() :] if start else ""):
+        if defines(whole, names) and _is_all_code(whole):
+            return whole.strip("\n")
+    statements = [one for one in _statements(text) if _is_code(one)]
+    chosen = [place for place, one in enumerate(statements) if defines(one, names)]
+    if not chosen:
+        return None
+    return _with_helpers(statements[chosen[-1]], statements[: chosen[-1]], statements[chosen[-1] :])
+
+
+def _statements(text: str) -> Iterator[str]:
+    """Yield the lines of a text in parts, each of which begins at the margin."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if lines and line and not _GOES_ON.match(line) and not lines[-1].startswith("@"):
+            yield "\n".join(lines)
+            lines = []
+        lines.append(line)
+    yield "\n".join(lines)
+
+
+# --- helpers ------------------------------------------------------------------------------------
+
+_BINDS = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom,
+    ast.Assign, ast.AnnAssign,
+)  # fmt: skip
+
+
+def _with_helpers(program: str, before: Iterable[str], after: Iterable[str]) -> str:
+    """Put the definitions in front that a program lacks and other blocks have, the nearest."""
+    tree = parsed(program)
+    missing = [*unbound_names(tree)] if tree else []
+    if not missing:
+        return program
+    earlier = [*_bindings(before)]
+    nearest_first = reversed([*enumerate(earlier)])
+    pool = [*nearest_first, *enumerate(_bindings(after), len(earlier))]
+    kept: dict[int, ast.stmt] = {}
+    for name in missing:  # grows below
+        for place, node in pool:
+            if name in _bound_by(node) | _targets(node):
+                kept[place] = node
+                missing += [one for one in unbound_names(node) if one not in missing]
+                break
+    whole = program
+    with suppress(RecursionError):
+        whole = "\n\n".join([*(ast.unparse(kept[place]) for place in sorted(kept)), program])
+    return whole if parsed(whole) else program
+
+
+def _bindings(texts: Iterable[str]) -> Iterator[ast.stmt]:
+    for tree in filter(None, map(parsed, texts)):
+        yield from (node for node in tree.body if isinstance(node, _BINDS))
+
+
+def _bound_by(node: ast.AST) -> set[str]:
+    """Return the names that a node itself binds."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            return {name}
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            return {name}
+        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            return {name}
+        case _:
+            return set()
+
+
+def _targets(node: ast.stmt) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return {name for target in targets for inner in ast.walk(target) for name in _bound_by(inner)}
