@@ -41,7 +41,7 @@ def reprice_command(args: argparse.Namespace) -> int:
         free_place(args.out)
     found = [repriced(files, book) for files in system_runs_below(args.dir)]
     rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
-    say(show_repriced(rows))
+    say(fitted_text(show_repriced(rows)))
     if args.out:
         say(f"Wrote {write_repriced(rows, args.out)}.")
     return 0

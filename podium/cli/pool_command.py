@@ -63,6 +63,7 @@ def pool_command(args: argparse.Namespace) -> int:
     tables += [f"[conductor]\n{workers[conductor]}"] if conductor else []
     content = "\n".join(tables).encode()
     spec = parse_pool(content, args.file)
+    args.file.parent.mkdir(parents=True, exist_ok=True)
     with args.file.open("xb") as file:
         file.write(content)
     say(f"{args.file} is written, with {pluralise(len(workers), 'worker')}; it holds no key.")

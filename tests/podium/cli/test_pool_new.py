@@ -103,12 +103,14 @@ def test_a_terminal_is_asked_and_what_is_wrong_is_asked_again(
 
 
 def test_a_price_is_the_newest_book_s_which_the_file_names() -> None:
-    assert made("sub.toml", "--worker", f"big={GEMINI}", "--no-drill") == 1  # its key is not set
+    assert (
+        made("new/sub.toml", "--worker", f"big={GEMINI}", "--no-drill") == 1
+    )  # its key is not set
     book = newest_list()
-    text = Path("sub.toml").read_text()
+    text = Path("new/sub.toml").read_text()
     assert f"# Price of {book.date}, from book {book.name}, in US dollars per million" in text
     assert "price = { input = 1.25, output = 10, cache_read = 0.125, tiers = [{ above = 200" in text
-    stated, listed = read_pool("sub.toml").book().price(GEMINI), book.price(GEMINI)
+    stated, listed = read_pool("new/sub.toml").book().price(GEMINI), book.price(GEMINI)
     assert stated is not None
     assert listed is not None
     assert (stated.base, stated.tiers, stated.services) == (
