@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 UNITS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("units.toml").read_text(encoding="utf-8")
@@ -20,47 +20,29 @@ UNITS: dict[str, Any] = tomllib.loads(
 _THIN = re.compile(r"(?<=\d)(?:,\s*\\!\s*|\{,\}|\\[,;: ]|~|[\u2009\u202f\u00a0])\s*(?=\d{3}(?!\d))")
 _SIZES = re.compile(
     r"\\(?:(?:left|right|middle)(?![A-Za-z])\s*\.?|[bB]igg?[lrm]?(?![A-Za-z])"
-    r"|(?:displaystyle|textstyle|limits|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|bf|rm|it|sf|tt)"
-    r"(?![A-Za-z]))\s*"
+    r"|(?:displaystyle|textstyle|limits|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|bf|rm|it|sf|tt"
+    r"|therefore|checkmark|blacksquare|square|qed)(?![A-Za-z])|(?:hspace|tag)\*?\s*\{[^{}]*\})\s*"
 )
 _COLOUR = re.compile(
     r"\\(?:(?:text)?color|colorbox|fcolorbox\s*\{[^{}]*\})\*?(?:\[\w+\])?\s*\{(?!white)[^{}]*\}"
 )
 _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.S)
-_SAME = {
-    **dict.fromkeys(("\\,", "\\;", "\\:", "\\ ", "\\quad", "\\qquad", "\\thinspace"), " "),
-    **dict.fromkeys(("\\enspace", "\\(", "\\)", "\\[", "\\]", "\\newline"), " "),
-    "\\nicefrac": "\\frac", "\\sfrac": "\\frac", "\\!": "",
-    "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac", "\\lt": "<",
-    "\\gt": ">", "\\le": "\\leq", "\\ge": "\\geq", "\\leqslant": "\\leq", "\\geqslant": "\\geq",
-    "\\ne": "\\neq", "\\degree": "^\\circ", "\\lbrace": "\\{", "\\rbrace": "\\}",
-    "\\lor": "\u00abor\u00bb", "\\vee": "\u00abor\u00bb", "\\land": "\u00aband\u00bb",
-    "\\wedge": "\u00aband\u00bb", "\\%": "\u00ab%\u00bb", "\\$": "\u00ab$\u00bb",
-    "\\lbrack": "[", "\\rbrack": "]", "\\times": "\\cdot", "\\bar": "\\overline",
-    "\\dot": "\\overline", "\\colon": ":", "\\div": "/", "\\lvert": "|", "\\rvert": "|",
-    "\\emptyset": "\\varnothing", "\\backslash": "\\setminus",
-}  # fmt: skip
+_SPELT: dict[str, dict[str, list[str]]] = tomllib.loads(
+    Path(__file__).with_name("latex.toml").read_text(encoding="utf-8")
+)
+_SAME, _SIGNS = (
+    {other: spelling for spelling, others in _SPELT[kind].items() for other in others}
+    for kind in ("commands", "signs")
+)
 _GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
 _VULGAR = (
     "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
     "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78",
 )
-_SIGNS = {
-    "\u2212": "-", "\u2013": "-", "\u00d7": "\\cdot ", "\u00b7": "\\cdot ", "\u22c5": "\\cdot ",
-    "\u2264": "\\leq ", "\u2a7d": "\\leq ", "\u2265": "\\geq ", "\u2a7e": "\\geq ",
-    "\u2260": "\\neq ", "\u2248": "\\approx ", "\u00b1": "\\pm ", "\u2213": "\\mp ",
-    "\u222a": "\\cup ", "\u2229": "\\cap ", "\u2208": "\\in ", "\u221e": "\\infty ",
-    "\u00b0": "^\\circ ", "\u221a": "\\sqrt ", "\u00f7": "/", "\u2044": "/", "\u2215": "/",
-    "\u27e8": "\\langle ", "\u27e9": "\\rangle ", "\u211d": "\\mathbb{R}",
-    "\u2205": "\\varnothing ",
-    "\u20ac": "\u00ab\u20ac\u00bb", "\u00a3": "\u00ab\u00a3\u00bb", "\u00a5": "\u00ab\u00a5\u00bb",
-    "\u20b9": "\u00ab\u20b9\u00bb", "\u00a2": "\u00ab\u00a2\u00bb", "\u2026": "\\ldots ",
-    "\u00ab": " ", "\u00bb": " ", "\u2032": "'", "\u2019": "'", "\u200b": "", "\u2227": "\\land ",
-    "\u2228": "\\lor ", "\u2216": "\\setminus ", "\u2236": ":", "\u03c6": "\\phi ",
-    **{chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())},
-    **{char: f"\\frac{{{part[0]}}}{{{part[1]}}}" for char, part in zip(
-        _VULGAR[0], _VULGAR[1].split(), strict=True)},
-}  # fmt: skip
+_SIGNS |= {chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())} | {
+    char: f"\\frac{{{part[0]}}}{{{part[1]}}}"
+    for char, part in zip(_VULGAR[0], _VULGAR[1].split(), strict=True)
+}
 _TABLE = str.maketrans(_SIGNS)
 _POWERS_OF = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
 _RAISED = dict(zip(_POWERS_OF, "0123456789-+", strict=True))
@@ -73,7 +55,7 @@ _FONT = re.compile(
 )
 _BOLD = re.compile(
     r"\\(?:math(?:bf|it|sf|tt|normal)|bm|pmb|emph|boldsymbol|boxed|f(?:rame)?box|underline"
-    r"|bbox\s*\[[^\]]*\])\s*\{([^{}]*)\}"
+    r"|bbox\s*\[[^\]]*\])\s*\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
 )
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ(?![A-Za-z])\s*\}?")
 _FUNCTIONS = (
@@ -103,7 +85,7 @@ _CELSIUS = re.compile("\u00abdeg\u00bb\u00ab?([CFK])\u00bb?$")
 _ONE = re.compile(r"([_^])\{(\w)\}")
 _PART = r"(\{[^{}]*\}|[0-9a-zA-Z]|\\[a-z]+)"
 _SHORT_FRACTION = re.compile(rf"\\frac\s*{_PART}\s*{_PART}")
-_SHORT_ROOT = re.compile(r"\\sqrt\s*([0-9a-zA-Z])")
+_SHORT_ROOT = re.compile(r"\\sqrt\s*(\[\w+\]|)\s*([0-9a-zA-Z])")
 _WORDY = re.compile("[A-Za-z]{2}")
 _UNIT_OF = re.compile(
     r"([-+]?\s*(?:\\?\$)?\s*[\d.,]+(?:/\d+)?(?:\s*(?:\\cdot|[x*])\s*10\s*\^\s*\{?[+-]?\d+\}?|[eE][+-]?\d+)?)"
@@ -137,7 +119,18 @@ _POWERS = {"square": "^2", "sq": "^2", "cubic": "^3", "cu": "^3"}
 _BEHIND = {"squared": "^2", "cubed": "^3", "per": "/"}
 _OF_SCALE = re.compile("deg(?=[CFK]$)")
 SCALES = {word + end: scale for word, scale in UNITS["scales"].items() for end in ("", "s")}
-_NO_UNIT = frozenset({"unit", "units", "square units", "square unit", "cubic units", "cubic unit"})
+_NO_UNIT = frozenset(
+    {
+        "units^2",
+        "units^3",
+        "unit",
+        "units",
+        "square units",
+        "square unit",
+        "cubic units",
+        "cubic unit",
+    }
+)
 _PLURALS, _CHANGING = (frozenset(UNITS["words"][name].split()) for name in ("plurals", "changing"))
 _CHUNK = "\u00ab[^\u00ab\u00bb]{1,60}\u00bb(?:\\^\\{?-?\\d\\}?)?"
 _TAIL = re.compile(rf"\^?\{{?{_CHUNK}\}}?(?:(?:/|\\cdot|\.|;)?{_CHUNK}){{0,7}}$")
@@ -224,6 +217,8 @@ def _with_unit(found: re.Match[str]) -> str:
 def _quoted(found: re.Match[str]) -> str:
     """Return words between marks; what has no letter is no word."""
     content = found[1].replace("\u00ab", " ").replace("\u00bb", " ")
+    if len(content) > 1 and content.strip()[:1] + content.strip()[-1:] == "$$":
+        return content.replace("$", " ")
     if not any(char.isalpha() for char in content) or _NUMBERED.match(content):
         return found[1]
     if re.fullmatch(_FUNCTIONS, content.strip()) and content.strip() != "min":
@@ -271,7 +266,7 @@ def _braced(text: str) -> str:
         text = _ONE.sub(r"\1\2", text)
     if "\\frac" in text:
         text = _SHORT_FRACTION.sub(lambda found: f"\\frac{_in_braces(found)}", text)
-    return _SHORT_ROOT.sub(r"\\sqrt{\1}", text) if "\\sqrt" in text else text
+    return _SHORT_ROOT.sub(r"\\sqrt\1{\2}", text) if "\\sqrt" in text else text
 
 
 def _in_braces(found: re.Match[str]) -> str:
@@ -297,10 +292,11 @@ def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
 
 def _table() -> dict[str, str]:
     found = dict[str, str]()
-    none = {"": ["", 0]}
-    for units, prefixes in ((UNITS["si"], UNITS["prefixes"]), (UNITS["everyday"], none)):
+    prefixes: dict[str, str] = {name: sign for name, (sign, _) in UNITS["prefixes"].items()}
+    si, everyday = cast(list[dict[str, str]], [UNITS["si"], UNITS["everyday"]])
+    for units, before in ((si, prefixes), (everyday, {"": ""})):
         for symbol, names in units.items():
-            for prefix, (sign, _) in prefixes.items():
+            for prefix, sign in before.items():
                 found.setdefault(sign + symbol, sign + symbol)
                 for name in names.split():
                     shorts = (prefix,) if len(name) > 3 else (sign, prefix)

@@ -70,7 +70,7 @@ _NAMED = re.compile(_NAME)
 _NAMES = re.compile(rf"\(({_NAME}(?:[,;]{_NAME})+)\)")
 _LABEL = re.compile(
     "\u00ab(?:[^\u00ab\u00bb]*(?:is|are|point|:)\u00bb:?|[^\u00ab\u00bb]*(?:answers?|=)\u00bb[:=]?"
-    "|[A-Za-z_]+\u00bb[:=])"
+    "|[A-Za-z_]+\u00bb[:=]|(?:thus|hence|so|therefore),?\u00bb,?;?)"
     r"|[A-Z](?=\([^()]*[,;][^()]*\)$)",
     re.I,
 )
@@ -86,6 +86,10 @@ MOST_DEPTH = 6
 _ANY = re.compile(r"(?<=[)\]}>e])(?=.)")
 INFINITY = "\\infty"
 _UNKNOWN = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|[,;=\u00ab]")
+_REALS: dict[str, str] = dict.fromkeys(
+    (r"\mathbb{R}", "\u00aball_real_numbers\u00bb"), r"(-\infty;\infty)"
+)
+_LEADS = re.compile(r"^(?:=|\\(?:implies|Rightarrow) ?)(?=.)")
 _COORDINATES = ("\\rho", "\\theta", "\\phi")
 ONE = ("value", "equation", "relation")
 MOST_PARTS = 40
@@ -207,6 +211,7 @@ def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
         if _REJECTED.match(label[0]):
             return AnswerShape("nothing", text)
         text = text[label.end() :]
+    text = _REALS.get(text, _LEADS.sub("", text))
     if not listed and "," in text and _THOUSANDS.fullmatch(text.partition("=")[2] or text):
         text = text.replace(",", "")
     return _shape(text)

@@ -36,6 +36,9 @@ RIGHT: dict[str, tuple[str, ...]] = {
         r"\color{red}{\frac{9}{4}}", r"\textcolor{#ff0000}{\frac{9}{4}}",
         r"{\color{blue}\frac{9}{4}}", r"\color[rgb]{1,0,0}{\frac94}",
         r"\colorbox{yellow}{$\frac{9}{4}$}", r"\bf{\frac{9}{4}}", r"\nicefrac{9}{4}",
+        r"\mathbf{\frac{9}{4}}", r"\text{$\frac94$}", r"\frac{9}{4}\text{ units}^2",
+        r"\hspace{2mm}\frac{9}{4}", r"\frac{9}{4}\tag{1}", r"\frac{9}{4}\ \checkmark",
+        r"\Rightarrow \frac94", r"=\frac94", r"\text{Thus } \frac94", r"\therefore x=\frac94",
         r"x=\frac{9}{4}, x\neq 0", r"\frac{9}{4} \quad (x \ne 0)",
         r"\frac{9}{4} \text{ where } x \neq 0", "9/4 or 2.25", r"\frac{9}{4} \text{ or } 2.25",
     ),
@@ -52,6 +55,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
     r"\frac{\sqrt{3}}{10^{20}}": (r"\frac{3}{\sqrt{3}\cdot 10^{20}}",),
     "0": (r"\sqrt{3+2\sqrt{2}}-1-\sqrt{2}",),
     r"1000\pi": ("3141.592654",),
+    r"(-\infty,\infty)": (r"\mathbb{R}", r"\text{all real numbers}"),
+    r"\sqrt[3]{4}": (r"\sqrt[3]4",),
 }  # fmt: skip
 WRONG: dict[str, tuple[str, ...]] = {
     MATRIX: (
@@ -75,6 +80,7 @@ WRONG: dict[str, tuple[str, ...]] = {
         r"\color{red}{\frac{4}{9}}", r"\begin{aligned} x &= \frac{9}{4} \\ y &= 3\end{aligned}",
         r"\begin{aligned} x &\neq \frac{9}{4} \end{aligned}",
         r"\begin{array}{c} \frac94 \\ 3\end{array}", r"\phantom{\frac94}",
+        r"4 \implies \frac94", r"\frac94\Rightarrow 4", r"\frac{9}{4}\text{ cm}^2\text{ or }3",
         r"\frac{9}{4}, x \ne \frac94", r"\frac{4}{9}, x \ne 0", "9/4 or 9/4", "9/4 or 2.5",
     ),
     "5": (r"\bf{5}6", r"\phantom{5}", r"\textcolor{red}{5}\textcolor{blue}{6}", r"\color{5}6",
