@@ -113,16 +113,17 @@ def _apart(target: Any, said: Any, sympy: Any) -> bool:
         return False
     allowed = ROUNDED if said.has(sympy.Float) or target.has(sympy.Float) else EXACT
     try:
-        gap, *sizes = (_size(value.evalf(DIGITS)) for value in (target - said, target, said))
-        return bool(gap > allowed * max(sizes))
+        one, other = _parts(target), _parts(said)
+        gap = max(abs(part - its) for part, its in zip(one, other, strict=True))
+        return bool(gap > allowed * max(map(abs, (*one, *other))))
     except TypeError:  # no number after all: 1/0
         return False
 
 
-def _size(number: Any) -> Any:
-    """Return the larger part of a complex number, the rounding error of a zero being zero."""
-    parts = number.as_real_imag()
-    return max(0 * part if getattr(part, "_prec", 0) == 1 else abs(part) for part in parts)
+def _parts(number: Any) -> list[Any]:
+    """Return the parts of a complex number, the rounding error of a zero being zero."""
+    parts = number.evalf(DIGITS).as_real_imag()
+    return [0 if getattr(part, "_prec", 0) == 1 else part for part in parts]
 
 
 def _checker() -> Any:
