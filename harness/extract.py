@@ -167,10 +167,9 @@ def _decided(
     kept: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(found):
-        value = read(statement)
-        rule = "" if value is None else statements.dropped(text, statement)
+        value, rule = _judged(text, statement, read)
         if value is None or rule:
-            steps.append(("drop", rule or "no-value", statement.text, "dropped"))
+            steps.append(("drop", rule, statement.text, "dropped"))
             continue
         after = kept[-1] if kept else None
         if after and not statements.stand_together(text, statement, after):
@@ -191,6 +190,17 @@ def _decided(
         return UNCLEAR, rule
     value = joined(values[::-1])
     return value, "conflict" if isinstance(value, _Unclear) else kept[0].rule
+
+
+def _judged(
+    text: str, statement: Statement, read: Read[ValueT]
+) -> tuple[ValueT | _Unclear | None, str]:
+    """Return what a statement gives, and the rule that drops it."""
+    value = read(statement)
+    if value is None:
+        return None, "no-value"
+    rule = statements.dropped(text, statement)
+    return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
 
 # --- conclusions --------------------------------------------------------------------------------
@@ -373,6 +383,7 @@ _IS_CORRECT = pattern("said-correct")
 _REJECTS, _REJECTED_LIST = pattern("rejects"), pattern("rejected-list")
 OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
 CLOSING_TAIL = 2000  # Characters in which a letter is looked for that is picked
+_NO_PICK = pattern("no-pick")
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
@@ -494,7 +505,9 @@ class _Choices:
         asked = behind.lstrip(" *").startswith("?")
         before = _PARENTHESIS.sub("", text[line_start:start][-300:])
         doubted = statements.doubted_sentence(before)
-        other = bool(named - {pick[pick.lastindex or 0].upper()})
+        letter = pick[pick.lastindex or 0].upper()
+        named |= set(pattern("letter-alone", self.letters).findall(behind[:40]))
+        other = bool(named - {letter}) or bool(_NO_PICK.search(before.rpartition(",")[2]))
         return other or asked or bool(doubted) or statements.contradicted(behind)
 
     def _option_line(self, lines: Sequence[str]) -> str | None:

@@ -56,6 +56,7 @@ _OR_BOXED = pattern("or-box")
 _LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
 _INSIDE_BEFORE, _INSIDE_BEHIND = pattern("inside-before"), pattern("inside-behind")
 _REJECTING_BEFORE, _REJECTING_BEHIND = pattern("rejecting-before"), pattern("rejecting-behind")
+_HEDGING_BEFORE = pattern("hedging-before")
 _STRUCK, _QUESTION = pattern("struck"), pattern("question")
 _BEFORE_IS = pattern("value-before")
 
@@ -177,6 +178,8 @@ def _flaw(said: str, at: int, gap: str, statement: Statement) -> str:
     if said[statement.end : statement.end + 1] == "?":
         return "question"
     before = said[max(said.rfind("\n", 0, at) + 1, at - 60) : at]
+    if _HEDGING_BEFORE.search(before):
+        return "hedging-before"
     rejecting = _REJECTING_BEFORE.search(before) or _REJECTING_BEHIND.search(gap)
     return "rejecting-label" if rejecting else ""
 
@@ -221,7 +224,7 @@ def _valued(said: str, at: int, start: int) -> Statement:
 # --- what is said against a statement -----------------------------------------------------------
 
 _SENTENCE = re.compile(
-    r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|\b(?:so|thus|therefore|hence)\b)", re.I
+    r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|(?<!\bif )\b(?:so|thus|therefore|hence)\b)", re.I
 )
 _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
 _SUPPOSED = pattern("supposed")
@@ -313,7 +316,8 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
 
 def withdrawn(said: str, last: Statement) -> str:
     """Return the rule by which what follows the last statement takes it back, unless confirmed."""
-    behind = said[last.end : last.end + TAIL]
+    behind = said[last.end :]
+    behind = behind if len(behind) <= 2 * TAIL else f"{behind[:TAIL]}\n{behind[-TAIL:]}"
     following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
     if _DENIES.search(following[:200]):
         return "denies"

@@ -24,7 +24,7 @@ _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ReadingRule:
     """A row of the table."""
 
     name: str
@@ -50,17 +50,22 @@ class RuleExample:
     reads: str | None
     source: str
     choices: tuple[str, ...] = ()
+    letter: bool = False
+    """True for a reply whose reference is a letter of up to 16."""
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
+def rules() -> Mapping[str, ReadingRule]:
     """Return every rule by name, in the order of the stages."""
     rows = _table("rules.toml")
     return {
-        name: Rule(name, **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-        for name, row in rows.items()
-        if name != "parts"
+        name: ReadingRule(name, **_frozen(row)) for name, row in rows.items() if name != "parts"
     }
+
+
+def _frozen(row: dict[str, Any]) -> dict[str, Any]:
+    lists = {key: tuple(row[key]) for key in ("pattern", "needs") if key in row}
+    return {**row, **lists}
 
 
 @cache

@@ -77,7 +77,7 @@ def test_a_sum_in_the_last_box_gets_a_second_look_and_the_grade_says_so() -> Non
     grade = Aime25().grade(question("64"), r"\boxed{2^6}")
     assert (grade.value, grade.extracted, grade.metadata) == (1.0, "64", {"look": "math-verify"})
     assert Aime25().grade(question(), r"\boxed{\frac{140}{2}}").value == 1.0
-    assert Aime25().grade(question(), r"\boxed{70}").metadata == {"look": "exact"}
+    assert Aime25().grade(question(), r"\boxed{70}").metadata == {"look": "exact", "read_by": "box"}
     assert Aime25().grade(question(), r"\boxed{\frac{141}{2}}").extracted is None
 
 
@@ -145,4 +145,4 @@ def test_the_task_runs_in_inspect_and_scores_by_equality(tmp_path: Path) -> None
     assert log.status == "success"
     scores = [sample.scores["podium"] for sample in log.samples or [] if sample.scores]
     assert [(score.value, score.answer) for score in scores] == [(1.0, "70"), (0.0, None)]
-    assert log.eval.task_version == "3-A"
+    assert log.eval.task_version == "4-A"

@@ -138,7 +138,8 @@ def test_a_grade_says_which_look_decided_it() -> None:
 
 def test_a_reply_without_an_answer_is_wrong_and_unparsed() -> None:
     grade = MATH500.grade(question("5"), "I do not know.")
-    assert (grade.value, grade.extracted, grade.metadata) == (0.0, None, {})
+    facts = {"read_by": "second-thoughts"}
+    assert (grade.value, grade.extracted, grade.metadata) == (0.0, None, facts)
     assert grade.explanation == "No answer was found; the target is 5."
 
 
