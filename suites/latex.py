@@ -30,7 +30,7 @@ _COMMAND = re.compile(r"\\(?:[A-Za-z]+|.)", re.S)
 _SPELT: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("latex.toml").read_text(encoding="utf-8")
 )
-_SAME, _SIGNS = (
+_SAME, _SPELT_SIGNS = (
     {other: spelling for spelling, others in _SPELT[kind].items() for other in others}
     for kind in ("commands", "signs")
 )
@@ -39,10 +39,14 @@ _VULGAR = (
     "\u00bd\u2153\u2154\u00bc\u00be\u2155\u2156\u2157\u2158\u2159\u215a\u215b\u215c\u215d\u215e",
     "12 13 23 14 34 15 25 35 45 16 56 18 38 58 78",
 )
-_SIGNS |= {chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())} | {
-    char: f"\\frac{{{part[0]}}}{{{part[1]}}}"
-    for char, part in zip(_VULGAR[0], _VULGAR[1].split(), strict=True)
-}
+_SIGNS = (
+    _SPELT_SIGNS
+    | {chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())}
+    | {
+        char: f"\\frac{{{part[0]}}}{{{part[1]}}}"
+        for char, part in zip(_VULGAR[0], _VULGAR[1].split(), strict=True)
+    }
+)
 _TABLE = str.maketrans(_SIGNS)
 _POWERS_OF = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a"
 _RAISED = dict(zip(_POWERS_OF, "0123456789-+", strict=True))

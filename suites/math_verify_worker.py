@@ -109,15 +109,20 @@ def _apart(target: Any, said: Any, sympy: Any) -> bool:
 
     math-verify rounds to six places, and so takes 1/20! for 1/21!.
     """
-    if not all(isinstance(one, sympy.Expr) and one.is_number for one in (target, said)):
+    if not (_is_number(target, sympy) and _is_number(said, sympy)):
         return False
     allowed = ROUNDED if said.has(sympy.Float) or target.has(sympy.Float) else EXACT
     try:
-        one, other = _parts(target), _parts(said)
-        gap = max(abs(part - its) for part, its in zip(one, other, strict=True))
-        return bool(gap > allowed * max(map(abs, (*one, *other))))
+        parts, others = _parts(target), _parts(said)
+        gaps: list[Any] = [abs(part - other) for part, other in zip(parts, others, strict=True)]
+        sizes: list[Any] = [abs(part) for part in (*parts, *others)]
+        return bool(max(gaps) > allowed * max(sizes))
     except TypeError:  # no number after all: 1/0
         return False
+
+
+def _is_number(value: Any, sympy: Any) -> bool:
+    return isinstance(value, sympy.Expr) and bool(value.is_number)
 
 
 def _parts(number: Any) -> list[Any]:

@@ -64,18 +64,16 @@ def rules() -> Mapping[str, ReadingRule]:
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:
-    lists = {key: tuple(row[key]) for key in ("pattern", "needs") if key in row}
+    lists = {key: tuple(row[key]) for key in ("pattern", "needs", "choices") if key in row}
     return {**row, **lists}
 
 
 @cache
 def rule_examples() -> Sequence[RuleExample]:
     """Return the examples and counter-examples of all rules."""
-    rows: list[Any] = _table("examples.toml")["example"]
-    return [
-        RuleExample(**{"reads": None, **row, "choices": tuple(row.get("choices", ()))})
-        for row in rows
-    ]
+    rows: list[dict[str, Any]] = _table("examples.toml")["example"]
+    none: dict[str, Any] = {"reads": None}
+    return [RuleExample(**none | _frozen(row)) for row in rows]
 
 
 def rule_table() -> tuple[list[dict[str, Any]], str]:
