@@ -498,15 +498,13 @@ class _Choices:
 
     def _is_doubted(self, text: str, pick: re.Match[str]) -> bool:
         start = pick.start(pick.lastindex or 0)
-        line_start, line_end = text.rfind("\n", 0, start) + 1, text.find("\n", start)
-        line_end = line_end if line_end >= 0 else len(text)
-        named = set(pattern("bold-letter", self.letters).findall(text, start, line_end))
+        line_start = text.rfind("\n", 0, start) + 1
         behind = text[pick.end() : pick.end() + LONGEST]
         asked = behind.lstrip(" *").startswith("?")
         before = _PARENTHESIS.sub("", text[line_start:start][-300:])
         doubted = statements.doubted_sentence(before)
         letter = pick[pick.lastindex or 0].upper()
-        named |= set(pattern("letter-alone", self.letters).findall(behind[:40]))
+        named = set(pattern("letter-alone", self.letters).findall(behind[:40]))
         other = bool(named - {letter}) or bool(_NO_PICK.search(before.rpartition(",")[2]))
         return other or asked or bool(doubted) or statements.contradicted(behind)
 
