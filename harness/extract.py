@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from podium.harness import statements
@@ -560,12 +561,16 @@ def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
     'B'
     """
     said = _as_option(stated[:TAIL]) if choices else ""
-    alike = [
-        name
-        for name, option in zip("ABCDEFGHIJKLMNOP", choices, strict=False)
-        if said and said in (_as_option(option), _as_option(f"{name} {option}"))
-    ]
+    alike = [name for name, texts in _texts_of(tuple(choices)) if said in texts] if said else []
     return alike[0] if len(alike) == 1 else None
+
+
+@lru_cache(maxsize=256)  # a question's options meet every line of its replies
+def _texts_of(choices: tuple[str, ...]) -> list[tuple[str, tuple[str, str]]]:
+    return [
+        (name, (_as_option(option), _as_option(f"{name} {option}")))
+        for name, option in zip("ABCDEFGHIJKLMNOP", choices, strict=False)
+    ]
 
 
 def _as_option(text: str) -> str:
