@@ -9,16 +9,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from inspect_ai._util.error import PrerequisiteError  # what Inspect prints plainly
 from inspect_ai.solver import TaskState
 from rich.markup import escape
 
 from podium.harness.errors import UserError
-from podium.harness.extract import Reading
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import PODIUM, Grade, Question
+
+if TYPE_CHECKING:
+    from podium.harness.extract import Reading
 
 Split = Literal["train", "validation", "eval"]  # to teach, to set thresholds, to be evaluated
 Prompt = Literal["official", "paper"]  # as the benchmark's authors put it, or the Conductor paper
@@ -186,7 +188,7 @@ class ModelGraded(Protocol):
 class Explained(Protocol):
     """A suite whose replies are read by the rules of harness/rules."""
 
-    def read(self, question: Question, reply: str) -> Reading[Any]:
+    def read(self, question: Question, reply: str) -> "Reading[Any]":
         """Return what a reply gives, and what each stage made of it."""
         ...
 
