@@ -128,10 +128,12 @@ def _tags(said: str) -> Iterator[Statement]:
 def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
-    lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
+    lower = small = tail.lower()
+    foreign = ASCII_FOREIGN_WORDS
+    if not tail.isascii():  # as long as the text; lower() alone is not
+        lower = tail.encode("ascii", "replace").decode().lower()
+        small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
     labels = [(at, len(word), _AFTER) for word in label_words for at in places(lower, word)]
-    small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
-    foreign = ASCII_FOREIGN_WORDS if tail.isascii() else FOREIGN_WORDS
     for word in [word for word in foreign if word in small]:
         labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
     for at, length, after in labels:
@@ -159,15 +161,19 @@ def _behind_label(
     at += base
     if said[at + length : at + length + 1] == "s" and _plural(said, at):
         return None
-    label = after.match(said, at + length) or _AFTER.match(said, at + length)
+    label = after.match(said, at + length)
+    if label is None and after is not _AFTER:
+        label = _AFTER.match(said, at + length)
     statement = _valued(said, at, label.end()) if label else None
     if not label or not statement or not statement.text:
         return None
     gap = said[at + length : statement.value]
     if _below(gap, statement, said):
         return None
-    rule = "foreign-label" if label.re is _AFTER_FOREIGN else statement.rule
-    return replace(statement, rule=rule, flaw=_flaw(said, at, gap, statement))
+    flaw = _flaw(said, at, gap, statement)
+    if label.re is _AFTER_FOREIGN:
+        return replace(statement, rule="foreign-label", flaw=flaw)
+    return replace(statement, flaw=flaw) if flaw else statement
 
 
 def _plural(tail: str, at: int) -> bool:
