@@ -389,6 +389,10 @@ _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
 _SMALL = pattern("small")
+_PICKABLE = re.compile(
+    r"\([a-p]\)|[A-P](?![A-Za-z]|\s+(?!(?:as|because|since|i[st]|remains|fits|works)\b)[a-z])"
+)
+"""A letter that closing lines can pick; not the article `A`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +411,9 @@ class _Choices:
 
     def _said_correct(self, said: str) -> Iterator[Statement]:
         base = max(0, len(said) - TAIL)
+        tail = said[base:]
+        if not any(need in tail for need in rules()["said-correct"].needs):
+            return
         for at in (
             *statements.places(said, " is", base),
             *statements.places(said, " must be", base),
@@ -485,8 +492,14 @@ class _Choices:
             if token.search(line) or line[-5:].find(":") >= 0
         ]
         text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
+        pickable = _PICKABLE.search(text)
+        if not pickable:
+            return None
+        # The line before may lead to the letter; no pick begins in an earlier line.
+        line_before = max(0, text.rfind("\n", 0, pickable.start()))
+        text = text[text.rfind("\n", 0, line_before) + 1 :]
         small = text.lower()
-        for name in CLOSING if lines else ():
+        for name in CLOSING:
             if not any(need in small for need in rules()[name].needs):
                 continue
             picks = [*pattern(name, self.letters).finditer(text)]
