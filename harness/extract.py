@@ -390,7 +390,8 @@ CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
 _SMALL = pattern("small")
 _PICKABLE = re.compile(
-    r"\([a-p]\)|[A-P](?![A-Za-z]|\s+(?!(?:as|because|since|i[st]|remains|fits|works)\b)[a-z])"
+    r"[(A-P](?:(?<=\()[a-p]\)"
+    r"|(?<=\w)(?![A-Za-z]|\s+(?!(?:as|because|since|i[st]|remains|fits|works)\b)[a-z]))"
 )
 """A letter that closing lines can pick; not the article `A`."""
 
@@ -489,7 +490,7 @@ class _Choices:
         lines = [
             line
             for line in tail[-CLOSING_TAIL:].splitlines()
-            if token.search(line) or line[-5:].find(":") >= 0
+            if token.search(line) or ":" in line[-5:]
         ]
         text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
         pickable = _PICKABLE.search(text)

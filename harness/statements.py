@@ -294,12 +294,17 @@ def doubted(before: str) -> str:
     before = _RELATIVE.sub("", before)
     if _SUPPOSED.search(before):
         return "supposed"
-    return "not-said" if _NOT_SAID.search(_CLAUSE.sub("", before, count=1)) else ""
+    return "not-said" if _NOT_SAID.search(_behind(_CLAUSE, before)) else ""
 
 
 def doubted_sentence(before: str) -> str:
     """Return the rule by which the beginning of a sentence denies what follows it."""
-    return doubted(_SENTENCE.sub("", before, count=1))
+    return doubted(_behind(_SENTENCE, before))
+
+
+def _behind(beginning: re.Pattern[str], line: str) -> str:
+    match = beginning.match(line)
+    return line[match.end() :] if match else line
 
 
 def stand_together(said: str, one: Statement, after: Statement) -> bool:
