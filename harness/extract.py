@@ -486,19 +486,17 @@ class _Choices:
 
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
-        token = pattern("letter-token", self.letters)
-        lines = [
-            line
-            for line in tail[-CLOSING_TAIL:].splitlines()
-            if token.search(line) or ":" in line[-5:]
-        ]
-        text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
-        pickable = _PICKABLE.search(text)
+        tail = tail[-CLOSING_TAIL:]
+        pickable = _PICKABLE.search(tail)
         if not pickable:
             return None
-        # The line before may lead to the letter; no pick begins in an earlier line.
-        line_before = max(0, text.rfind("\n", 0, pickable.start()))
-        text = text[text.rfind("\n", 0, line_before) + 1 :]
+        # A pick begins at most so far before its letter; its line is needed whole.
+        begin = tail.rfind("\n", 0, max(0, pickable.start() - LONGEST)) + 1
+        token = pattern("letter-token", self.letters)
+        lines = [
+            line for line in tail[begin:].splitlines() if token.search(line) or ":" in line[-5:]
+        ]
+        text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
         small = text.lower()
         for name in CLOSING:
             if not any(need in small for need in rules()[name].needs):

@@ -133,10 +133,12 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
     if not tail.isascii():  # as long as the text; lower() alone is not
         lower = tail.encode("ascii", "replace").decode().lower()
         small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
-    labels = [(at, len(word), _AFTER) for word in label_words for at in places(lower, word)]
+    labels = {  # `answer` replaces the `ans` that it begins with
+        at: (len(word), _AFTER) for word in reversed(label_words) for at in places(lower, word)
+    }
     for word in [word for word in foreign if word in small]:
-        labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
-    for at, length, after in labels:
+        labels |= {at: (len(word), _AFTER_FOREIGN) for at in places(small, word)}
+    for at, (length, after) in labels.items():
         if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
             statement = _before_label(tail, at, base, length)
             statement = statement or _behind_label(said, base, at, length, after)
