@@ -389,6 +389,11 @@ _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
 _SMALL = pattern("small")
+_PICKABLE = re.compile(
+    r"[(A-P](?:(?<=\()[a-p]\)"
+    r"|(?<=\w)(?![A-Za-z]|\s+(?!(?:as|because|since|i[st]|remains|fits|works)\b)[a-z]))"
+)
+"""A letter that closing lines can pick; not the article `A`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +412,9 @@ class _Choices:
 
     def _said_correct(self, said: str) -> Iterator[Statement]:
         base = max(0, len(said) - TAIL)
+        tail = said[base:]
+        if not any(need in tail for need in rules()["said-correct"].needs):
+            return
         for at in (
             *statements.places(said, " is", base),
             *statements.places(said, " must be", base),
@@ -478,15 +486,19 @@ class _Choices:
 
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
+        tail = tail[-CLOSING_TAIL:]
+        pickable = _PICKABLE.search(tail)
+        if not pickable:
+            return None
+        # A pick begins at most so far before its letter; its line is needed whole.
+        begin = tail.rfind("\n", 0, max(0, pickable.start() - LONGEST)) + 1
         token = pattern("letter-token", self.letters)
         lines = [
-            line
-            for line in tail[-CLOSING_TAIL:].splitlines()
-            if token.search(line) or line[-5:].find(":") >= 0
+            line for line in tail[begin:].splitlines() if token.search(line) or ":" in line[-5:]
         ]
         text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
         small = text.lower()
-        for name in CLOSING if lines else ():
+        for name in CLOSING:
             if not any(need in small for need in rules()[name].needs):
                 continue
             picks = [*pattern(name, self.letters).finditer(text)]

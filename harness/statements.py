@@ -128,13 +128,17 @@ def _tags(said: str) -> Iterator[Statement]:
 def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
     tail = said[base:]
-    lower = tail.encode("ascii", "replace").decode().lower()  # as long as the text; lower() is not
-    labels = [(at, len(word), _AFTER) for word in label_words for at in places(lower, word)]
-    small = lower if tail.isascii() else tail.replace("\u0130", "I").lower()  # as long, too
-    foreign = ASCII_FOREIGN_WORDS if tail.isascii() else FOREIGN_WORDS
+    lower = small = tail.lower()
+    foreign = ASCII_FOREIGN_WORDS
+    if not tail.isascii():  # as long as the text; lower() alone is not
+        lower = tail.encode("ascii", "replace").decode().lower()
+        small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
+    labels = {  # `answer` replaces the `ans` that it begins with
+        at: (len(word), _AFTER) for word in reversed(label_words) for at in places(lower, word)
+    }
     for word in [word for word in foreign if word in small]:
-        labels += [(at, len(word), _AFTER_FOREIGN) for at in places(small, word)]
-    for at, length, after in labels:
+        labels |= {at: (len(word), _AFTER_FOREIGN) for at in places(small, word)}
+    for at, (length, after) in labels.items():
         if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
             statement = _before_label(tail, at, base, length)
             statement = statement or _behind_label(said, base, at, length, after)
@@ -159,15 +163,19 @@ def _behind_label(
     at += base
     if said[at + length : at + length + 1] == "s" and _plural(said, at):
         return None
-    label = after.match(said, at + length) or _AFTER.match(said, at + length)
+    label = after.match(said, at + length)
+    if label is None and after is not _AFTER:
+        label = _AFTER.match(said, at + length)
     statement = _valued(said, at, label.end()) if label else None
     if not label or not statement or not statement.text:
         return None
     gap = said[at + length : statement.value]
     if _below(gap, statement, said):
         return None
-    rule = "foreign-label" if label.re is _AFTER_FOREIGN else statement.rule
-    return replace(statement, rule=rule, flaw=_flaw(said, at, gap, statement))
+    flaw = _flaw(said, at, gap, statement)
+    if label.re is _AFTER_FOREIGN:
+        return replace(statement, rule="foreign-label", flaw=flaw)
+    return replace(statement, flaw=flaw) if flaw else statement
 
 
 def _plural(tail: str, at: int) -> bool:
@@ -288,12 +296,17 @@ def doubted(before: str) -> str:
     before = _RELATIVE.sub("", before)
     if _SUPPOSED.search(before):
         return "supposed"
-    return "not-said" if _NOT_SAID.search(_CLAUSE.sub("", before, count=1)) else ""
+    return "not-said" if _NOT_SAID.search(_behind(_CLAUSE, before)) else ""
 
 
 def doubted_sentence(before: str) -> str:
     """Return the rule by which the beginning of a sentence denies what follows it."""
-    return doubted(_SENTENCE.sub("", before, count=1))
+    return doubted(_behind(_SENTENCE, before))
+
+
+def _behind(beginning: re.Pattern[str], line: str) -> str:
+    match = beginning.match(line)
+    return line[match.end() :] if match else line
 
 
 def stand_together(said: str, one: Statement, after: Statement) -> bool:
