@@ -35,7 +35,7 @@ INKED = """() => {
     const { data } = canvas.getContext("2d").getImageData(...box.map((one) => one * ratio));
     return new Set(new Uint32Array(data.buffer)).size > 2;
   };
-  return [inked(0, 0, left - 2, 60), inked(left, 0, 20, 60), inked(0, 110, left - 2, 14)];
+  return [inked(0, 0, left - 2, 95), inked(left, 0, 20, 60), inked(0, 110, left - 2, 14)];
 }"""
 ANEW = f"""async () => {{
   const board = document.getElementById("board");
