@@ -200,15 +200,15 @@ def _with_helpers(program: str, before: Iterable[str], after: Iterable[str]) -> 
     if not missing:
         return program
     earlier = [*_bindings(before)]
-    nearest_first = reversed([*enumerate(earlier)])
-    pool = [*nearest_first, *enumerate(_bindings(after), len(earlier))]
+    later = reversed([*enumerate(_bindings(after), len(earlier))])
+    farthest_first = [*later, *enumerate(earlier)]
+    index = {name: pair for pair in farthest_first for name in _targets(pair[1])}
     kept: dict[int, ast.stmt] = {}
     for name in missing:  # grows below
-        for place, node in pool:
-            if name in _bound_by(node) | _targets(node):
-                kept[place] = node
-                missing += [one for one in unbound_names(node) if one not in missing]
-                break
+        place, node = index.get(name, (0, None))
+        if node and place not in kept:
+            kept[place] = node
+            missing += unbound_names(node)
     whole = program
     with suppress(RecursionError):
         whole = "\n\n".join([*(ast.unparse(kept[place]) for place in sorted(kept)), program])
@@ -222,22 +222,18 @@ def _bindings(texts: Iterable[str]) -> Iterator[ast.stmt]:
 
 def _bound_by(node: ast.AST) -> set[str]:
     """Return the names that a node itself binds."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return {name}
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            return {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            return {name}
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-            return {name}
-        case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
-            return {name}
-        case _:
-            return set()
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+    if isinstance(node, ast.Name):
+        return set() if isinstance(node.ctx, ast.Load) else {node.id}
+    if isinstance(node, ast.keyword | ast.Attribute):
+        return set()
+    names = (getattr(node, field, None) for field in ("name", "arg", "rest"))
+    return {name for name in names if isinstance(name, str)}
 
 
 def _targets(node: ast.stmt) -> set[str]:
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
-    return {name for target in targets for inner in ast.walk(target) for name in _bound_by(inner)}
+    """Return the names that a statement defines or assigns."""
+    targets = [*getattr(node, "targets", ()), *filter(None, [getattr(node, "target", None)])]
+    inner = (part for target in targets for part in ast.walk(target))
+    return _bound_by(node).union(*map(_bound_by, inner))

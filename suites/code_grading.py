@@ -9,6 +9,7 @@ as lcb_runner/evaluation/testing_util.py @28fef95 does: a box never learns what 
 import ast
 import json
 import math
+import operator
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -368,12 +369,7 @@ def same_value(got: object, expected: str) -> bool:
 
     A tuple stands for a list at the top only. ValueError when what is expected is no JSON.
     """
-    mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
-    theirs = read_json(expected)
-    try:
-        return bool(mine == theirs)
-    except RecursionError:
-        return False
+    return _compared(got, expected, operator.eq)
 
 
 def close_value(got: object, expected: str) -> bool:
@@ -382,9 +378,14 @@ def close_value(got: object, expected: str) -> bool:
     >>> close_value([0.1 + 0.2], "[0.3]"), close_value(3.0000001, "3.0"), close_value(3.0, "3")
     (True, False, True)
     """
+    return _compared(got, expected, _close)
+
+
+def _compared(got: object, expected: str, same: Callable[[object, object], bool]) -> bool:
     mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
+    theirs = read_json(expected)
     try:
-        return _close(mine, read_json(expected))
+        return bool(same(mine, theirs))
     except RecursionError:
         return False
 
