@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from podium.cli.arguments import say_listing
-from podium.cli.consent import agree_to_training
+from podium.cli.consent import agree_to_run, agree_to_training
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
@@ -239,11 +239,12 @@ def ablate_command(args: argparse.Namespace) -> int:
         jobs = [
             replace(one.training, max_usd=args.max_usd or one.training.max_usd) for one in trials
         ]
-        agree_to_training("Plans (evaluations not counted)", jobs, args.out, yes=args.yes)
+        what = "Trainings (each evaluation asks for itself)"
+        agree_to_training(what, jobs, args.out, yes=args.yes)
         for at, trial in enumerate(trials, 1):
             say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
             _train(trial, [*args.begin, *(one.run for one in trials)], args.max_usd)
-            _evaluate(trial, args.max_usd)
+            _evaluate(trial, args.max_usd, yes=args.yes)
             _table(listed, args.out)
     say(_table(listed, args.out))
     return 0
@@ -287,10 +288,12 @@ def _waited(command: list[str]) -> int:
         raise
 
 
-def _evaluate(trial: AblationRun, max_usd: Decimal | None) -> None:
+def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None:
     """Run the best checkpoint on the validation splits; what is answered is not asked again."""
     from podium.harness.run.catalogue import RunRequest
-    from podium.harness.run.run import run
+    from podium.harness.run.estimate import estimate
+    from podium.harness.run.run import run_job
+    from podium.harness.run.run_request import RequestReader
 
     config, best = trial.training.config, (trial.run / "best").resolve()
     if not best.is_dir():
@@ -304,7 +307,10 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None) -> None:
         box=config.suites.box,
         max_usd=max_usd,
     )
-    outcome = run(request, whole_catalogue(), controls())
+    reader = RequestReader(request, whole_catalogue(), controls())
+    if (job := reader.read()).spec.label == "live":
+        agree_to_run(job, estimate(job), yes=yes)
+    outcome = run_job(reader)
     if not outcome.finished:
         raise UserError(f"{trial.name} is not evaluated: {outcome.trouble[0]}")
 

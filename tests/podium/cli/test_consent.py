@@ -182,7 +182,10 @@ def live(tmp_path: Path) -> Path:
     ("words", "bill"),
     [
         (("train", "practice-cpu", "--set", "pool.name='{0}/live.toml'"), "Its plans make up to "),
-        (("ablate", "--file", "{0}/ablations.toml"), "Plans (evaluations not counted) make up to "),
+        (
+            ("ablate", "--file", "{0}/ablations.toml"),
+            "Trainings (each evaluation asks for itself) make up to ",
+        ),
     ],
     ids=["train", "ablate"],
 )
