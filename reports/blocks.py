@@ -194,8 +194,9 @@ def book_name(row: TableRow, rows: Sequence[TableRow]) -> str:
 
 
 def asked_name(row: TableRow) -> str:
-    """Return what a block is about, e.g. `aime25 1-A (eval), paper prompt, rehearsal`."""
-    return f"{row.suite} {row.suite_version} ({row.split}){prompt_words(row.prompt)}, {row.label}"
+    """Return what a block is about, e.g. `aime25, version 1-A (eval), rehearsal`."""
+    asked = f"{row.suite}, version {row.suite_version} ({row.split})"
+    return f"{asked}{prompt_words(row.prompt)}, {row.label}"
 
 
 def prompt_words(prompt: Prompt) -> str:

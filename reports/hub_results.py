@@ -17,7 +17,7 @@ DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")
 TASKS = {"gpqa-diamond": "gpqa_diamond"}
 """Ids of tasks in a data set's `eval.yaml`, as the Hub's own page has them; else `default`."""
 SHOWN: Columns[TableRow] = (
-    ("suite", lambda row: f"{row.suite} {row.suite_version} ({row.split})"),
+    ("suite", lambda row: f"{row.suite}, version {row.suite_version} ({row.split})"),
     ("pool", lambda row: row.pool),
     ("label", lambda row: row.label),
     ("questions", lambda row: f"{row.n_asked // row.epochs}, avg@{row.epochs}"),

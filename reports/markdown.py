@@ -117,7 +117,8 @@ def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) 
     told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     slept = f"rehearsal latency slept times {', '.join(map(str, seconds))}, shown as stated"
     facts += [slept] if seconds else []
-    title = f"## {first.suite} {first.suite_version}, {first.split} split\n\n{'; '.join(facts)}."
+    title = f"## {first.suite}, version {first.suite_version}, {first.split} split"
+    title += f"\n\n{'; '.join(facts)}."
     notes: list[str] = []
     header = ("system", *(head for head, _ in figures))
     ruler = ["---", *["---:"] * (len(header) - 2), "---"]

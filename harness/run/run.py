@@ -287,7 +287,7 @@ def _facts(job: Job) -> Iterator[str]:
         with suppress(UserError):  # a problem says so
             count, epochs = len(job.questions(suite)), job.experiment.epochs[suite.name]
             asks = f"{pluralise(count, 'question')}, {pluralise(epochs, 'time')} each"
-            yield f"{suite.name} {suite.version} ({job.experiment.split}): {asks}."
+            yield f"{suite.name}, version {suite.version} ({job.experiment.split}): {asks}."
     if job.systems:
         yield f"Systems: {', '.join(job.systems)}."
 

@@ -15,7 +15,7 @@ from podium.harness.suite import moved_versions
 from podium.harness.text import pluralise
 from podium.reports import across, blocks, learning_cost, markdown, published, render
 from podium.reports.audit import Audit
-from podium.reports.blocks import group_of
+from podium.reports.blocks import asked_name, group_of
 from podium.reports.columns import DECLARED, full_columns
 from podium.reports.comparison_rows import Pair, systems_table
 from podium.reports.derived import (
@@ -31,7 +31,7 @@ from podium.reports.headline import headline_row
 from podium.reports.report import Report
 from podium.reports.row import TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
-from podium.reports.site.index import SiteBlock, versioned_name
+from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import data_script, render_page
 
 LABELS = {
@@ -235,7 +235,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "first": first,
         "summary": block,
         "main": _main(block),
-        "title": versioned_name(first),
+        "title": asked_name(first),
         "prompt": blocks.prompt_words(first.prompt),
         "facts": _facts(rows, shown.rows),
         "lines": lines,

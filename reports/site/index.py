@@ -19,11 +19,10 @@ import numpy as np
 from podium.harness.ledger.answers import REFUSED
 from podium.harness.ledger.totals import QuestionResult, SystemRun
 from podium.harness.suite import failure_kind, redacted_message
-from podium.reports.blocks import prompt_words
+from podium.reports.blocks import asked_name
 from podium.reports.comparison_rows import Pair
 from podium.reports.derived import Comparison
 from podium.reports.render import shortened
-from podium.reports.row import TableRow
 from podium.reports.site.pages import data_script
 
 SHARD = 256
@@ -164,12 +163,6 @@ class Index:
         return _with_head(head, data)
 
 
-def versioned_name(row: TableRow) -> str:
-    """Return what a block is about, in words: `aime25, version 1-A (eval), rehearsal`."""
-    asked = f"{row.suite}, version {row.suite_version} ({row.split})"
-    return f"{asked}{prompt_words(row.prompt)}, {row.label}"
-
-
 def index_files(blocks: Sequence[SiteBlock]) -> dict[str, str]:
     """Return the data files of the index of a site."""
     index = Index(tuple(blocks))
@@ -183,7 +176,7 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
     held = [at for at, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
     return {
         "name": block.name,
-        "title": versioned_name(head),
+        "title": asked_name(head),
         **{name: getattr(head, name) for name in ("suite", "split", "label", "pool")},
         "shown": block.shown,
         "questions": block.questions,

@@ -126,7 +126,7 @@ def test_the_same_run_goes_on_by_file_and_name(
 ) -> None:
     words = ["--suite", f"{file}@letters", "--system", f"{file}@majority", "--pool", "rehearsal"]
     assert main(["doctor", *words, "--log-dir", str(log_dir)]) == 0
-    assert "letters 1-A (eval): 2 questions, 1 time each." in capfd.readouterr().out
+    assert "letters, version 1-A (eval): 2 questions, 1 time each." in capfd.readouterr().out
     assert main(["run", *words, "--log-dir", str(log_dir), "--display", "none"]) == 0
     assert len(podium.load_runs(log_dir).calls) == 6  # nobody was asked again
 

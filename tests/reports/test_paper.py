@@ -61,7 +61,7 @@ def test_a_block_is_a_table_that_says_what_was_asked(made: Report) -> None:
     assert environments(text) == ["table", "tabular*", "minipage"]
     assert r"\toprule" in text
     caption = text[text.index(r"\caption") : text.index(r"\begin{tabular*}")]
-    said = ("numbers 1-A (eval), live", "test-book (00000000)", "reference: best-single")
+    said = ("numbers, version 1-A (eval), live", "test-book (00000000)", "reference: best-single")
     assert all(one in caption for one in (*said, "6 questions, avg@2"))
     assert "live: a provider was asked and paid" in text
     for row in made.rows:

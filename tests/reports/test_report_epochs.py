@@ -126,8 +126,8 @@ def test_two_prompts_are_two_blocks_with_a_reference_each(tmp_path: Path) -> Non
         for prompt in ("official", "paper")
         for verdict in ("reference", "inconclusive")
     ]
-    assert "numbers 1-A (eval), live, pool" in found.text
-    assert "numbers 1-A (eval), paper prompt, live, pool" in found.text
+    assert "numbers, version 1-A (eval), live, pool" in found.text
+    assert "numbers, version 1-A (eval), paper prompt, live, pool" in found.text
     text = found.files[0].read_text()
     assert "| **live**, paper prompt, pool" in text
     assert "| eval | numbers (eval), paper prompt | `single:sage` |" in text
