@@ -193,10 +193,14 @@ def book_name(row: TableRow, rows: Sequence[TableRow]) -> str:
     return row.price_book if len(digests) == 1 else pinned
 
 
+def versioned_suite(row: TableRow) -> str:
+    """Return a row's suite, its version and its split, e.g. `aime25, version 1-A (eval)`."""
+    return f"{row.suite}, version {row.suite_version} ({row.split})"
+
+
 def asked_name(row: TableRow) -> str:
     """Return what a block is about, e.g. `aime25, version 1-A (eval), rehearsal`."""
-    asked = f"{row.suite}, version {row.suite_version} ({row.split})"
-    return f"{asked}{prompt_words(row.prompt)}, {row.label}"
+    return f"{versioned_suite(row)}{prompt_words(row.prompt)}, {row.label}"
 
 
 def prompt_words(prompt: Prompt) -> str:

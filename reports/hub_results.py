@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from podium.harness.errors import UserError
+from podium.reports.blocks import versioned_suite
 from podium.reports.columns import full_columns, narrow_columns
 from podium.reports.render import Columns, interval, markdown_table, tabulate, usd
 from podium.reports.report import Report, refuse_unfinished
@@ -17,7 +18,7 @@ DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")
 TASKS = {"gpqa-diamond": "gpqa_diamond"}
 """Ids of tasks in a data set's `eval.yaml`, as the Hub's own page has them; else `default`."""
 SHOWN: Columns[TableRow] = (
-    ("suite", lambda row: f"{row.suite}, version {row.suite_version} ({row.split})"),
+    ("suite", versioned_suite),
     ("pool", lambda row: row.pool),
     ("label", lambda row: row.label),
     ("questions", lambda row: f"{row.n_asked // row.epochs}, avg@{row.epochs}"),

@@ -7,7 +7,7 @@ decides and three that it must leave alone, each with its source; tests read all
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -78,10 +78,7 @@ def rule_examples() -> Sequence[RuleExample]:
 
 def rule_table() -> tuple[list[dict[str, Any]], str]:
     """Return every rule with its examples, as plain values and as a text."""
-    rows = [
-        {**{field: getattr(rule, field) for field in rule.__slots__}, **_examples_of(rule.name)}
-        for rule in rules().values()
-    ]
+    rows = [asdict(rule) | _examples_of(rule.name) for rule in rules().values()]
     return rows, "\n\n".join(_row_text(row) for row in rows)
 
 

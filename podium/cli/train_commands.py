@@ -239,8 +239,9 @@ def ablate_command(args: argparse.Namespace) -> int:
         jobs = [
             replace(one.training, max_usd=args.max_usd or one.training.max_usd) for one in trials
         ]
-        what = "Trainings (each evaluation asks for itself)"
-        agree_to_training(what, jobs, args.out, yes=args.yes)
+        agree_to_training(
+            "Trainings (each evaluation asks for itself)", jobs, args.out, yes=args.yes
+        )
         for at, trial in enumerate(trials, 1):
             say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
             _train(trial, [*args.begin, *(one.run for one in trials)], args.max_usd)
