@@ -253,7 +253,10 @@ _GOES_ON = pattern("goes-on")
 _UNIT_BEHIND = pattern("unit-behind")
 _REMARK = pattern("remark")
 _NO_VALUE = pattern("no-value")
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_EMPHASIS = re.compile(
+    r"(?<![\w)\]}*])\*\*(?=[^\s*])|(?<=[^\s*])\*\*(?![\w(\[{\\*])|(?<![\w)*])\*([^\s*][^*]*)\*(?![\w(*])"
+)
+"""Signs of bold type, and of italics in pairs; `2 * 3` and `2**3` stay."""
 _QUOTED, _SENTENCE = pattern("quoted"), pattern("value-sentence")
 
 
@@ -264,7 +267,7 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
         if not one.text or _GOES_ON.match(one.more):
             return UNCLEAR
         unit = _UNIT_BEHIND.match(one.more)
-        text = _BOLD.sub(r"\1", one.text.strip().replace('"', ""))
+        text = _EMPHASIS.sub(r"\1", re.sub('["`]', "", one.text.strip()))
         return (f"{text} {unit[1]}" if unit else text,)
     value = one.text if one.form == "tag" else _value(_behind_verb(one.text))
     if value and "\\boxed{" in value:
@@ -283,11 +286,11 @@ def _behind_verb(text: str) -> str:
 
 def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
-    plain = _REMARK.sub("", text.strip(" *_`")).strip(' *_`"').rstrip(".,!").strip(" *_`")
-    plain = _BOLD.sub(r"\1", plain)
+    text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
+    plain = _REMARK.sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
     plain = plain.removesuffix("\\]").rstrip() if "\\[" not in plain else plain
-    quoted = _QUOTED.match(text.strip(" *_`"))
+    quoted = _QUOTED.match(text)
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
     if maths := MATHS.fullmatch(plain):
@@ -503,7 +506,8 @@ class _Choices:
                 continue
             picks = [*pattern(name, self.letters).finditer(text)]
             letters = {next(filter(None, pick.groups())).upper() for pick in picks}
-            if len(letters) > 1 or (letters and self._is_doubted(text, picks[-1])):
+            listed = any(self.lists(pick[0]) for pick in picks)
+            if listed or len(letters) > 1 or (letters and self._is_doubted(text, picks[-1])):
                 return None, name
             if letters:
                 return letters.pop(), name

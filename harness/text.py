@@ -60,9 +60,10 @@ def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
     words = [max(map(len, text.split(" "))) for text in texts]
     pieces = [words[0], *(max(map(len, _JOINT.split(text))) for text in texts[1:])]
     whole = [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
-    for least, most in ((words, whole), (pieces, words), ([words[0], *[1] * len(rows)], words)):
+    letters = [words[0], *(1 for _ in words[1:])]
+    for least, most in ((words, whole), (pieces, words), (letters, words)):
         for cap in range(max(most), 0, -1):
-            pairs = zip(least, most, strict=False)
+            pairs = zip(least, most, strict=True)
             widths = [min(width, max(cap, low)) for low, width in pairs]
             if sum(widths) + GAP * (len(widths) - 1) <= room:
                 return widths

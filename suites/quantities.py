@@ -222,6 +222,10 @@ def decimal_places(text: str) -> int:
     return places
 
 
+_EMPHASIS = re.compile(r'^(?:["`^]|\\cdot|\s)+|(?:["`^]|\\cdot|\s)+$')
+"""Marks around a side; asterisks are normalised to signs of a product or a power."""
+
+
 def contradicts_itself(answer: str) -> bool:
     r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
 
@@ -237,7 +241,8 @@ def contradicts_itself(answer: str) -> bool:
 
 def sides_differ(sides: Sequence[str]) -> bool:
     """Return whether two sides of an equation that stand together are numbers that differ."""
-    bare = [side[1:-1] if side[:1] + side[-1:] == "()" else side for side in sides]
+    plain = [_EMPHASIS.sub("", side) for side in sides]
+    bare = [side[1:-1] if side[:1] + side[-1:] == "()" else side for side in plain]
     numbers = [(value, side) for side in bare if (value := evaluate_sum(side)) is not None]
     return any(
         one != other and not rounds_to(one, text) and not rounds_to(other, before)

@@ -123,8 +123,12 @@ def test_a_run_of_an_installed_podium_of_before_buys_nothing_twice(
     systems = "--system single:sage --system moa-lite --system conductor --system router-knn"
     rest = "--limit 1 --epochs 2 --train-calls 8 --time-scale 0 --log-dir installed"
     before = journals(tmp_path)
-    done = podium_wheel.run(*f"podium run {suites} {systems} {rest}".split(), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    again = f"podium run {suites} {systems} {rest}".split()
+    refused = podium_wheel.run(*again, cwd=tmp_path)
+    assert "podium regrade --all installed" in refused.stderr  # its graders are of before
+    for words in ("podium regrade --all installed".split(), again):
+        done = podium_wheel.run(*words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
     assert journals(tmp_path) == before
 
 

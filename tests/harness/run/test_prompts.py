@@ -203,5 +203,5 @@ def test_recorded_replies_answer_the_paper_s_words_and_the_report_says_so(
     capsys.readouterr()
     assert main(["report", runs]) == 0
     said = capsys.readouterr().out
-    assert said.count("aime25 ") == 2
+    assert said.count("aime25, version ") == 2
     assert "(eval), paper prompt, recorded, pool recorded-aime25" in said

@@ -14,8 +14,8 @@ from podium.sandbox import Box, Limits, Program, ProgramOutcome
 HERE = Path(__file__).parent
 MODULES = ("resources", "survivors", "knowledge", "supervisor", "kernel")
 LIMITS = Limits(cpu_s=0.5, wall_s=1.8, memory_bytes=256 << 20, output_bytes=1 << 20, processes=24)
-SEARCHING = replace(LIMITS, cpu_s=2.0, wall_s=4.0)
-"""For attacks that read all they can reach, which a busy machine must not end before they have."""
+PATIENT = replace(LIMITS, cpu_s=2.0, wall_s=4.0)
+"""For attacks that end by themselves, which a busy machine must not end before they have."""
 BOUND_S = LIMITS.wall_s * 2 + 12
 """What an attack and the innocent programs around it may take: twice where it ends its box."""
 
@@ -75,7 +75,7 @@ def strike(box: Box, attack: Attack) -> Struck:
     looking = f"look {secret()}\n".encode()
     text = source(attack.module).replace("\n# SECRET-", "\n# other-")
     inputs = [looking, f"{attack.name}\n".encode(), looking]
-    limits = SEARCHING if attack.module == "knowledge" else LIMITS
+    limits = LIMITS if "time" in attack.statuses else PATIENT
     if attack.module == "knowledge":  # there is somebody to learn of
         list(box.run(Program(source(None)), [looking], limits))
     before, struck, same = box.run(Program(text), inputs, limits)
