@@ -22,6 +22,7 @@ WAVES = "waves"
 ORDER = "order"
 """Key in a redacted sample's facts: its plan without texts, who read whom."""
 ANSWER = "answer"  # key in a sample's facts: what its system answered
+TOOL_CALLS = "Tool calls: "  # begins what systems read of a reply that calls tools
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
