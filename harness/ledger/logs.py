@@ -223,6 +223,7 @@ ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correla
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
 """The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
 NOTHING: Json = {}
+SYSTEMS = f"{PODIUM}/"  # begins the name of a model that is a system
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
 ROOT: Place = ("solve", None)
@@ -312,6 +313,8 @@ def _calls(sample: Json, events: list[Json]) -> Iterator[CallEvent]:
     places = _places(events)
     for event in events:
         if event["event"] == "model" and (stopped or not event.get("pending")):
+            if event["model"].startswith(SYSTEMS):  # whose workers' calls are events of their own
+                continue
             yield _call(event, places.get(event.get("span_id"), ROOT), sample)
 
 

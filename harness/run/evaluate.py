@@ -42,7 +42,6 @@ from podium.harness.inspect_adapters import (
     named_by_room,
     pick,
     public_tests_of,
-    system_model,
     system_of,
 )
 from podium.harness.ledger.journal import Head
@@ -64,6 +63,7 @@ from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
 from podium.harness.system import System, card_header, sandbox_of
+from podium.harness.system_api import system_model
 from podium.harness.text import columns, pluralise
 
 TICK_S = 0.1
