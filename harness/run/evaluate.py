@@ -63,7 +63,8 @@ from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
 from podium.harness.system import System, card_header, sandbox_of
-from podium.harness.system_api import system_model
+from podium.harness.system_api import SystemInPlay, let_play, system_model
+from podium.harness.task_suite import TaskSuite, played
 from podium.harness.text import columns, pluralise
 
 TICK_S = 0.1
@@ -210,7 +211,7 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
         # What a whole eval set says of a role would come before what a task says.
         own = {CONDUCTOR: slot_model(override)} if override else {**roles}
         # Inspect knows a task again by its model, too: one that was begun without goes on without.
-        if models_logged.get(str(task.name)) != NO_MODEL:
+        if not task.model and models_logged.get(str(task.name)) != NO_MODEL:
             task = _task_with(task, model=system_model(row.system))
         tasks.append(_task_with(task, model_roles=own))
     meter = job.meter(job.request.max_usd_per_query)
@@ -304,8 +305,9 @@ def _eval_set(
     return logs
 
 
-def _unwritten(error: BaseException) -> str:
+def _unwritten(error: BaseException, seen: frozenset[int] = frozenset()) -> str:
     """Return why a file could not be written, if that ended a run; else nothing."""
+    # An error that is raised again while it is handled stands behind itself: `seen`.
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
@@ -313,7 +315,8 @@ def _unwritten(error: BaseException) -> str:
     behind = [error.__cause__ or error.__context__]
     if isinstance(error, BaseExceptionGroup):
         behind += cast(BaseExceptionGroup[BaseException], error).exceptions
-    return next((why for one in behind if one and (why := _unwritten(one))), "")
+    found = (_unwritten(one, seen | {id(error)}) for one in behind if one and id(one) not in seen)
+    return next(filter(None, found), "")
 
 
 def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
@@ -395,23 +398,40 @@ Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # the places of progr
 def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    box = job.box_for(suite)
+    box, card = job.box_for(suite), job.catalogue.card(row.system)
+    name = task_name(row.suite, row.system, how.purpose, row.part)
+    only = row.questions or how.only.get(row.suite)
+    metadata = {**_header(job, row, spec), "purpose": how.purpose}
     known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     if box and programs:
         tests = public_tests_of(suite, box.box, programs)
         known |= {"public_tests": tests, "programs": programs}
+    made = job.catalogue.solver
     with run_context(**known):
+        if isinstance(suite, TaskSuite):
+            system = system_of(made(row.solver, {**row.args, "pool": spec.name}))
+            acts, override = card.acts, conductor_override(row.system, job.catalogue)
+            plays = SystemInPlay(system, acts, spec, override, journal)
+            return played(
+                suite,
+                let_play(system_model(row.system), plays),
+                journal,
+                name=name,
+                epochs=job.experiment.epochs[row.suite],
+                only=only,
+                metadata=metadata,
+            )
         task = as_task(
             suite,
             split=job.experiment.split,
             epochs=job.experiment.epochs[row.suite],
             box=box.box if box else None,
             max_sandboxes=box.most if box else None,
-            solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
-            name=task_name(row.suite, row.system, how.purpose, row.part),
-            sandbox=sandbox_of(job.catalogue.card(row.system)),
-            only=row.questions or how.only.get(row.suite),
-            metadata={**_header(job, row, spec), "purpose": how.purpose},
+            solver=made(row.solver, {**row.args, "pool": spec.name}),
+            name=name,
+            sandbox=sandbox_of(card),
+            only=only,
+            metadata=metadata,
         )
     return named_by_room(task, row.solver)
 
