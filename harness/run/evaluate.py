@@ -36,6 +36,7 @@ from podium.harness.boxes import OpenBox
 from podium.harness.budget import ShardLimits, Spend
 from podium.harness.cassette import prompts_recorded
 from podium.harness.context import run_context
+from podium.harness.environment import environment_model
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import (
     as_task,
@@ -54,7 +55,7 @@ from podium.harness.parallel import ProgressLine, RateLimiter, progress_line
 from podium.harness.pool import pool_models, slot_model
 from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from podium.harness.prices import Book
-from podium.harness.records import CONDUCTOR, Question
+from podium.harness.records import CONDUCTOR, GRADER, Question
 from podium.harness.reply_cache import PaidReplies
 from podium.harness.rewards.splits import BareText, whole_text
 from podium.harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
@@ -200,7 +201,8 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
-    roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
+    # What a whole eval set says of a role would come before what a task says.
+    roles = {role: models.pop(role) for role, _ in job.spec.roles()}
     journals = [_journal(job, row, how.purpose) for row in entries]
     programs = anyio.CapacityLimiter(job.box.most) if job.box else None
     models_logged = _models_in(log_dir)
@@ -208,8 +210,9 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     for row, journal in zip(entries, journals, strict=True):
         override = conductor_override(row.system, job.catalogue)
         task = _task(job, row, how, (journal, programs))
-        # What a whole eval set says of a role would come before what a task says.
-        own = {CONDUCTOR: slot_model(override)} if override else {**roles}
+        own = {**roles, **({CONDUCTOR: slot_model(override)} if override else {})}
+        if task.model:
+            own |= _environment(job, journal)
         # Inspect knows a task again by its model, too: one that was begun without goes on without.
         if not task.model and models_logged.get(str(task.name)) != NO_MODEL:
             task = _task_with(task, model=system_model(row.system))
@@ -226,6 +229,20 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
             journal.close()
     finished = all(log.status == "success" for log in logs)
     return RunOutcome(finished, logs, () if finished else failure_reasons(logs))
+
+
+def _environment(job: Job, journal: TaskJournal) -> dict[str, Model]:
+    """Return the models that a task's own code asks, by role: its user, its grader."""
+    spec, experiment = job.spec, job.experiment
+    slots = {**spec.environment, **({GRADER: spec.grader} if spec.grader else {})}
+    made = {
+        role: slot_model(slot, experiment.seed, experiment.time_scale)
+        for role, slot in slots.items()
+    }
+    prices = {role: slot.price_ref for role, slot in slots.items()}
+    return {
+        role: environment_model(model, role, prices[role], journal) for role, model in made.items()
+    }
 
 
 def _models_in(log_dir: Path) -> dict[str, str]:
