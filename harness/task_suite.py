@@ -45,6 +45,9 @@ class TaskSuite:
     """A task by its name and its arguments (Inspect's `-T`)."""
 
     name: str
+    """In tables: `PACKAGE/TASK`, or `FILE.py@TASK` without folders."""
+    path: str = ""
+    """The same with the file's folders; empty where it is in a package."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     splits: tuple[Split, ...] = ("eval",)
     needs_box: bool = False
@@ -58,12 +61,12 @@ class TaskSuite:
     def made(self) -> Task:
         """Return the task made anew; UserError where it cannot be, or cannot be examined."""
         try:
-            (task,) = load_tasks([self.name], dict(self.arguments))
+            (task,) = load_tasks([self.path or self.name], dict(self.arguments))
         except Exception as error:
             why = next(iter(str(error).strip().splitlines()), "")
             raise UserError(
                 f"The task {self.name} cannot be made ({type(error).__name__}: {why}): `inspect "
-                f"eval {self.name}` must be able to."
+                f"eval {self.path or self.name}` must be able to."
             ) from error
         if why := _unfit(task):
             raise UserError(f"The task {self.name} {why}.")
@@ -83,6 +86,8 @@ class TaskSuite:
     def _revision(self) -> str:
         facts = [[one.id, one.text, one.target] for one in self.load()]
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        if self.path:
+            return digest
         package = self.name.partition("/")[0]
         try:
             return f"{digest}, {package} {version(package)}"
