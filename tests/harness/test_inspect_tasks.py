@@ -1,5 +1,6 @@
 """Any Inspect task, played by any system: through `podium run` and through Inspect itself."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -158,6 +159,10 @@ def test_a_limit_of_the_task_ends_a_sample_which_is_graded(tmp_path: Path) -> No
         assert ran(tmp_path, server, "limited", "single:a", "moa-lite").finished
     runs, _ = load_runs([tmp_path / "run"])
     assert [attempt.value for one in runs for attempt in one.attempts] == [0.0, 0.0]
+    assert main(["report", str(tmp_path / "run")]) == 0
+    rows = json.loads((tmp_path / "run" / "report" / "table.json").read_text())["rows"]
+    told = [[row[name] for name in ("turns", "tool_calls", "n_limited")] for row in rows]
+    assert told == [[1.0, 1.0, 1]] * 2
     assert audit(tmp_path / "run").ok
 
 
@@ -215,7 +220,8 @@ def test_a_task_that_nobody_has_installed_is_refused(tmp_path: Path) -> None:
 def test_a_scorer_that_returns_words_leaves_answers_unscored(tmp_path: Path) -> None:
     with serve(act) as server:
         outcome = ran(tmp_path, server, "judged_in_words", "single:a")
-    assert outcome.unscored == 1
+        again = ran(tmp_path, server, "judged_in_words", "single:a")
+    assert (outcome.unscored, again.unscored, len(server.bill.lines)) == (1, 1, 1)
 
 
 def test_who_answers_in_words_only_is_asked_nothing_in_a_task_with_tools(tmp_path: Path) -> None:
