@@ -336,7 +336,7 @@ def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = No
             words = state.output.completion
             found = as_score(graded_refusal(words)) if refused else await verdict(state, target)
             if journal:
-                journal.note("grade", _graded(state, target, found))
+                journal.note("grade", graded_note(state, target, found))
             return found
 
         return score
@@ -349,7 +349,7 @@ def _count_answer() -> None:
         line.tick()
 
 
-def _graded(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
+def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
     """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
     value = score.value if isinstance(score.value, int | float) else None
     return {

@@ -300,7 +300,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
     }
     models = roles
     if spec:
-        slots = [slot for slot in spec.slots if slot.name != GRADER]
+        slots = [one for one in spec.slots if one.name not in (GRADER, *spec.environment)]
         models = {slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in slots}
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])

@@ -25,6 +25,7 @@ ORDER = "order"
 ANSWER = "answer"  # key in a sample's facts: what its system answered
 TOOL_CALLS = "Tool calls: "  # begins what systems read of a reply that calls tools
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
+ENVIRONMENT: Literal["environment"] = "environment"  # of calls that a task's own code makes
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
 """What a run makes of an answer whose request was refused for its length: wrong, counted apart."""

@@ -26,7 +26,7 @@ from inspect_ai.solver._task_state import (
     sample_state,  # the only way to know whom a model answers
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
-from inspect_ai.util import message_limit
+from inspect_ai.util import LimitExceededError, message_limit
 from inspect_ai.util._limit import suspend_turn_limit  # has no public name
 
 from podium.harness.context import run_context
@@ -157,7 +157,12 @@ class SystemAPI(NoModel):
             # The limits of a task are on its turns, and not on what is asked for one of them.
             inside.enter_context(message_limit(None))
             inside.enter_context(suspend_turn_limit())
-            answer = await plays.system(question, pool)
+            try:
+                answer = await plays.system(question, pool)
+            except LimitExceededError as reached:  # what was asked for this turn is paid for
+                turns.stopped = reached.type
+                self._note(state, turns, plays.journal)
+                raise
         output = pool.output_of(answer)
         turns.add(answer, output, monotonic() - begun)
         self._note(state, turns, plays.journal)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import orjson
 from inspect_ai.log import EvalLog, read_eval_log
@@ -28,10 +28,10 @@ from podium.harness.files import (
     refuse_false_sizes,
     regular_size,
 )
-from podium.harness.ledger.call import LENGTH_REFUSED, Cache
+from podium.harness.ledger.call import LENGTH_REFUSED, Cache, Phase
 from podium.harness.ledger.journal import SERVED
 from podium.harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
-from podium.harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
+from podium.harness.records import ANSWER, ENVIRONMENT, PODIUM, SECONDS, STATED, Usage
 from podium.harness.suite import keep_files_private, publishable
 from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
@@ -210,8 +210,6 @@ def _loads(data: bytes) -> object:
     except orjson.JSONDecodeError:
         return json_with_nan(data)  # which Inspect writes for an unscored sample
 
-
-Phase = Literal["solve", "score"]
 
 IN_FLIGHT = "in flight when the run was stopped"
 """The error of a call that a killed run left behind: what was billed for it is unknown."""
@@ -395,6 +393,8 @@ def _places(events: Iterable[Json]) -> dict[str | None, Place]:
             phase, step = known.get(event.get("parent_id"), ROOT)
             is_step = event.get("type") == "workflow_step"
             inner: Phase = "score" if event["name"] == "scorers" else phase
+            if is_step and event["name"].startswith(f"{ENVIRONMENT}: "):
+                inner = ENVIRONMENT
             known[event["id"]] = inner, event["name"] if is_step else step
     return known
 
