@@ -1,8 +1,8 @@
 """A conversation as a question, and the pool whose workers answer it: for endpoints and for tasks.
 
-Systems read one text. Who acts is sent the conversation itself, with its tools and sampling: a
-worker that answers alone, in place of the question; the worker of a plan's last step, with the
-earlier replies as one message behind it. What he calls is the system's call of a tool.
+Systems read one text. A worker that acts is sent the conversation itself, with its tools and
+sampling: one that answers alone, in place of the question; that of a plan's last step, with the
+earlier replies as one message behind it. Its tool calls are the system's.
 """
 
 import json
@@ -129,7 +129,8 @@ class ConversationPool(Pool):
         asked = self.conversation
         prescribed = Pool.prescribed(self, worker, sampling)
         limits = self.limits(worker, prescribed)
-        config = prescribed.merge(asked.config).merge(limits)  # the asker's over the step's own
+        # Sampling that the client or the task asks for goes before the step's own.
+        config = prescribed.merge(asked.config).merge(limits)
         turns = [*asked.messages, *([ChatMessageUser(content=advice)] if advice else [])]
         offered = Offered(asked.tools, asked.tool_choice, config)
         output, reply = await self.relay(worker, turns, step, offered)
