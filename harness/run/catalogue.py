@@ -129,7 +129,7 @@ def load_own(name: str, noun: str) -> Any:
         raise UserError(said) from error
     found = getattr(module, attribute, None)
     if noun == "suite" and is_registry_object(found, "task"):
-        return TaskSuite(f"{file}@{attribute}")
+        return TaskSuite(f"{Path(file).name}@{attribute}", path=name)
     if not (isinstance(found, SystemCard) if noun == "system" else hasattr(found, "grade")):
         raise UserError(f"{file} has no {noun} called {attribute!r}.")
     return found
