@@ -91,7 +91,7 @@ class TaskSuite:
         package = self.name.partition("/")[0]
         try:
             return f"{digest}, {package} {version(package)}"
-        except PackageNotFoundError:
+        except (PackageNotFoundError, ValueError):  # a path may begin with /, which names none
             return digest
 
     @property
