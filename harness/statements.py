@@ -74,6 +74,8 @@ def in_order(said: str, found: list[Statement]) -> list[Statement]:
         inner = kept[-1] if kept and kept[-1].start < one.end else None
         if inner is None or inner.start == one.start:
             kept.append(one)
+        elif one.value and one.flaw and not inner.flaw:  # "Rejected answer: \\boxed{B}"
+            kept[-1] = replace(inner, flaw=one.flaw)
         elif one.form == "box" and inner.value:
             kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
         elif (
@@ -91,7 +93,7 @@ def _boxes(said: str) -> Iterator[Statement]:
         if box is None:
             return
         content, end, stop = box
-        if said[stop : stop + 3].strip(" $*").startswith("?"):
+        if said[stop : stop + 3].strip(" $*(").startswith("?"):
             continue
         if content and _is_placeholder(content):
             continue
@@ -102,7 +104,8 @@ def _boxes(said: str) -> Iterator[Statement]:
         sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
         inside = _INSIDE_BEFORE.search(said, max(0, end - 12), end)
         inside = inside or _INSIDE_BEHIND.match(said, stop)
-        flaw = "inside-expression" if inside else ""
+        flaw = "question" if content and _QUESTION.search(content) else ""
+        flaw = "inside-expression" if inside else flaw
         yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
 
 
@@ -334,7 +337,7 @@ def withdrawn(said: str, last: Statement) -> str:
     following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
     if _DENIES.search(following[:200]):
         return "denies"
-    if _OR_ELSE.match(following):
+    if _OR_ELSE.match(behind):
         return "or-else"
     if _NEXT_NAIVE.match(following):
         return "naive-behind"
