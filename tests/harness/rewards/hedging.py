@@ -24,7 +24,7 @@ TOGETHER = (
     "{a}, although {b} is equally possible", "{a}, unless it is {b}", "{a} or, failing that, {b}",
     "{a}; or {b}", "{a}, and {b} too", "{a} or {b}, whichever is right", "{a} - or {b}",
     "{a} \\lor {b}", "{a} \\text{ or else } {b}", "any of {a} and {b}", "{a} but possibly {b}",
-    "{a} || {b}", "| {a} | {b} |", "**{a}** | **{b}**", "**{a}** / **{b}**", "{a} (or {b}?)",
+    "{a} || {b}", "| {a} | {b} |", "**{a}** | **{b}**", "{a} (or {b}?)",
     "{a}, {b}?", "**{a}** or maybe **{b}**",
 )  # fmt: skip
 """Two answers to one question: conjoined or side by side."""
