@@ -64,8 +64,18 @@ def rules() -> Mapping[str, ReadingRule]:
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:
-    lists = {key: tuple(row[key]) for key in ("pattern", "needs", "choices") if key in row}
-    return {**row, **lists}
+    lists = {key: tuple(row[key]) for key in ("pattern", "choices") if key in row}
+    return {**row, **lists, **({"needs": _needed(row["needs"])} if "needs" in row else {})}
+
+
+def _needed(needs: Sequence[str]) -> tuple[str, ...]:
+    """Return texts for the names of lists, for each word its longest part without a sign."""
+    texts: dict[str, None] = {}
+    for need in needs:
+        listed = words(need[1:-1]) if need[0] == "{" else ()
+        parts = [max(re.split(r"[\s'*]+", word.lower()), key=len) for word in listed]
+        texts |= dict.fromkeys(parts or [need])
+    return tuple(text for text in texts if sum(other in text for other in texts) == 1)
 
 
 @cache
