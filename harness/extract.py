@@ -365,6 +365,7 @@ def _sum(plain: str) -> int | None:
 
 OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
 CLOSING_TAIL = 2000  # Characters in which a letter is looked for that is picked
+_HEADING, _COLON = re.compile(r":[*_]*\s*$", re.M), re.compile(r":.{0,4}$", re.M)
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
@@ -436,7 +437,7 @@ class _Choices:
 
     def concluded(self, tail: str) -> Concluded[str]:
         """Return what a reply is that is a letter, or whose last or first line is an option."""
-        if any(word in tail for word in OPTION_WORDS):
+        if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
             tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
@@ -463,7 +464,7 @@ class _Choices:
 
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
-        text = self._lines_with_letters(tail[-CLOSING_TAIL:])
+        text = self._lines_with_letters(f"{tail[-CLOSING_TAIL:]}\n")
         small = text.replace("\u0130", "I").lower()  # as long as the text
         for name in CLOSING if text else ():
             places = [at for need in rules()[name].needs if (at := small.find(need)) >= 0]
@@ -482,17 +483,16 @@ class _Choices:
 
     def _lines_with_letters(self, tail: str) -> str:
         """Return the lines that name a letter, and those that a colon ends: "It is:"."""
-        tokens = (pattern("letter-token", self.letters), _bracketed(self.letters.lower()))
-        named = [match for token in tokens for match in token.finditer(tail)]
-        first = min((match.start() for match in named if len(match[0]) != 2), default=-1)
+        spans = [match.span() for match in pattern("letter-token", self.letters).finditer(tail)]
+        spans += [match.span() for match in _small_token(self.letters).finditer(tail)]
+        first = min((start for start, end in spans if end - start != 2), default=-1)
         if first < 0:
             return ""
         # A pick begins at most so far before its letter; its line is needed whole.
         begin = tail.rfind("\n", 0, max(0, first - LONGEST)) + 1
-        places = [match.start() for match in named if match.start() >= begin]
-        places += [at for at in statements.places(tail, ":", begin) if "\n" in tail[at : at + 6]]
-        starts = sorted({tail.rfind("\n", 0, at) + 1 for at in places})
-        lines = [tail[at:].partition("\n")[0] for at in starts]
+        spans += [match.span() for match in _COLON.finditer(tail, begin)]
+        starts = sorted({tail.rfind("\n", 0, at) + 1 for at, _ in spans if at >= begin})
+        lines = [tail[at : tail.index("\n", at)] for at in starts]
         return "\n".join(line[-2 * LONGEST :] for line in lines)
 
     def _is_doubted(self, text: str, pick: re.Match[str]) -> bool:
@@ -549,6 +549,11 @@ class _Choices:
         letters = {letter_of_option(text, self.choices) for text in texts if text.strip(" *.")}
         letters.discard(None)
         return letters.pop() if len(letters) == 1 else None
+
+
+@cache
+def _small_token(letters: str) -> re.Pattern[str]:
+    return re.compile(rf"\([{letters.lower()}]\)")
 
 
 @cache
