@@ -483,7 +483,9 @@ class _Choices:
 
     def _lines_with_letters(self, tail: str) -> str:
         """Return the lines that name a letter, and those that a colon ends: "It is:"."""
-        spans = [match.span() for match in pattern("letter-token", self.letters).finditer(tail)]
+        token = pattern("letter-token", self.letters)
+        places = (at for letter in self.letters for at in statements.places(tail, letter))
+        spans = [match.span() for at in places if (match := token.match(tail, at))]
         spans += [match.span() for match in _small_token(self.letters).finditer(tail)]
         first = min((start for start, end in spans if end - start != 2), default=-1)
         if first < 0:
@@ -524,22 +526,20 @@ class _Choices:
         return letters.pop() if len(letters) == 1 and (named[0] or before) else None
 
     def _last_sentence(self, lines: Sequence[str]) -> str | None:
-        lines = [without_markup(line[:LONGEST]) for line in lines[-3:]]
-        sentence = statements.last_sentences(lines)[0]
-        if statements.doubted(sentence):
-            return None
+        lines = [without_markup(line[:LONGEST]) for line in lines[-2:]]
+        sentence = statements.last_sentences(lines[-1:])[0]
         if ended := pattern("concluded-letter", self.letters).fullmatch(sentence):
-            return next(filter(None, ended.groups()))
-        found = set(pattern("predicate", self.letters).findall("\n".join(lines[-2:])))
-        if not found and sentence[-1:] in ".!)]*" and not RULE["rejects"].search(sentence):
-            found = set(pattern("mention", self.letters).findall(sentence))
-        return found.pop() if len(found) == 1 else None
+            found = {*filter(None, ended.groups())}
+        else:
+            found = {*pattern("predicate", self.letters).findall("\n".join(lines))}
+            if not found and sentence[-1:] in ".!)]*":
+                found = {*pattern("mention", self.letters).findall(sentence)}
+                found = set[str]() if found and RULE["rejects"].search(sentence) else found
+        return found.pop() if len(found) == 1 and not statements.doubted(sentence) else None
 
     def _option_text(self, lines: Sequence[str]) -> str | None:
         """Return the letter of the option whose text the last sentence ends with or has in bold."""
-        sentence = statements.last_sentences(lines)[0] if self.choices else ""
-        if not sentence or statements.doubted(sentence) or RULE["rejects"].search(sentence):
-            return None
+        sentence = statements.last_sentences(lines[-1:])[0] if self.choices else ""
         verb = RULE["verb"].match(sentence)
         concluded = verb and RULE["concludes"].match(sentence) and not sentence.startswith("The ")
         texts = [
@@ -548,7 +548,8 @@ class _Choices:
         ]
         letters = {letter_of_option(text, self.choices) for text in texts if text.strip(" *.")}
         letters.discard(None)
-        return letters.pop() if len(letters) == 1 else None
+        denied = len(letters) != 1 or statements.doubted(sentence)
+        return None if denied or RULE["rejects"].search(sentence) else letters.pop()
 
 
 @cache
