@@ -20,6 +20,7 @@ DECIDING = (
 )
 """Rules that give an answer; the others drop, withdraw or read one."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
+SOON_SEARCHED = 40  # Characters of a text in which a rule is tried faster than its needs are
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 
@@ -155,7 +156,9 @@ RULE: Mapping[str, re.Pattern[str]] = _Compiled()
 
 
 def may_match(name: str, small: str) -> bool:
-    """Return whether a text in small letters holds what a rule needs: far faster than to try it."""
+    """Return whether a text in small letters holds what a rule needs, or is soon searched."""
+    if len(small) < SOON_SEARCHED:
+        return True
     for need in rules()[name].needs:  # a loop: `any` would take twice as long
         if need in small:
             return True
