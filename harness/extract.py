@@ -23,14 +23,7 @@ from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
 from podium.harness.records import Kind
 from podium.harness.rules import RULE, pattern, rules
-from podium.harness.statements import (
-    LONGEST,
-    MATHS,
-    TAIL,
-    Statement,
-    folded,
-    without_markup,
-)
+from podium.harness.statements import LONGEST, MATHS, TAIL, Statement, folded, without_markup
 
 
 class _Unclear(Enum):
@@ -167,8 +160,11 @@ def _decided(
     kept: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(found):
-        value, rule = _judged(text, statement, read)
-        if value is None or rule:
+        value = read(statement)
+        rule = "no-value" if value is None else statements.dropped(text, statement)
+        if rule == "hedging-before":
+            value = UNCLEAR
+        elif value is None or rule:
             steps.append(("drop", rule, statement.text, "dropped"))
             continue
         after = kept[-1] if kept else None
@@ -192,21 +188,7 @@ def _decided(
     return value, "conflict" if isinstance(value, _Unclear) else kept[0].rule
 
 
-def _judged(
-    text: str, statement: Statement, read: Read[ValueT]
-) -> tuple[ValueT | _Unclear | None, str]:
-    """Return what a statement gives, and the rule that drops it."""
-    value = read(statement)
-    if value is None:
-        return None, "no-value"
-    rule = statements.dropped(text, statement)
-    return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
-
-
 # --- conclusions --------------------------------------------------------------------------------
-
-"""A line that is nothing but a value: bold, a formula, or as in grade-school data."""
-"""What stands before the last number of `x = 70, y = 3`."""
 
 
 def _concluded_expression(tail: str) -> Concluded[tuple[str, ...]]:
@@ -229,13 +211,11 @@ def _concluded_expression(tail: str) -> Concluded[tuple[str, ...]]:
 
 
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
-    if not RULE["concludes"].match(sentence) and not RULE["concludes"].match(sentence.partition(", ")[2]):
+    if not any(map(RULE["concludes"].match, (sentence, sentence.partition(", ")[2]))):
         return None
-    maths = [*MATHS.finditer(sentence)]
-    verb = RULE["verb"].match(MATHS.sub(lambda found: "#" * len(found.group()), sentence))
-    value = None
-    if verb and not RULE["another-value"].search(sentence[: verb.end()]):
-        value = _value(sentence[verb.end() :])
+    maths, verb, value = [*MATHS.finditer(sentence)], _verb_end(sentence), None
+    if verb and not RULE["another-value"].search(sentence[:verb]):
+        value = _value(sentence[verb:])
     elif not verb and maths and not sentence[maths[-1].end() :].strip(" .!*"):
         value = _value(maths[-1].group())
     return (value,) if value and len(value) <= 60 and not re.search(r"[;:]\s", value) else None
@@ -264,12 +244,18 @@ def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
     return (value,) if value and not RULE["no-value"].match(value) else None
 
 
+def _verb_end(sentence: str) -> int:
+    """Return where the value behind the last verb outside formulas begins, 0 if there is none."""
+    verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), sentence))
+    return verb.end() if verb else 0
+
+
 def _behind_verb(text: str) -> str:
     """Return what "The value of $x$ is $9$" gives, else the text as it is."""
     if not RULE["value-sentence"].match(text):
         return text
-    verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), text))
-    behind = text[verb.end() :] if verb else ""
+    verb = _verb_end(text)
+    behind = text[verb:] if verb else ""
     return behind if re.match(r"[*_]*[\d$\\-]", behind) else text
 
 
@@ -289,8 +275,6 @@ def _value(text: str) -> str | None:
 
 # --- integers -----------------------------------------------------------------------------------
 
-"""A value that begins with a number, and not what an answer is like: "an integer from 0 to 9"."""
-_NUMBER_ = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
 _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
 _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
@@ -392,8 +376,7 @@ class _Choices:
             return
         ends = frozenset(f"{self.letters})]*_")
         for at in (
-            *statements.places(said, " is", base),
-            *statements.places(said, " must be", base),
+            at for verb in (" is", " must be") for at in statements.places(said, verb, base)
         ):
             if said[at - 1 : at] not in ends and ":" not in said[max(0, at - 81) : at]:
                 continue  # far faster than to try the rule, and no letter can stand there
@@ -402,9 +385,10 @@ class _Choices:
             start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
             letter = pattern("which-is", self.letters).search(said[start:at])
             if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
-                place = start + letter.start()
-                end, name = correct.end(), "said-correct"
-                yield Statement("sentence", place, end, letter[1], explicit=False, rule=name)
+                start += letter.start()
+                yield Statement(
+                    "sentence", start, correct.end(), letter[1], "", 0, False, "said-correct"
+                )
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
@@ -427,11 +411,11 @@ class _Choices:
             plain = small.group().upper() + plain[small.end() :]
         if choice := pattern("letter", self.letters).match(plain):
             return choice[1]
-        return UNCLEAR if pattern("several").match(plain) else None
+        return UNCLEAR if RULE["several"].match(plain) else None
 
     def lists(self, text: str) -> bool:
         """Return whether a text gives several options, each a letter of its own."""
-        named = set(_bracketed(self.letters).findall(text))
+        named = set(_of(self.letters, r"[(\[](@)[)\]]").findall(text))
         listed = len(named) > 2 or pattern("listed", self.letters).search(text)
         return bool(listed) and not RULE["reasons"].search(text)
 
@@ -442,11 +426,13 @@ class _Choices:
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"
-        if len(lines) == 1 and (letter := self._only(without_markup(lines[-1][:LONGEST]))):
-            return letter, "only"
+        last = without_markup(lines[-1][:LONGEST])
+        if len(lines) == 1:
+            only = pattern("only", self.letters).fullmatch(last)
+            if letter := only[1].upper() if only else letter_of_option(last, self.choices):
+                return letter, "only"
         if closing := self._closing(tail):
             return closing
-        last = without_markup(lines[-1][:LONGEST])
         if self.lists(last) or last.endswith(":"):  # cut off in its working
             return None, "none"
         for name, conclude in (
@@ -457,10 +443,6 @@ class _Choices:
             if letter := conclude(lines):
                 return letter, name
         return None, "none"
-
-    def _only(self, line: str) -> str | None:
-        only = pattern("only", self.letters).fullmatch(line)
-        return only[1].upper() if only else letter_of_option(line, self.choices)
 
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
@@ -486,7 +468,7 @@ class _Choices:
         token = pattern("letter-token", self.letters)
         places = (at for letter in self.letters for at in statements.places(tail, letter))
         spans = [match.span() for at in places if (match := token.match(tail, at))]
-        spans += [match.span() for match in _small_token(self.letters).finditer(tail)]
+        spans += [match.span() for match in _of(self.letters.lower(), r"\(@\)").finditer(tail)]
         first = min((start for start, end in spans if end - start != 2), default=-1)
         if first < 0:
             return ""
@@ -501,13 +483,15 @@ class _Choices:
         start = pick.start(pick.lastindex or 0)
         line_start = text.rfind("\n", 0, start) + 1
         behind = text[pick.end() : pick.end() + LONGEST]
-        asked = behind.lstrip(" *").startswith("?")
         before = _PARENTHESIS.sub("", text[line_start:start][-300:])
-        doubted = statements.doubted_sentence(before)
-        letter = pick[pick.lastindex or 0].upper()
-        named = set(pattern("letter-alone", self.letters).findall(behind[:40]))
-        other = bool(named - {letter}) or bool(RULE["no-pick"].search(before.rpartition(",")[2]))
-        return other or asked or bool(doubted) or statements.contradicted(behind)
+        named = {*pattern("letter-alone", self.letters).findall(behind[:40])}
+        return (
+            bool(named - {pick[pick.lastindex or 0].upper()})
+            or bool(RULE["no-pick"].search(before.rpartition(",")[2]))
+            or behind.lstrip(" *").startswith("?")
+            or bool(statements.doubted_sentence(before))
+            or statements.contradicted(behind)
+        )
 
     def _option_line(self, lines: Sequence[str]) -> str | None:
         option = pattern("option-line", self.letters)
@@ -543,7 +527,7 @@ class _Choices:
         verb = RULE["verb"].match(sentence)
         concluded = verb and RULE["concludes"].match(sentence) and not sentence.startswith("The ")
         texts = [
-            *pattern("option-text").findall(f"{sentence}**"),
+            *RULE["option-text"].findall(f"{sentence}**"),
             sentence[verb.end() :] if verb and concluded else "",
         ]
         letters = {letter_of_option(text, self.choices) for text in texts if text.strip(" *.")}
@@ -553,13 +537,8 @@ class _Choices:
 
 
 @cache
-def _small_token(letters: str) -> re.Pattern[str]:
-    return re.compile(rf"\([{letters.lower()}]\)")
-
-
-@cache
-def _bracketed(letters: str) -> re.Pattern[str]:
-    return re.compile(rf"[(\[]([{letters}])[)\]]")
+def _of(letters: str, text: str) -> re.Pattern[str]:
+    return re.compile(text.replace("@", f"[{letters}]"))
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:

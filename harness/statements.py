@@ -44,6 +44,7 @@ class Statement:
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
 _HOLDS_WORD = re.compile(r"[a-zA-Z]{3}|\.\.|\u2026|__")
 _LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
+_PLURAL = ("option", "choice", "decisi")
 _NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:the|my|our)\s")
 
 
@@ -62,10 +63,9 @@ def in_order(said: str, found: list[Statement]) -> list[Statement]:
             kept.append(one)
         elif one.form == "box" and inner.value:
             kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
-        elif (
-            one.value and inner.value and (own := RULE["second-label"].sub("", said[one.value : inner.start]))
-        ):
-            kept.append(replace(one, end=inner.start, text=own, more=own))
+        elif one.value and inner.value:
+            if own := RULE["second-label"].sub("", said[one.value : inner.start]):
+                kept.append(replace(one, end=inner.start, text=own, more=own))
     return kept[::-1]
 
 
@@ -99,11 +99,9 @@ def _is_placeholder(content: str) -> bool:
 
 
 def _tags(said: str) -> Iterator[Statement]:
-    for tag in (
-        list(RULE["tag"].finditer(said))[-MOST_BOXES:]
-        if "<" in said and "answer>" in said.lower()
-        else ()
-    ):
+    if "<" not in said or "answer>" not in said.lower():
+        return
+    for tag in [*RULE["tag"].finditer(said)][-MOST_BOXES:]:
         content = tag[2].rpartition("<answer>")[2]
         if not RULE["placeholder"].fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
@@ -120,7 +118,9 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
         lower = tail.encode("ascii", "replace").decode().lower()
         small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
     labels = {  # `answer` replaces the `ans` that it begins with
-        at: (len(word), RULE["label"]) for word in reversed(label_words) for at in places(lower, word)
+        at: (len(word), RULE["label"])
+        for word in reversed(label_words)
+        for at in places(lower, word)
     }
     for word in [word for word in foreign if word in small]:
         labels |= {at: (len(word), RULE["foreign-label"]) for at in places(small, word)}
@@ -149,7 +149,7 @@ def _behind_label(
     said: str, base: int, at: int, length: int, after: re.Pattern[str]
 ) -> Statement | None:
     at += base
-    if said[at + length : at + length + 1] == "s" and _plural(said, at):
+    if said.startswith("s", at + length) and said[at : at + 6].lower() in _PLURAL:
         return None
     label = after.match(said, at + length)
     if label is None and after is not RULE["label"]:
@@ -164,10 +164,6 @@ def _behind_label(
     if label.re is RULE["foreign-label"]:
         return replace(statement, rule="foreign-label", flaw=flaw)
     return replace(statement, flaw=flaw) if flaw else statement
-
-
-def _plural(tail: str, at: int) -> bool:
-    return tail[at : at + 6].lower() in ("option", "choice", "decisi")
 
 
 def _flaw(said: str, at: int, gap: str, statement: Statement) -> str:
@@ -297,7 +293,9 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
         outranked = one.value and len(_WORDS.findall(one.text)) > MOST_WORDS
     if outranked or len(between) > LONGEST or search("takes-back", between):
         return False
-    between_words = [word for word in _WORDS.findall(between) if not RULE["joining"].fullmatch(word)]
+    between_words = [
+        word for word in _WORDS.findall(between) if not RULE["joining"].fullmatch(word)
+    ]
     if RULE["or-else"].match(between):
         return True
     most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
@@ -329,8 +327,6 @@ def withdrawn(said: str, last: Statement) -> str:
     return "takes-back" if ends and not RULE["confirms"].search(behind, ends[-1]) else ""
 
 
-
-
 def last_lines(tail: str) -> list[str]:
     """Return the lines that are not blank, without those at the end that only wish well."""
     lines = [line for line in tail.splitlines() if line and not line.isspace()]
@@ -343,8 +339,6 @@ def last_sentences(lines: Sequence[str]) -> list[str]:
     """Return the sentences of the last three lines, the last one first."""
     found = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
     return [sentence.strip(" *") for sentence in reversed(found)]
-
-
 
 
 def is_bare(value: str) -> bool:
