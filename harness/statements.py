@@ -63,10 +63,13 @@ def in_order(said: str, found: list[Statement]) -> list[Statement]:
             kept.append(one)
         elif one.form == "box" and inner.value:
             kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
-        elif one.value and inner.value:
-            if own := RULE["second-label"].sub("", said[one.value : inner.start]):
-                kept.append(replace(one, end=inner.start, text=own, more=own))
+        elif one.value and inner.value and (own := _until(said, one, inner)):
+            kept.append(replace(one, end=inner.start, text=own, more=own))
     return kept[::-1]
+
+
+def _until(said: str, one: Statement, inner: Statement) -> str:
+    return RULE["second-label"].sub("", said[one.value : inner.start])
 
 
 def _boxes(said: str) -> Iterator[Statement]:
@@ -255,7 +258,7 @@ def _dropped_box(text: str, before: str) -> str:
 
 def _ends(text: str) -> str:
     """Return a text without the middle of what is far longer than a statement can be."""
-    return text if len(text) < 20_000 else f"{text[:9_000]}\n{text[-9_000:]}"
+    return text if len(text) <= 2 * TAIL else f"{text[:TAIL]}\n{text[-TAIL:]}"
 
 
 def contradicted(text: str) -> bool:
@@ -306,8 +309,7 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
 
 def withdrawn(said: str, last: Statement) -> str:
     """Return the rule by which what follows the last statement takes it back, unless confirmed."""
-    behind = said[last.end :]
-    behind = behind if len(behind) <= 2 * TAIL else f"{behind[:TAIL]}\n{behind[-TAIL:]}"
+    behind = _ends(said[last.end :])
     following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
     if search("denies", following[:200]):
         return "denies"

@@ -119,21 +119,13 @@ def _row_text(row: Mapping[str, Any]) -> str:
 @cache
 def words(name: str) -> tuple[str, ...]:
     """Return the words of a list, in all languages."""
-    return tuple(word for words in word_lists()[name].values() for word in words)
+    languages = _table("words.toml")[name].items()
+    return tuple(word for key, listed in languages if key != "example" for word in listed)
 
 
-@cache
-def word_lists() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return the lists of words by name and language; `list_example` has their examples."""
-    return {
-        name: {language: words for language, words in row.items() if language != "example"}
-        for name, row in _table("words.toml").items()
-    }
-
-
-def list_example(name: str) -> str:
-    """Return a sentence that holds a word of the list."""
-    return _table("words.toml")[name]["example"]
+def word_examples() -> Mapping[str, str]:
+    """Return a sentence for each list of words, by its name, that holds a word of it."""
+    return {name: row["example"] for name, row in _table("words.toml").items()}
 
 
 @cache
@@ -159,7 +151,7 @@ def may_match(name: str, small: str) -> bool:
     """Return whether a text in small letters holds what a rule needs, or is soon searched."""
     if len(small) < SOON_SEARCHED:
         return True
-    for need in rules()[name].needs:  # a loop: `any` would take twice as long
+    for need in rules()[name].needs:  # noqa: SIM110 - `any` takes twice as long
         if need in small:
             return True
     return False
