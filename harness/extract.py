@@ -160,11 +160,8 @@ def _decided(
     kept: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(found):
-        value = read(statement)
-        rule = "no-value" if value is None else statements.dropped(text, statement)
-        if rule == "hedging-before":
-            value = UNCLEAR
-        elif value is None or rule:
+        value, rule = _judged(text, statement, read(statement))
+        if value is None or rule:
             steps.append(("drop", rule, statement.text, "dropped"))
             continue
         after = kept[-1] if kept else None
@@ -186,6 +183,14 @@ def _decided(
         return UNCLEAR, rule
     value = joined(values[::-1])
     return value, "conflict" if isinstance(value, _Unclear) else kept[0].rule
+
+
+def _judged(
+    text: str, statement: Statement, value: ValueT | _Unclear | None
+) -> tuple[ValueT | _Unclear | None, str]:
+    """Return what a statement gives, and the rule that drops it."""
+    rule = "no-value" if value is None else statements.dropped(text, statement)
+    return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
 
 # --- conclusions --------------------------------------------------------------------------------
@@ -427,10 +432,8 @@ class _Choices:
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"
         last = without_markup(lines[-1][:LONGEST])
-        if len(lines) == 1:
-            only = pattern("only", self.letters).fullmatch(last)
-            if letter := only[1].upper() if only else letter_of_option(last, self.choices):
-                return letter, "only"
+        if len(lines) == 1 and (letter := self._only(last)):
+            return letter, "only"
         if closing := self._closing(tail):
             return closing
         if self.lists(last) or last.endswith(":"):  # cut off in its working
@@ -443,6 +446,10 @@ class _Choices:
             if letter := conclude(lines):
                 return letter, name
         return None, "none"
+
+    def _only(self, line: str) -> str | None:
+        only = pattern("only", self.letters).fullmatch(line)
+        return only[1].upper() if only else letter_of_option(line, self.choices)
 
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
