@@ -376,17 +376,8 @@ class _Choices:
 
     def _said_correct(self, said: str) -> Iterator[Statement]:
         base = max(0, len(said) - TAIL)
-        tail = said[base:]
-        if not any(need in tail for need in rules()["said-correct"].needs):
-            return
-        ends = frozenset(f"{self.letters})]*_")
-        for at in (
-            at for verb in (" is", " must be") for at in statements.places(said, verb, base)
-        ):
-            if said[at - 1 : at] not in ends and ":" not in said[max(0, at - 81) : at]:
-                continue  # far faster than to try the rule, and no letter can stand there
-            if not (correct := RULE["said-correct"].match(said, at)):
-                continue
+        for correct in RULE["said-correct"].finditer(said, base):
+            at = correct.start()
             start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
             letter = pattern("which-is", self.letters).search(said[start:at])
             if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
