@@ -309,8 +309,8 @@ def _stated_integer(value: str) -> int | None:
 
 def _whole_integer(text: str) -> int | None:
     """Return the integer that a piece of LaTeX or markdown is, or None when it is more or less."""
-    if len(text) > TAIL:
-        return None
+    if len(text) > TAIL or text.isdecimal():
+        return int(text) if len(text) <= 30 else None
     plain = " ".join(text.split())
     unit = RULE["unit"].search(plain)
     if unit and not RULE["changes"].search(unit[1]):

@@ -310,7 +310,10 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
 def withdrawn(said: str, last: Statement) -> str:
     """Return the rule by which what follows the last statement takes it back, unless confirmed."""
     behind = _ends(said[last.end :])
-    following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
+    rest = behind.lstrip(" .!*$\n")
+    if not rest:
+        return ""
+    following = SENTENCE_END.split(rest, maxsplit=1)[0]
     if search("denies", following[:200]):
         return "denies"
     if RULE["or-else"].match(following):
