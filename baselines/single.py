@@ -32,6 +32,7 @@ SINGLE = SystemCard(
     source="podium",
     calls=Calls("1", ONE_CALL),
     traits=frozenset({"recorded"}),
+    acts="passes",
 )
 BEST_SINGLE = SystemCard(
     name="best-single",
@@ -41,6 +42,7 @@ BEST_SINGLE = SystemCard(
     calls=Calls("1", ONE_CALL),
     group="controls",
     traits=frozenset({"best worker", "recorded"}),
+    acts="passes",
 )
 
 
@@ -121,6 +123,7 @@ SELF_REFLECTION = SystemCard(
         "always k prompts (the paper: up to five), and the last reply is the answer",
         "the worker is the best on the train split (the paper: each worker, a row of its own)",
     ),
+    acts="last step acts",
 )
 LONG_CONTEXT = SystemCard(
     name="long-context",
@@ -135,6 +138,7 @@ LONG_CONTEXT = SystemCard(
         "a worker without a token limit is asked as it is, which makes this row a single one",
         "the worker is the best on the train split (the paper: each worker, a row of its own)",
     ),
+    acts="passes",
 )
 
 

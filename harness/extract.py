@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 from podium.harness import statements
 from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
-from podium.harness.records import Kind
+from podium.harness.records import TOOL_CALLS, Kind
 from podium.harness.rules import RULE, pattern, rules
 from podium.harness.statements import LONGEST, MATHS, TAIL, Statement, folded, without_markup
 
@@ -111,6 +111,9 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = extract_program(reply)
         return None if program is None else program.rstrip()
+    _, called, calls = f"\n{reply}".rpartition(f"\n{TOOL_CALLS}")
+    if called:  # whatever words stand before them; arguments are no answer
+        return calls
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 

@@ -123,6 +123,10 @@ class TableRow:
     overhead_s: float | None = None
     n_too_long: int = 0
     critical_path_s: float | None = None
+    turns: float | None = None
+    tool_calls: float | None = None
+    n_limited: int | None = None
+    usd_environment_per_query: Decimal | None = None
 
 
 IMPOSSIBLE = "impossible "

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import json
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
@@ -284,6 +285,14 @@ def per_minute(text: str) -> tuple[str, int]:
     if not calls.isdecimal() or not (number := up_to(MOST)(calls)):
         raise ArgumentTypeError(f"{calls[:40]!r} is no whole number above 0: say {provider}=N")
     return provider, number
+
+
+def argument(text: str) -> tuple[str, Any]:
+    """Return an argument of a task, written as KEY=VALUE; its value is JSON, or else a text."""
+    key, value = pair("KEY=VALUE")(text)
+    with suppress(ValueError):
+        return key, json.loads(value)
+    return key, value
 
 
 def launch(text: str) -> tuple[str, str]:

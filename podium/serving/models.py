@@ -33,7 +33,6 @@ from podium.serving.exchange import Refusal
 PREFIX = f"{PODIUM}/"
 DIGITS = 12
 """Of the digest in a dated id."""
-ONE_CALL = (1, 1)
 UNSERVED: Mapping[str, str] = {
     "public tests": "it tries programs on a suite's public tests, and a client sends none",
     "match": "it spends what another row of a run did",
@@ -62,9 +61,13 @@ class ServedModel:
 
     @property
     def passes_through(self) -> bool:
-        """Whether one worker answers, who can be sent the conversation itself, with its tools."""
-        once = self.card.calls.span(len(self.spec.names), self.args) == ONE_CALL
-        return once and ("recorded" in self.card.traits or self.card.group == "routers")
+        """Whether every worker that may answer is sent the conversation itself, nothing added."""
+        return self.card.acts in ("passes", "votes")
+
+    @property
+    def acts(self) -> bool:
+        """Whether it may call the tools of a conversation."""
+        return self.card.acts != "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class ServedModels:
             PODIUM: {
                 "system": model.name,
                 "resolves_to": model.dated,
-                "tools": model.passes_through,
+                "tools": model.acts,
             },
         }
 
