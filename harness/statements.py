@@ -61,6 +61,8 @@ def in_order(said: str, found: list[Statement]) -> list[Statement]:
         inner = kept[-1] if kept and kept[-1].start < one.end else None
         if inner is None or inner.start == one.start:
             kept.append(one)
+        elif one.value and one.flaw and not inner.flaw:  # "Rejected answer: \\boxed{B}"
+            kept[-1] = replace(inner, flaw=one.flaw)
         elif one.form == "box" and inner.value:
             kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
         elif one.value and inner.value and (own := _until(said, one, inner)):
@@ -80,7 +82,7 @@ def _boxes(said: str) -> Iterator[Statement]:
         if box is None:
             return
         content, end, stop = box
-        if said[stop : stop + 3].strip(" $*").startswith("?"):
+        if said[stop : stop + 5].strip(" $*(").startswith("?"):
             continue
         if content and _is_placeholder(content):
             continue
@@ -91,7 +93,8 @@ def _boxes(said: str) -> Iterator[Statement]:
         sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
         inside = RULE["inside-before"].search(said, max(0, end - 12), end)
         inside = inside or RULE["inside-behind"].match(said, stop)
-        flaw = "inside-expression" if inside else ""
+        flaw = "question" if content and RULE["question"].search(content) else ""
+        flaw = "inside-expression" if inside else flaw
         yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
 
 
@@ -232,8 +235,8 @@ MOST_WORDS = 3  # Words of a value; what is longer is a sentence
 def dropped(said: str, statement: Statement) -> str:
     """Return the rule that drops a statement: a condition, a denial, hearsay, called wrong."""
     text, more = _ends(statement.text), _ends(statement.more)
-    if statement.flaw or search("denies", text) or (not statement.value and search("denies", more)):
-        return statement.flaw or "denies"
+    if denied := statement.flaw or _denied(text) or ("" if statement.value else _denied(more)):
+        return denied
     before = said[max(0, statement.start - 200) : statement.start]
     before = before[before.rfind("\n") + 1 :]
     if RULE["edited"].search(text):
@@ -263,7 +266,12 @@ def _ends(text: str) -> str:
 
 def contradicted(text: str) -> bool:
     """Return whether a text says that what it states is wrong."""
-    return bool(search("denies", text) or search("takes-back", text))
+    return bool(_denied(text) or search("takes-back", text))
+
+
+def _denied(text: str) -> str:
+    """Return the rule by which a text calls what stands before it wrong or uncertain."""
+    return next((name for name in ("denies", "hesitates") if search(name, text)), "")
 
 
 def doubted(before: str) -> str:
@@ -314,9 +322,9 @@ def withdrawn(said: str, last: Statement) -> str:
     if not rest:
         return ""
     following = SENTENCE_END.split(rest, maxsplit=1)[0]
-    if search("denies", following[:200]):
-        return "denies"
-    if RULE["or-else"].match(following):
+    if denied := _denied(following[:200]):
+        return denied
+    if RULE["or-else"].match(behind):
         return "or-else"
     if RULE["next-naive"].match(following):
         return "naive-behind"
