@@ -15,23 +15,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Generic, TypeVar
 
 from podium.harness import statements
 from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
 from podium.harness.records import TOOL_CALLS, Kind
-from podium.harness.rules import pattern, rules
-from podium.harness.statements import (
-    LONGEST,
-    MATHS,
-    TAIL,
-    VERB,
-    Statement,
-    folded,
-    without_markup,
-)
+from podium.harness.rules import RULE, pattern, rules
+from podium.harness.statements import LONGEST, MATHS, TAIL, Statement, folded, without_markup
 
 
 class _Unclear(Enum):
@@ -171,7 +163,7 @@ def _decided(
     kept: list[Statement] = []
     values: list[ValueT] = []
     for statement in reversed(found):
-        value, rule = _judged(text, statement, read)
+        value, rule = _judged(text, statement, read(statement))
         if value is None or rule:
             steps.append(("drop", rule, statement.text, "dropped"))
             continue
@@ -197,37 +189,26 @@ def _decided(
 
 
 def _judged(
-    text: str, statement: Statement, read: Read[ValueT]
+    text: str, statement: Statement, value: ValueT | _Unclear | None
 ) -> tuple[ValueT | _Unclear | None, str]:
     """Return what a statement gives, and the rule that drops it."""
-    value = read(statement)
-    if value is None:
-        return None, "no-value"
-    rule = statements.dropped(text, statement)
+    rule = "no-value" if value is None else statements.dropped(text, statement)
     return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
 
 # --- conclusions --------------------------------------------------------------------------------
-
-_HOPE = pattern("hope")
-_APART = pattern("apart")
-"""A line that is nothing but a value: bold, a formula, or as in grade-school data."""
-_CONCLUDES = pattern("concludes")
-_SECOND_THOUGHTS = pattern("second-thoughts")
-_ANOTHER_VALUE = pattern("another-value")
-"""What stands before the last number of `x = 70, y = 3`."""
 
 
 def _concluded_expression(tail: str) -> Concluded[tuple[str, ...]]:
     lines = statements.last_lines(tail)
     if lines and statements.contradicted(lines[-1]):
         return None, "denies"
-    if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or _APART.fullmatch(lines[-1])):
+    if lines and len(lines[-1]) <= 100 and (len(lines) == 1 or RULE["apart"].fullmatch(lines[-1])):
         value = _value(lines[-1].lstrip("# ")) or ""
         if statements.is_bare(value):
             return (value,), "apart"
     for number, sentence in enumerate(statements.last_sentences(lines)):
-        if _SECOND_THOUGHTS.search(sentence):
+        if RULE["second-thoughts"].search(sentence):
             return None, "second-thoughts"
         if number and sentence.startswith(("The ", "the ")):
             return None, "none"  # "the sum is 70" concludes at the very end alone
@@ -238,13 +219,11 @@ def _concluded_expression(tail: str) -> Concluded[tuple[str, ...]]:
 
 
 def _concluded_value(sentence: str) -> tuple[str, ...] | None:
-    if not _CONCLUDES.match(sentence) and not _CONCLUDES.match(sentence.partition(", ")[2]):
+    if not any(map(RULE["concludes"].match, (sentence, sentence.partition(", ")[2]))):
         return None
-    maths = [*MATHS.finditer(sentence)]
-    verb = VERB.match(MATHS.sub(lambda found: "#" * len(found.group()), sentence))
-    value = None
-    if verb and not _ANOTHER_VALUE.search(sentence[: verb.end()]):
-        value = _value(sentence[verb.end() :])
+    maths, verb, value = [*MATHS.finditer(sentence)], _verb_end(sentence), None
+    if verb and not RULE["another-value"].search(sentence[:verb]):
+        value = _value(sentence[verb:])
     elif not verb and maths and not sentence[maths[-1].end() :].strip(" .!*"):
         value = _value(maths[-1].group())
     return (value,) if value and len(value) <= 60 and not re.search(r"[;:]\s", value) else None
@@ -252,48 +231,49 @@ def _concluded_value(sentence: str) -> tuple[str, ...] | None:
 
 # --- expressions --------------------------------------------------------------------------------
 
-_GOES_ON = pattern("goes-on")
-_UNIT_BEHIND = pattern("unit-behind")
-_REMARK = pattern("remark")
-_NO_VALUE = pattern("no-value")
 _EMPHASIS = re.compile(
     r"(?<![\w)\]}*])\*\*(?=[^\s*])|(?<=[^\s*])\*\*(?![\w(\[{\\*])|(?<![\w)*])\*([^\s*][^*]*)\*(?![\w(*])"
 )
 """Signs of bold type, and of italics in pairs; `2 * 3` and `2**3` stay."""
-_QUOTED, _SENTENCE = pattern("quoted"), pattern("value-sentence")
 
 
 def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
     if one.form == "box":
         if other := re.fullmatch(r"or (\S+)", one.more):
             return other[1].strip("$"), one.text.strip()
-        if not one.text or _GOES_ON.match(one.more):
+        if not one.text or RULE["goes-on"].match(one.more):
             return UNCLEAR
-        unit = _UNIT_BEHIND.match(one.more)
+        unit = RULE["unit-behind"].match(one.more)
         text = _EMPHASIS.sub(r"\1", re.sub('["`]', "", one.text.strip()))
         return (f"{text} {unit[1]}" if unit else text,)
     value = one.text if one.form == "tag" else _value(_behind_verb(one.text))
     if value and "\\boxed{" in value:
         return None
-    return (value,) if value and not _NO_VALUE.match(value) else None
+    return (value,) if value and not RULE["no-value"].match(value) else None
+
+
+def _verb_end(sentence: str) -> int:
+    """Return where the value behind the last verb outside formulas begins, 0 if there is none."""
+    verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), sentence))
+    return verb.end() if verb else 0
 
 
 def _behind_verb(text: str) -> str:
     """Return what "The value of $x$ is $9$" gives, else the text as it is."""
-    if not _SENTENCE.match(text):
+    if not RULE["value-sentence"].match(text):
         return text
-    verb = VERB.match(MATHS.sub(lambda maths: "#" * len(maths.group()), text))
-    behind = text[verb.end() :] if verb else ""
+    verb = _verb_end(text)
+    behind = text[verb:] if verb else ""
     return behind if re.match(r"[*_]*[\d$\\-]", behind) else text
 
 
 def _value(text: str) -> str | None:
     """Return a value without emphasis, quotes and remarks; of a formula what its signs enclose."""
     text = _EMPHASIS.sub(r"\1", text).strip(" *_`")
-    plain = _REMARK.sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
+    plain = RULE["remark"].sub("", text).strip(' *_`"').rstrip(".,!").strip(" *_`")
     plain = plain.rstrip("$ ") if plain.count("$") % 2 else plain
     plain = plain.removesuffix("\\]").rstrip() if "\\[" not in plain else plain
-    quoted = _QUOTED.match(text)
+    quoted = RULE["quoted"].match(text)
     plain = quoted[1] if quoted else re.sub('["`]', "", plain.removesuffix('"}'))
     plain = plain.rstrip("}") if re.fullmatch(r"[^{}\s]+\}", plain) else plain
     if maths := MATHS.fullmatch(plain):
@@ -303,28 +283,18 @@ def _value(text: str) -> str | None:
 
 # --- integers -----------------------------------------------------------------------------------
 
-_UNIT = pattern("unit")
-_UNIT_WORDS = pattern("unit-words")
-_CHANGES = pattern("changes")
-_PERCENT = pattern("percent")
-_NUMBERED = pattern("numbered")
-"""A value that begins with a number, and not what an answer is like: "an integer from 0 to 9"."""
-_NUMBER_ = r"([+-]?(?:\d{1,3}(?:,\d{3})+|\d{1,30}))(?:\.0{0,9}(?!\d))?"
-_WHOLE, _SCIENTIFIC = pattern("whole"), pattern("scientific")
 _TIMES = re.compile(r"\\cdot|\\times|[*\u00b7\u00d7]")
 _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
-_LEADING = pattern("leading")
-_ENCLOSING = pattern("enclosing")
 
 
 def _integer_of(one: Statement) -> int | _Unclear | None:
     if one.form in ("box", "tag"):
-        goes_on = _GOES_ON.match(one.more) or _PERCENT.match(one.more)
+        goes_on = RULE["goes-on"].match(one.more) or RULE["percent"].match(one.more)
         found = None if goes_on else _whole_integer(one.text)
         return UNCLEAR if found is None else found
     found = _stated_integer(one.text)
-    return UNCLEAR if found is None and _NUMBERED.match(one.text) else found
+    return UNCLEAR if found is None and RULE["numbered"].match(one.text) else found
 
 
 def _concluded_integer(tail: str) -> Concluded[int]:
@@ -333,25 +303,25 @@ def _concluded_integer(tail: str) -> Concluded[int]:
 
 
 def _stated_integer(value: str) -> int | None:
-    value = _HOPE.sub("", value)
+    value = RULE["hope"].sub("", value)
     if (whole := _whole_integer(value)) is not None:
         return whole
-    leading = _LEADING.match(_ENCLOSING.sub("", without_markup(value[:LONGEST])))
+    leading = RULE["leading"].match(RULE["enclosing"].sub("", without_markup(value[:LONGEST])))
     return int(leading[1].replace(",", "")) if leading else None
 
 
 def _whole_integer(text: str) -> int | None:
     """Return the integer that a piece of LaTeX or markdown is, or None when it is more or less."""
-    if len(text) > TAIL:
-        return None
+    if len(text) > TAIL or text.isdecimal():
+        return int(text) if len(text) <= 30 else None
     plain = " ".join(text.split())
-    unit = _UNIT.search(plain)
-    if unit and not _CHANGES.search(unit[1]):
+    unit = RULE["unit"].search(plain)
+    if unit and not RULE["changes"].search(unit[1]):
         plain = plain[: unit.start()]
     plain = without_markup(plain).strip(" {}()[]_`\"'€£¥₹")
-    unit = _UNIT_WORDS.search(plain)
-    plain = plain[: unit.start()] if unit and not _CHANGES.search(unit[1]) else plain
-    if scientific := _SCIENTIFIC.fullmatch(plain):
+    unit = RULE["unit-words"].search(plain)
+    plain = plain[: unit.start()] if unit and not RULE["changes"].search(unit[1]) else plain
+    if scientific := RULE["scientific"].fullmatch(plain):
         value = Decimal(scientific[1]).scaleb(int(scientific[2]))
         return int(value) if value == int(value) else None
     if "=>" in plain:
@@ -366,7 +336,7 @@ def _whole_integer(text: str) -> int | None:
 
 
 def _number(plain: str) -> int | None:
-    return int(whole[1].replace(",", "")) if (whole := _WHOLE.fullmatch(plain)) else None
+    return int(whole[1].replace(",", "")) if (whole := RULE["whole"].fullmatch(plain)) else None
 
 
 def _sum(plain: str) -> int | None:
@@ -385,21 +355,12 @@ def _sum(plain: str) -> int | None:
 
 # --- letters ------------------------------------------------------------------------------------
 
-_REASONS = pattern("reasons")
-_IS_CORRECT = pattern("said-correct")
-_REJECTS, _REJECTED_LIST = pattern("rejects"), pattern("rejected-list")
 OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
 CLOSING_TAIL = 2000  # Characters in which a letter is looked for that is picked
-_NO_PICK = pattern("no-pick")
+_HEADING, _COLON = re.compile(r":[*_]*\s*$", re.M), re.compile(r":.{0,4}$", re.M)
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
 """Rules of closing sentences, the strongest first."""
-_SMALL = pattern("small")
-_PICKABLE = re.compile(
-    r"[(A-P](?:(?<=\()[a-p]\)"
-    r"|(?<=\w)(?![A-Za-z]|\s+(?!(?:as|because|since|i[st]|remains|fits|works)\b)[a-z]))"
-)
-"""A letter that closing lines can pick; not the article `A`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,25 +379,19 @@ class _Choices:
 
     def _said_correct(self, said: str) -> Iterator[Statement]:
         base = max(0, len(said) - TAIL)
-        tail = said[base:]
-        if not any(need in tail for need in rules()["said-correct"].needs):
-            return
-        for at in (
-            *statements.places(said, " is", base),
-            *statements.places(said, " must be", base),
-        ):
-            if not (correct := _IS_CORRECT.match(said, at)):
-                continue
+        for correct in RULE["said-correct"].finditer(said, base):
+            at = correct.start()
             start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
             letter = pattern("which-is", self.letters).search(said[start:at])
             if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
-                place = start + letter.start()
-                end, name = correct.end(), "said-correct"
-                yield Statement("sentence", place, end, letter[1], explicit=False, rule=name)
+                start += letter.start()
+                yield Statement(
+                    "sentence", start, correct.end(), letter[1], "", 0, False, "said-correct"
+                )
 
     def read(self, one: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
-        if one.form in ("box", "tag") and (not one.text or _GOES_ON.match(one.more)):
+        if one.form in ("box", "tag") and (not one.text or RULE["goes-on"].match(one.more)):
             return UNCLEAR
         texts = [one.more, one.text] if one.form == "line" else [one.text]
         found = self.letter(texts[0])
@@ -450,23 +405,23 @@ class _Choices:
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the letter that a text begins with and says no more about."""
         plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
-        plain = _HOPE.sub("", plain.replace('"', ""))
-        if small := _SMALL.match(plain):
+        plain = RULE["hope"].sub("", plain.replace('"', ""))
+        if small := RULE["small"].match(plain):
             plain = small.group().upper() + plain[small.end() :]
         if choice := pattern("letter", self.letters).match(plain):
             return choice[1]
-        return UNCLEAR if pattern("several").match(plain) else None
+        return UNCLEAR if RULE["several"].match(plain) else None
 
     def lists(self, text: str) -> bool:
         """Return whether a text gives several options, each a letter of its own."""
-        named = set(self._lettered().findall(text))
+        named = set(_of(self.letters, r"[(\[](@)[)\]]").findall(text))
         listed = len(named) > 2 or pattern("listed", self.letters).search(text)
-        return bool(listed) and not _REASONS.search(text)
+        return bool(listed) and not RULE["reasons"].search(text)
 
     def concluded(self, tail: str) -> Concluded[str]:
         """Return what a reply is that is a letter, or whose last or first line is an option."""
-        if any(word in tail for word in OPTION_WORDS):
-            tail = _REJECTED_LIST.sub("\n", tail)
+        if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
+            tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"
@@ -492,22 +447,15 @@ class _Choices:
 
     def _closing(self, tail: str) -> Concluded[str] | None:
         """Return the letter that the closing lines pick, if they pick no other."""
-        tail = tail[-CLOSING_TAIL:]
-        pickable = _PICKABLE.search(tail)
-        if not pickable:
-            return None
-        # A pick begins at most so far before its letter; its line is needed whole.
-        begin = tail.rfind("\n", 0, max(0, pickable.start() - LONGEST)) + 1
-        token = pattern("letter-token", self.letters)
-        lines = [
-            line for line in tail[begin:].splitlines() if token.search(line) or ":" in line[-5:]
-        ]
-        text = "\n".join(line[-2 * LONGEST :] for line in lines if len(line) < TAIL)
-        small = text.lower()
-        for name in CLOSING:
-            if not any(need in small for need in rules()[name].needs):
+        text = self._lines_with_letters(f"{tail[-CLOSING_TAIL:]}\n")
+        small = text.replace("\u0130", "I").lower()  # as long as the text
+        for name in CLOSING if text else ():
+            places = [at for need in rules()[name].needs if (at := small.find(need)) >= 0]
+            if not places:
                 continue
-            picks = [*pattern(name, self.letters).finditer(text)]
+            line = text.rfind("\n", 0, min(places))  # a pick begins a line earlier at most
+            begin = text.rfind("\n", 0, max(0, line)) + 1
+            picks = [*pattern(name, self.letters).finditer(text, begin)]
             letters = {next(filter(None, pick.groups())).upper() for pick in picks}
             listed = any(self.lists(pick[0]) for pick in picks)
             if listed or len(letters) > 1 or (letters and self._is_doubted(text, picks[-1])):
@@ -516,21 +464,41 @@ class _Choices:
                 return letters.pop(), name
         return None
 
+    def _lines_with_letters(self, tail: str) -> str:
+        """Return the lines that name a letter, and those that a colon ends: "It is:"."""
+        token = pattern("letter-token", self.letters)
+        places = (at for letter in self.letters for at in statements.places(tail, letter))
+        spans = [match.span() for at in places if (match := token.match(tail, at))]
+        spans += [match.span() for match in _of(self.letters.lower(), r"\(@\)").finditer(tail)]
+        first = min((start for start, end in spans if end - start != 2), default=-1)
+        if first < 0:
+            return ""
+        # A pick begins at most so far before its letter; its line is needed whole.
+        begin = tail.rfind("\n", 0, max(0, first - LONGEST)) + 1
+        spans += [match.span() for match in _COLON.finditer(tail, begin)]
+        starts = sorted({tail.rfind("\n", 0, at) + 1 for at, _ in spans if at >= begin})
+        lines = [tail[at : tail.index("\n", at)] for at in starts]
+        return "\n".join(line[-2 * LONGEST :] for line in lines)
+
     def _is_doubted(self, text: str, pick: re.Match[str]) -> bool:
         start = pick.start(pick.lastindex or 0)
         line_start = text.rfind("\n", 0, start) + 1
         behind = text[pick.end() : pick.end() + LONGEST]
-        asked = behind.lstrip(" *").startswith("?")
         before = _PARENTHESIS.sub("", text[line_start:start][-300:])
-        doubted = statements.doubted_sentence(before)
-        letter = pick[pick.lastindex or 0].upper()
-        named = set(pattern("letter-alone", self.letters).findall(behind[:40]))
-        other = bool(named - {letter}) or bool(_NO_PICK.search(before.rpartition(",")[2]))
-        return other or asked or bool(doubted) or statements.contradicted(behind)
+        named = {*pattern("letter-alone", self.letters).findall(behind[:40])}
+        return (
+            bool(named - {pick[pick.lastindex or 0].upper()})
+            or bool(RULE["no-pick"].search(before.rpartition(",")[2]))
+            or behind.lstrip(" *").startswith("?")
+            or bool(statements.doubted_sentence(before))
+            or statements.contradicted(behind)
+        )
 
     def _option_line(self, lines: Sequence[str]) -> str | None:
         option = pattern("option-line", self.letters)
         begins = pattern("option-begins", self.letters)
+        if not any(begins.match(line) for line in (lines[0], *lines[-2:])):
+            return None
         named = [
             option.fullmatch(without_markup(line[:LONGEST])) if begins.match(line) else None
             for line in lines
@@ -543,34 +511,35 @@ class _Choices:
         return letters.pop() if len(letters) == 1 and (named[0] or before) else None
 
     def _last_sentence(self, lines: Sequence[str]) -> str | None:
-        lines = [without_markup(line[:LONGEST]) for line in lines[-3:]]
-        sentence = statements.last_sentences(lines)[0]
-        if statements.doubted(sentence):
-            return None
+        lines = [without_markup(line[:LONGEST]) for line in lines[-2:]]
+        sentence = statements.last_sentences(lines[-1:])[0]
         if ended := pattern("concluded-letter", self.letters).fullmatch(sentence):
-            return next(filter(None, ended.groups()))
-        found = set(pattern("predicate", self.letters).findall("\n".join(lines[-2:])))
-        if not found and sentence[-1:] in ".!)]*" and not _REJECTS.search(sentence):
-            found = set(pattern("mention", self.letters).findall(sentence))
-        return found.pop() if len(found) == 1 else None
+            found = {*filter(None, ended.groups())}
+        else:
+            found = {*pattern("predicate", self.letters).findall("\n".join(lines))}
+            if not found and sentence[-1:] in ".!)]*":
+                found = {*pattern("mention", self.letters).findall(sentence)}
+                found = set[str]() if found and RULE["rejects"].search(sentence) else found
+        return found.pop() if len(found) == 1 and not statements.doubted(sentence) else None
 
     def _option_text(self, lines: Sequence[str]) -> str | None:
         """Return the letter of the option whose text the last sentence ends with or has in bold."""
-        sentence = statements.last_sentences(lines)[0] if self.choices else ""
-        if not sentence or statements.doubted(sentence) or _REJECTS.search(sentence):
-            return None
-        verb = VERB.match(sentence)
-        concluded = verb and _CONCLUDES.match(sentence) and not sentence.startswith("The ")
+        sentence = statements.last_sentences(lines[-1:])[0] if self.choices else ""
+        verb = RULE["verb"].match(sentence)
+        concluded = verb and RULE["concludes"].match(sentence) and not sentence.startswith("The ")
         texts = [
-            *pattern("option-text").findall(f"{sentence}**"),
+            *RULE["option-text"].findall(f"{sentence}**"),
             sentence[verb.end() :] if verb and concluded else "",
         ]
         letters = {letter_of_option(text, self.choices) for text in texts if text.strip(" *.")}
         letters.discard(None)
-        return letters.pop() if len(letters) == 1 else None
+        denied = len(letters) != 1 or statements.doubted(sentence)
+        return None if denied or RULE["rejects"].search(sentence) else letters.pop()
 
-    def _lettered(self) -> re.Pattern[str]:
-        return re.compile(rf"[(\[]([{self.letters}])[)\]]")
+
+@cache
+def _of(letters: str, text: str) -> re.Pattern[str]:
+    return re.compile(text.replace("@", f"[{letters}]"))
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from podium.harness.reasoning import INVISIBLE
-from podium.harness.rules import expanded, pattern, rules, words
+from podium.harness.rules import RULE, expanded, may_match, search, words
 
 TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
 LONGEST = 400  # Characters of a value behind a label
@@ -41,24 +41,11 @@ class Statement:
     flaw: str = ""  # The rule that drops it at once
 
 
-_AFTER = pattern("label")
-_AFTER_FOREIGN = pattern("foreign-label")
-_ALONE = pattern("label-line")
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
-_NEXT_LINE = pattern("next-line")
-_OPTIONS = pattern("options")
-_TRAILING = pattern("second-label")
-_TAG = pattern("tag")
-_SHOWS_FORMAT = pattern("placeholder")
 _HOLDS_WORD = re.compile(r"[a-zA-Z]{3}|\.\.|\u2026|__")
-_BOX_FORMAT = pattern("box-placeholder")
-_OR_BOXED = pattern("or-box")
 _LEADS = re.compile(expanded(r"[:=\uff1a]|\b{IS}"))
-_INSIDE_BEFORE, _INSIDE_BEHIND = pattern("inside-before"), pattern("inside-behind")
-_REJECTING_BEFORE, _REJECTING_BEHIND = pattern("rejecting-before"), pattern("rejecting-behind")
-_HEDGING_BEFORE = pattern("hedging-before")
-_STRUCK, _QUESTION = pattern("struck"), pattern("question")
-_BEFORE_IS = pattern("value-before")
+_PLURAL = ("option", "choice", "decisi")
+_NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:the|my|our)\s")
 
 
 def find(said: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
@@ -78,11 +65,13 @@ def in_order(said: str, found: list[Statement]) -> list[Statement]:
             kept[-1] = replace(inner, flaw=one.flaw)
         elif one.form == "box" and inner.value:
             kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
-        elif (
-            one.value and inner.value and (own := _TRAILING.sub("", said[one.value : inner.start]))
-        ):
+        elif one.value and inner.value and (own := _until(said, one, inner)):
             kept.append(replace(one, end=inner.start, text=own, more=own))
     return kept[::-1]
+
+
+def _until(said: str, one: Statement, inner: Statement) -> str:
+    return RULE["second-label"].sub("", said[one.value : inner.start])
 
 
 def _boxes(said: str) -> Iterator[Statement]:
@@ -99,12 +88,12 @@ def _boxes(said: str) -> Iterator[Statement]:
             continue
         more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
         near = said[max(0, end - 40) : end]
-        if hedged := _OR_BOXED.search(near) if "or" in near.lower() else None:
+        if hedged := RULE["or-box"].search(near) if "or" in near.lower() else None:
             more = f"or {hedged[1]}"
         sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        inside = _INSIDE_BEFORE.search(said, max(0, end - 12), end)
-        inside = inside or _INSIDE_BEHIND.match(said, stop)
-        flaw = "question" if content and _QUESTION.search(content) else ""
+        inside = RULE["inside-before"].search(said, max(0, end - 12), end)
+        inside = inside or RULE["inside-behind"].match(said, stop)
+        flaw = "question" if content and RULE["question"].search(content) else ""
         flaw = "inside-expression" if inside else flaw
         yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
 
@@ -112,19 +101,17 @@ def _boxes(said: str) -> Iterator[Statement]:
 def _is_placeholder(content: str) -> bool:
     if len(content) > 60 or content.isdigit() or not _HOLDS_WORD.search(content):
         return False
-    return bool(_BOX_FORMAT.fullmatch(without_markup(content)))
+    return bool(RULE["box-placeholder"].fullmatch(without_markup(content)))
 
 
 def _tags(said: str) -> Iterator[Statement]:
-    for tag in (
-        list(_TAG.finditer(said))[-MOST_BOXES:]
-        if "</" in said and "answer>" in said.lower()
-        else ()
-    ):
+    if "<" not in said or "answer>" not in said.lower():
+        return
+    for tag in [*RULE["tag"].finditer(said)][-MOST_BOXES:]:
         content = tag[2].rpartition("<answer>")[2]
-        if not _SHOWS_FORMAT.fullmatch(content):
+        if not RULE["placeholder"].fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
-            flaw = "question" if _QUESTION.search(content) else ""
+            flaw = "question" if RULE["question"].search(content) else ""
             yield Statement("tag", start, tag.end(), content.strip(), rule="tag", flaw=flaw)
 
 
@@ -137,10 +124,12 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
         lower = tail.encode("ascii", "replace").decode().lower()
         small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
     labels = {  # `answer` replaces the `ans` that it begins with
-        at: (len(word), _AFTER) for word in reversed(label_words) for at in places(lower, word)
+        at: (len(word), RULE["label"])
+        for word in reversed(label_words)
+        for at in places(lower, word)
     }
     for word in [word for word in foreign if word in small]:
-        labels |= {at: (len(word), _AFTER_FOREIGN) for at in places(small, word)}
+        labels |= {at: (len(word), RULE["foreign-label"]) for at in places(small, word)}
     for at, (length, after) in labels.items():
         if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
             statement = _before_label(tail, at, base, length)
@@ -151,9 +140,11 @@ def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Stat
 
 def _before_label(tail: str, at: int, base: int, length: int) -> Statement | None:
     """Return the value of "9, which is the answer"."""
-    if " is " not in tail[max(0, at - 25) : at]:
+    verb = tail.rfind(" is ", max(0, at - 25), at)
+    numeral = verb >= 0 and _THE.match(tail, verb + 4, at)
+    if not numeral or not _NUMERAL.search(tail, max(0, verb - 40), verb):
         return None
-    ahead = _BEFORE_IS.search(tail, max(0, at - LONGEST // 2), at)
+    ahead = RULE["value-before"].search(tail, max(0, at - LONGEST // 2), at)
     if not ahead:
         return None
     start, end, text = base + ahead.start(1), base + at + length, ahead[1]
@@ -164,11 +155,11 @@ def _behind_label(
     said: str, base: int, at: int, length: int, after: re.Pattern[str]
 ) -> Statement | None:
     at += base
-    if said[at + length : at + length + 1] == "s" and _plural(said, at):
+    if said.startswith("s", at + length) and said[at : at + 6].lower() in _PLURAL:
         return None
     label = after.match(said, at + length)
-    if label is None and after is not _AFTER:
-        label = _AFTER.match(said, at + length)
+    if label is None and after is not RULE["label"]:
+        label = RULE["label"].match(said, at + length)
     statement = _valued(said, at, label.end()) if label else None
     if not label or not statement or not statement.text:
         return None
@@ -176,22 +167,18 @@ def _behind_label(
     if _below(gap, statement, said):
         return None
     flaw = _flaw(said, at, gap, statement)
-    if label.re is _AFTER_FOREIGN:
+    if label.re is RULE["foreign-label"]:
         return replace(statement, rule="foreign-label", flaw=flaw)
     return replace(statement, flaw=flaw) if flaw else statement
-
-
-def _plural(tail: str, at: int) -> bool:
-    return tail[at : at + 6].lower() in ("option", "choice", "decisi")
 
 
 def _flaw(said: str, at: int, gap: str, statement: Statement) -> str:
     if said[statement.end : statement.end + 1] == "?":
         return "question"
     before = said[max(said.rfind("\n", 0, at) + 1, at - 60) : at]
-    if _HEDGING_BEFORE.search(before):
+    if RULE["hedging-before"].search(before):
         return "hedging-before"
-    rejecting = _REJECTING_BEFORE.search(before) or _REJECTING_BEHIND.search(gap)
+    rejecting = RULE["rejecting-before"].search(before) or RULE["rejecting-behind"].search(gap)
     return "rejecting-label" if rejecting else ""
 
 
@@ -200,7 +187,7 @@ def _below(gap: str, one: Statement, said: str) -> bool:
     head, below, _ = gap.partition("\n")
     bare = one.form == "line" and not head.strip(" *_#`\"'")
     led = bare or _LEADS.search(head)
-    return bool(below) and (not led or bool(_OPTIONS.match(said, one.value)))
+    return bool(below) and (not led or bool(RULE["options"].match(said, one.value)))
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
@@ -221,10 +208,10 @@ def _valued(said: str, at: int, start: int) -> Statement:
     end = SENTENCE_END.search(said, stop, stop + LONGEST)
     last = end.start() if end else min(len(said), stop + LONGEST)
     line = said[start : stop + LONGEST].partition("\n")[0] if not maths else said[start:last]
-    if goes_on := _NEXT_LINE.match(said, last):
+    if goes_on := RULE["next-line"].match(said, last):
         last = goes_on.end()
         line = said[start:last]
-    form = "line" if _ALONE.fullmatch(before) else "sentence"
+    form = "line" if RULE["label-line"].fullmatch(before) else "sentence"
     explicit = form == "line" and bool(re.search(r"[:=\uff1a\n]", said[at:start]))
     text, line = said[start:last].partition("</")[0].strip(), line.partition("</")[0].strip()
     rule = "label-line" if form == "line" else "label"
@@ -238,24 +225,11 @@ _SENTENCE = re.compile(
     r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|(?<!\bif )\b(?:so|thus|therefore|hence)\b)", re.I
 )
 _CLAUSE = re.compile(r".*(?:[,;:]|\b(?:and|but|because)\b)", re.I)
-_SUPPOSED = pattern("supposed")
-_NOT_SAID = pattern("not-said")
-_RELATIVE = pattern("of-others")
-_NOT_BOXED = pattern("not-boxed")
 _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
-_ABOUT = pattern("about")
-_NAIVE_BEHIND, _NEXT_NAIVE = pattern("naive-behind"), pattern("next-naive")
-_DENIES, _EDITED = pattern("denies"), pattern("edited")
-_HESITATES, _NEEDS = pattern("hesitates"), rules()["hesitates"].needs
-_OR_ELSE = pattern("or-else")
-_TAKES_BACK = pattern("takes-back")
-_CONFIRMS = pattern("confirms")
-_DECIDES = pattern("decides")
 _IS_WRONG = expanded("{IS_WRONG}")
 _FIRST = re.compile(r"\S+")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 MOST_WORDS = 3  # Words of a value; what is longer is a sentence
-_JOINING = pattern("joining")
 
 
 def dropped(said: str, statement: Statement) -> str:
@@ -265,21 +239,21 @@ def dropped(said: str, statement: Statement) -> str:
         return denied
     before = said[max(0, statement.start - 200) : statement.start]
     before = before[before.rfind("\n") + 1 :]
-    if _EDITED.search(text):
+    if RULE["edited"].search(text):
         return "edited"
-    if _NAIVE_BEHIND.search(text if statement.value else f"0{more}"):
+    if RULE["naive-behind"].search(text if statement.value else f"0{more}"):
         return "naive-behind"
     if statement.form in ("box", "tag"):
         return _dropped_box(f"{text} {more}", before)
     if "would" in said[statement.start : statement.value] and " if " in text:
         return "supposed"
-    return "about" if _ABOUT.search(before) else doubted_sentence(before)
+    return "about" if RULE["about"].search(before) else doubted_sentence(before)
 
 
 def _dropped_box(text: str, before: str) -> str:
     if " if " in text and before.rstrip(" $").endswith("would be"):
         return "supposed"
-    if _NOT_BOXED.search(before):
+    if RULE["not-boxed"].search(before):
         return "not-boxed"
     label = _LABEL_BEFORE.search(before)
     return doubted_sentence(before[: label.start()]) if label else ""
@@ -287,28 +261,28 @@ def _dropped_box(text: str, before: str) -> str:
 
 def _ends(text: str) -> str:
     """Return a text without the middle of what is far longer than a statement can be."""
-    return text if len(text) < 20_000 else f"{text[:9_000]}\n{text[-9_000:]}"
+    return text if len(text) <= 2 * TAIL else f"{text[:TAIL]}\n{text[-TAIL:]}"
 
 
 def contradicted(text: str) -> bool:
     """Return whether a text says that what it states is wrong."""
-    return bool(_denied(text) or _TAKES_BACK.search(text))
+    return bool(_denied(text) or search("takes-back", text))
 
 
 def _denied(text: str) -> str:
     """Return the rule by which a text calls what stands before it wrong or uncertain."""
-    if _DENIES.search(text):
-        return "denies"
-    small = text.lower()
-    return "hesitates" if any(n in small for n in _NEEDS) and _HESITATES.search(text) else ""
+    return next((name for name in ("denies", "hesitates") if search(name, text)), "")
 
 
 def doubted(before: str) -> str:
     """Return the rule by which the words before a statement suppose, deny or quote it."""
-    before = _RELATIVE.sub("", before)
-    if _SUPPOSED.search(before):
+    small = before.lower()
+    if not may_match("supposed", small) and not may_match("not-said", small):
+        return ""
+    before = RULE["of-others"].sub("", before)
+    if search("supposed", before):
         return "supposed"
-    return "not-said" if _NOT_SAID.search(_behind(_CLAUSE, before)) else ""
+    return "not-said" if search("not-said", _behind(_CLAUSE, before)) else ""
 
 
 def doubted_sentence(before: str) -> str:
@@ -328,27 +302,31 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
         outranked = not one.value and (after.form == "line" or one.form == "sentence")
     else:
         outranked = one.value and len(_WORDS.findall(one.text)) > MOST_WORDS
-    if outranked or len(between) > LONGEST or _TAKES_BACK.search(between):
+    if outranked or len(between) > LONGEST or search("takes-back", between):
         return False
-    between_words = [word for word in _WORDS.findall(between) if not _JOINING.fullmatch(word)]
-    if _OR_ELSE.match(between):
+    between_words = [
+        word for word in _WORDS.findall(between) if not RULE["joining"].fullmatch(word)
+    ]
+    if RULE["or-else"].match(between):
         return True
     most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
     value = _FIRST.match(said, one.value)
     behind = value.end() if one.value and value else one.end
-    return len(between_words) <= most and not _DECIDES.search(said, behind, after.start)
+    return len(between_words) <= most and not RULE["decides"].search(said, behind, after.start)
 
 
 def withdrawn(said: str, last: Statement) -> str:
     """Return the rule by which what follows the last statement takes it back, unless confirmed."""
-    behind = said[last.end :]
-    behind = behind if len(behind) <= 2 * TAIL else f"{behind[:TAIL]}\n{behind[-TAIL:]}"
-    following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
+    behind = _ends(said[last.end :])
+    rest = behind.lstrip(" .!*$\n")
+    if not rest:
+        return ""
+    following = SENTENCE_END.split(rest, maxsplit=1)[0]
     if denied := _denied(following[:200]):
         return denied
-    if _OR_ELSE.match(behind):
+    if RULE["or-else"].match(behind):
         return "or-else"
-    if _NEXT_NAIVE.match(following):
+    if RULE["next-naive"].match(following):
         return "naive-behind"
     value, near = last.text.strip(" $.*()")[:20], behind[:LONGEST]
     # Compiling a pattern for each new value takes a hundred times what else there is to do.
@@ -356,17 +334,16 @@ def withdrawn(said: str, last: Statement) -> str:
         again = rf"(?<![\w.])(?<!option ){re.escape(value)}[)$]?\s+{_IS_WRONG}"
         if re.search(again, near):
             return "denies"
-    ends = [match.end() for match in _TAKES_BACK.finditer(behind)]
-    return "takes-back" if ends and not _CONFIRMS.search(behind, ends[-1]) else ""
-
-
-_PLEASANTRY = pattern("wishes")
+    if not may_match("takes-back", behind.lower()):
+        return ""
+    ends = [match.end() for match in RULE["takes-back"].finditer(behind)]
+    return "takes-back" if ends and not RULE["confirms"].search(behind, ends[-1]) else ""
 
 
 def last_lines(tail: str) -> list[str]:
     """Return the lines that are not blank, without those at the end that only wish well."""
-    lines = [line for line in tail.splitlines() if line.strip()]
-    while lines and _PLEASANTRY.match(lines[-1]):
+    lines = [line for line in tail.splitlines() if line and not line.isspace()]
+    while lines and RULE["wishes"].match(lines[-1]):
         lines.pop()
     return [] if any(line.strip().lower() in ("or", "and") for line in lines[-2:]) else lines
 
@@ -377,14 +354,11 @@ def last_sentences(lines: Sequence[str]) -> list[str]:
     return [sentence.strip(" *") for sentence in reversed(found)]
 
 
-VERB = pattern("verb")
-
-
 def is_bare(value: str) -> bool:
     r"""Return whether a text is a value and no sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
     if not re.search(r"[\w<>]", value) or "\\boxed" in value or "<answer" in value:
         return False
-    if VERB.match(MATHS.sub("", value)):
+    if RULE["verb"].match(MATHS.sub("", value)):
         return False
     words = re.findall(r"(?<![\\A-Za-z])[A-Za-z]{3,}", value)
     counted = len(words) <= 3 and (value[0].isdigit() or value[0] in "$-\\(+.")
@@ -393,7 +367,6 @@ def is_bare(value: str) -> bool:
 
 # --- what is left of a reply --------------------------------------------------------------------
 
-_BOX = pattern("box")
 _BARE = re.compile(r"[^\s$}]*")
 _BRACE = re.compile(r"\\.|(?:\{[^{}\\]*+\})++|[{}]")  # escaped; pairs with none inside; one alone
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
@@ -405,21 +378,21 @@ _COLOUR = re.compile(r"\\(?:text)?color\s*\{\w+\}")
 _HTML = re.compile(r"</?(?:b|i|u|em|strong|code|p|span|br)\s*/?>", re.I)
 _DIGITS_APART = re.compile(r"(?<=\d)\\,(?=\d)")
 _MATHS_SIGN = re.compile(r"\\[()\[\]]")
-_STARS = re.compile(r"(?<![0-9A-Za-z])\*+|\*+(?![0-9A-Za-z])")
+_STARS = re.compile(r"\*(?:(?<![0-9A-Za-z]\*)\**|\**(?![0-9A-Za-z]))")
 
 
 def without_struck(text: str) -> str:
     """Blank out what is struck out."""
     marked = ("~" in text and "~~" in text) or ("\\" in text and "cancel" in text)
-    if marked or ("<" in text and _STRUCK.search(text)):
-        return _STRUCK.sub(lambda struck: " " * len(struck.group()), text)
+    if marked or ("<" in text and RULE["struck"].search(text)):
+        return RULE["struck"].sub(lambda struck: " " * len(struck.group()), text)
     return text
 
 
 def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
     while (end := said.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
         start = said.rfind("\\", max(0, end - len("\\frame")), end)
-        box = _BOX.match(said, start) if start >= 0 else None
+        box = RULE["box"].match(said, start) if start >= 0 else None
         if box:
             content, stop = _braced(said, box.end())
             if content is None or content.strip():

@@ -20,6 +20,7 @@ DECIDING = (
 )
 """Rules that give an answer; the others drop, withdraw or read one."""
 STAGES = ("find", "drop", "withdraw", "conclude", "value")
+SOON_SEARCHED = 40  # Characters of a text in which a rule is tried faster than its needs are
 _NAME = re.compile(r"\{([A-Z][A-Z_]+)\}")
 
 
@@ -36,7 +37,7 @@ class ReadingRule:
     pattern: tuple[str, ...]
     flags: str = ""
     needs: tuple[str, ...] = ()
-    """Texts without any of which the pattern is not tried."""
+    """Texts in small letters without any of which the pattern is not tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,18 @@ def rules() -> Mapping[str, ReadingRule]:
 
 
 def _frozen(row: dict[str, Any]) -> dict[str, Any]:
-    lists = {key: tuple(row[key]) for key in ("pattern", "needs", "choices") if key in row}
-    return {**row, **lists}
+    lists = {key: tuple(row[key]) for key in ("pattern", "choices") if key in row}
+    return {**row, **lists, **({"needs": _needed(row["needs"])} if "needs" in row else {})}
+
+
+def _needed(needs: Sequence[str]) -> tuple[str, ...]:
+    """Return texts for the names of lists, for each word its longest part without a sign."""
+    texts: dict[str, None] = {}
+    for need in needs:
+        listed = words(need[1:-1]) if need[0] == "{" else ()
+        parts = [max(re.split(r"[\s'*]+", word.lower()), key=len) for word in listed]
+        texts |= dict.fromkeys(parts or [need])
+    return tuple(text for text in texts if sum(other in text for other in texts) == 1)
 
 
 @cache
@@ -112,21 +123,13 @@ def _row_text(row: Mapping[str, Any]) -> str:
 @cache
 def words(name: str) -> tuple[str, ...]:
     """Return the words of a list, in all languages."""
-    return tuple(word for words in word_lists()[name].values() for word in words)
+    languages = _table("words.toml")[name].items()
+    return tuple(word for key, listed in languages if key != "example" for word in listed)
 
 
-@cache
-def word_lists() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """Return the lists of words by name and language; `list_example` has their examples."""
-    return {
-        name: {language: words for language, words in row.items() if language != "example"}
-        for name, row in _table("words.toml").items()
-    }
-
-
-def list_example(name: str) -> str:
-    """Return a sentence that holds a word of the list."""
-    return _table("words.toml")[name]["example"]
+def word_examples() -> Mapping[str, str]:
+    """Return a sentence for each list of words, by its name, that holds a word of it."""
+    return {name: row["example"] for name, row in _table("words.toml").items()}
 
 
 @cache
@@ -136,6 +139,31 @@ def pattern(name: str, letters: str = "") -> re.Pattern[str]:
     text = expanded("".join(rule.pattern))
     flags = f"(?{rule.flags})" if rule.flags else ""
     return re.compile(flags + (text.replace("@", f"[{letters}]") if letters else text))
+
+
+class _Compiled(dict[str, re.Pattern[str]]):
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        self[name] = pattern(name)
+        return self[name]
+
+
+RULE: Mapping[str, re.Pattern[str]] = _Compiled()
+"""The pattern of a rule by its name, compiled when it is first used."""
+
+
+def may_match(name: str, small: str) -> bool:
+    """Return whether a text in small letters holds what a rule needs, or is soon searched."""
+    if len(small) < SOON_SEARCHED:
+        return True
+    for need in rules()[name].needs:  # noqa: SIM110 - `any` takes twice as long
+        if need in small:
+            return True
+    return False
+
+
+def search(name: str, text: str) -> re.Match[str] | None:
+    """Search a text by a rule that has needs."""
+    return RULE[name].search(text) if may_match(name, text.lower()) else None
 
 
 def expanded(text: str) -> str:

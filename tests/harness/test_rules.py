@@ -12,12 +12,13 @@ from podium.harness.rules import (
     STAGES,
     RuleExample,
     expanded,
-    list_example,
+    pattern,
     rule_examples,
     rule_table,
     rules,
-    word_lists,
+    word_examples,
 )
+from tests.suites.battery import files, rows
 
 MOST_LINES = 4
 LETTERS = "ABCDEFGHIJKLMNOP"
@@ -62,9 +63,20 @@ def test_no_rule_is_longer_than_four_lines(name: str) -> None:
     assert 1 <= len(rules()[name].pattern) <= MOST_LINES
 
 
-@pytest.mark.parametrize("name", word_lists())
+@pytest.mark.parametrize("name", word_examples())
 def test_a_list_of_words_has_an_example_that_holds_one(name: str) -> None:
-    assert re.search(expanded(f"{{{name}}}"), list_example(name), re.I)
+    assert re.search(expanded(f"{{{name}}}"), word_examples()[name], re.I)
+
+
+@pytest.mark.parametrize("name", [rule.name for rule in rules().values() if rule.needs])
+def test_a_rule_matches_no_text_without_what_it_needs(name: str) -> None:
+    texts = {row.noisy() for path in files() for _, row in rows(path.stem)}
+    texts |= {example.reply for example in rule_examples()}
+    lines = {line for text in texts for line in text.splitlines()}
+    lines |= {*word_examples().values()}
+    matched = [line.lower() for line in lines if pattern(name, LETTERS).search(line)]
+    needs = rules()[name].needs
+    assert [small for small in matched if not any(need in small for need in needs)] == []
 
 
 def outranking(name: str) -> set[str]:

@@ -119,7 +119,9 @@ def without_rule(name: str) -> ModuleType:
         return re.compile(NEVER[0] + FLAGS.sub("", whole.pattern) + NEVER[1], whole.flags)
 
     table = ModuleType(rules.__name__)
-    table.__dict__.update(vars(rules) | {"pattern": pattern})
+    compiled = {rule: pattern(rule) for rule in rules.rules()}
+    searched = {"search": lambda rule, text: compiled[rule].search(text)}
+    table.__dict__.update(vars(rules) | searched | {"pattern": pattern, "RULE": compiled})
     return run_again(trees(), {rules.__name__: table})
 
 
