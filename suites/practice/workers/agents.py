@@ -36,7 +36,7 @@ _FIRST_PERSON = {
 }  # fmt: skip
 _PERSON = re.compile(rf"\b(?:{'|'.join(_FIRST_PERSON)})\b", re.IGNORECASE)
 
-Reply = tuple[str, list[ToolCall]]
+AgentTurn = tuple[str, list[ToolCall]]
 """Text and tool calls of one turn."""
 
 
@@ -122,7 +122,7 @@ def respond_as_agent(
     messages: Sequence[ChatMessage],
     tools: Sequence[str],
     rng: random.Random,
-) -> Reply:
+) -> AgentTurn:
     """Return an agent's turn: a question at first, then each action in turn, then the result.
 
     Progress is read off the conversation, so that several workers can share one. A slip skips an
@@ -150,7 +150,7 @@ def respond_as_agent(
 
 def respond_as_user(
     worker: Worker, episode: Episode, messages: Sequence[ChatMessage], tools: Sequence[str]
-) -> Reply:
+) -> AgentTurn:
     """Return the user's turn: its script's next line, or the action that the agent asks for."""
     last = messages[-1] if messages else None
     lines = [line for line in episode.user_lines() if not _is_among(line, messages)]

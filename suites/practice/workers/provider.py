@@ -31,8 +31,8 @@ from podium.harness.records import STATED
 from podium.harness.request import request_digest
 from podium.suites.practice.workers import choices
 from podium.suites.practice.workers.agents import (
+    AgentTurn,
     Episode,
-    Reply,
     respond_as_agent,
     respond_as_user,
     spell_calls,
@@ -150,7 +150,7 @@ class RehearsalAPI(ModelAPI):
 
     def _reply(
         self, messages: list[ChatMessage], tools: list[str], config: GenerateConfig
-    ) -> Reply:
+    ) -> AgentTurn:
         episode = Episode.running() if self._worker.manner in ("act", "advise", "user") else None
         if episode is None:
             digest = request_digest(messages)

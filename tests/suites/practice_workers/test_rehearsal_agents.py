@@ -1,4 +1,4 @@
-"""Rehearsal agents and their user: on a small task of tau2's form, and on tau2 where it is there."""
+"""Rehearsal agents and their user, on a small task of the form of tau2 and on tau2 itself."""
 
 import asyncio
 from pathlib import Path

@@ -22,6 +22,7 @@ SHIPPED = [
     "rehearsal-dominant",
     "rehearsal-correlated",
     "rehearsal-deep",
+    "rehearsal-agents",
     *(f"drawn-{seed}" for seed in range(1, 9)),
 ]
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
@@ -123,5 +124,6 @@ def test_reply_lengths_keep_the_measured_ratio_of_wordy_to_terse() -> None:
 
 def test_every_worker_has_a_card_and_a_price() -> None:
     assert set(role_cards()) == set(WORKERS)
-    priced = {*read_book("rehearsal").prices, *read_book("rehearsal-deep").prices}
+    books = ("rehearsal", "rehearsal-deep", "rehearsal-agents")
+    priced = {model for name in books for model in read_book(name).prices}
     assert {f"rehearsal/{name}" for name in WORKERS} <= priced
