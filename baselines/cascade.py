@@ -269,6 +269,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
             "workers, order and thresholds with the highest train accuracy, ties to the cheapest "
             "(FrugalGPT: within a budget of dollars)",
         ),
+        acts="passes",
     )
 
 

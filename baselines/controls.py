@@ -37,6 +37,7 @@ RANDOM_WORKER = SystemCard(
     calls=Calls("1", ONE_CALL),
     group="controls",
     traits=frozenset({"recorded"}),
+    acts="passes",
 )
 RANDOM_WORKFLOW = SystemCard(
     name="random-workflow",
@@ -46,6 +47,7 @@ RANDOM_WORKFLOW = SystemCard(
     calls=Calls("1-5, 3 on average", lambda n, args: (1, int(args.get("max_steps") or MAX_STEPS))),
     group="controls",
     prompts=tuple(filter(None, SUBTASKS)),
+    acts="last step acts",
 )
 
 

@@ -62,6 +62,7 @@ MOA_LITE = SystemCard(
     calls=Calls("n + 1", exactly(lambda n, args: n + 1)),
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     deviations=(*_DEVIATIONS, _AGGREGATOR),
+    acts="last step acts",
 )
 MOA_3 = replace(
     MOA_LITE,
@@ -158,6 +159,7 @@ SELF_MOA = SystemCard(
         OWN_LIMIT,
         "the worker is the best on our train split (the authors: on the benchmark itself)",
     ),
+    acts="last step acts",
 )
 
 

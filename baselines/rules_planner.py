@@ -35,6 +35,7 @@ RULES_PLANNER = SystemCard(
     calls=Calls("1-5", lambda n, args: (1, MAX_STEPS)),
     group="controls",
     deviations=("it knows the grammar of one suite; elsewhere it asks one worker",),
+    acts="last step acts",
 )
 
 

@@ -32,6 +32,7 @@ SINGLE = SystemCard(
     source="podium",
     calls=Calls("1", ONE_CALL),
     traits=frozenset({"recorded"}),
+    acts="passes",
 )
 BEST_SINGLE = SystemCard(
     name="best-single",
@@ -41,6 +42,7 @@ BEST_SINGLE = SystemCard(
     calls=Calls("1", ONE_CALL),
     group="controls",
     traits=frozenset({"best worker", "recorded"}),
+    acts="passes",
 )
 
 

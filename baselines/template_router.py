@@ -259,6 +259,7 @@ TEMPLATE_ROUTER = SystemCard(
         "tries: what single workers did alone is not used",
         "its workflows are those of baselines/oracle.py, in neutral words",
     ),
+    acts="last step acts",
 )
 
 

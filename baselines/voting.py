@@ -44,6 +44,7 @@ SELF_CONSISTENCY = SystemCard(
         "programs vote by identical text, which is weak: best-of-n-tests and compute-matched-* "
         "pick by public tests instead",
     ),
+    acts="votes",
 )
 
 

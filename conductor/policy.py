@@ -228,6 +228,7 @@ CONDUCTOR_PROMPTED = SystemCard(
         "one retry that shows why a plan could not be read",
         "access may name single steps, not only none and all, unless access=binary",
     ),
+    acts="last step acts",
 )
 
 CONDUCTOR_BEST_SINGLE = SystemCard(
@@ -244,6 +245,7 @@ CONDUCTOR_BEST_SINGLE = SystemCard(
         *CONDUCTOR_PROMPTED.deviations,
         "the conductor does not know that one worker does all of it; its calls are billed",
     ),
+    acts="last step acts",
 )
 
 CONDUCTOR_RECURSIVE = SystemCard(
@@ -263,6 +265,7 @@ CONDUCTOR_RECURSIVE = SystemCard(
         "at most one call less than twice those of the longest plan; the paper gives no bound",
         "a later plan that cannot be read leaves the answer before it",
     ),
+    acts="last step acts",
 )
 
 

@@ -318,6 +318,7 @@ SERVED = SystemCard(
     needs=frozenset({"conductor"}),
     k="checkpoint",
     methods=CheckpointMethods(),
+    acts="last step acts",
 )
 
 
@@ -328,6 +329,7 @@ SMOLLM = SystemCard(
     source=SOURCE,
     calls=Calls(CALLS, lambda n, args: (0, MAX_STEPS), conductor=1),
     methods=_NotReleased(),
+    acts="last step acts",
 )
 
 
@@ -364,6 +366,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
             "it runs on the machine that asks: nobody bills it, the rehearsal book invents a price",
             *(BY_CARDS if about.is_adaptive and about.cards_sha256 else ()),
         ),
+        acts="last step acts",
     )
 
 

@@ -3,14 +3,6 @@
 from inspect_ai.model import ModelAPI, modelapi
 
 
-@modelapi(name="podium")
-def podium() -> type[ModelAPI]:
-    """Return what stands for a system where Inspect names one model (harness/inspect_adapters)."""
-    from podium.harness.inspect_adapters import SystemAPI
-
-    return SystemAPI
-
-
 @modelapi(name="recorded")
 def recorded() -> type[ModelAPI]:
     """Return the provider of recorded workers (harness/cassette.py)."""

@@ -17,6 +17,9 @@ from podium.harness.pool import Pool
 from podium.harness.records import EMPTY, Answer, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
+OTHERS = "Others have been asked first, and replied:"
+"""Above earlier replies, in what the worker of a last step is sent behind a conversation."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -131,7 +134,19 @@ async def _ask(
     at: "_Run | Session", index: int, step: Step, history: Sequence[tuple[Step, Reply]]
 ) -> Reply:
     name, request = f"step {index + 1}: {step.worker}", messages(at.question, step, history)
+    if isinstance(at, _Run) and index == len(at.replies) - 1:
+        told = advice(step, history)
+        return await at.pool.act(step.worker, request, name, step.sampling, told)
     return await at.pool.ask(step.worker, request, name, step.sampling)
+
+
+def advice(step: Step, history: Sequence[tuple[Step, Reply]]) -> str:
+    """Return what a step's worker is told beside the question: earlier replies, its subtask."""
+    numbered = "\n".join(f"{n}. {reply.text}" for n, (_, reply) in enumerate(history, start=1))
+    told = f"{OTHERS}\n{numbered}" if history else ""
+    if step.system is not None:
+        told = step.system.replace(REPLIES, numbered) if REPLIES in step.system else step.system
+    return "\n\n".join(filter(None, (told, step.subtask)))
 
 
 def messages(

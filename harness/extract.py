@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 from podium.harness import statements
 from podium.harness.program_text import extract_program
 from podium.harness.reasoning import spoken
-from podium.harness.records import Kind
+from podium.harness.records import TOOL_CALLS, Kind
 from podium.harness.rules import pattern, rules
 from podium.harness.statements import (
     LONGEST,
@@ -119,6 +119,8 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = extract_program(reply)
         return None if program is None else program.rstrip()
+    if reply.startswith(TOOL_CALLS):  # whose arguments are no answer
+        return reply
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 

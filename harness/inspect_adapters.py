@@ -10,10 +10,7 @@ import anyio.to_thread
 from inspect_ai import Task
 from inspect_ai._util.registry import is_registry_object, registry_info, set_registry_info
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageAssistant, Model, ModelOutput, get_model
-from inspect_ai.model._providers.none import (  # pyright: ignore[reportMissingTypeStubs]
-    NoModel,  # Inspect opens no connections for it; it has no public name
-)
+from inspect_ai.model import ChatMessageAssistant, ModelOutput
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
@@ -52,15 +49,6 @@ from podium.harness.suite import (
 from podium.harness.system import System
 
 SYSTEM = "podium_system"  # attribute of a solver, which Inspect's decorator copies
-
-
-class SystemAPI(NoModel):
-    """The model that Inspect's header and viewer name for a run of ours: its system."""
-
-
-def system_model(system: str) -> Model:
-    """Return the model that stands for a system, e.g. `podium/moa-lite`."""
-    return get_model(f"{PODIUM}/{system}")
 
 
 def system_of(made: Solver) -> System:
@@ -348,7 +336,7 @@ def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = No
             words = state.output.completion
             found = as_score(graded_refusal(words)) if refused else await verdict(state, target)
             if journal:
-                journal.note("grade", _graded(state, target, found))
+                journal.note("grade", graded_note(state, target, found))
             return found
 
         return score
@@ -361,7 +349,7 @@ def _count_answer() -> None:
         line.tick()
 
 
-def _graded(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
+def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
     """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
     value = score.value if isinstance(score.value, int | float) else None
     return {

@@ -94,6 +94,20 @@ class Pool:
         turns = [self._first_said(turn) for turn in messages]
         return await self._reply(*self._numbered(worker, turns, step, Offered(config=config)))
 
+    async def act(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+        advice: str = "",
+    ) -> Reply:
+        """Put a plan's last request to its worker; `advice` is what it says beside the question.
+
+        Where a conversation is answered that worker is sent it with its tools, and the advice.
+        """
+        return await self.ask(worker, messages, step, sampling)
+
     def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
         """Return how a step has a worker sample, beside the worker's own settings."""
         return _prescribed(self._model(worker), sampling)
@@ -286,7 +300,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
     }
     models = roles
     if spec:
-        slots = [slot for slot in spec.slots if slot.name != GRADER]
+        slots = [one for one in spec.slots if one.name not in (GRADER, *spec.environment)]
         models = {slot.name: roles.get(slot.name) or _absent_role(spec, slot) for slot in slots}
     if CONDUCTOR in roles:
         models.setdefault(CONDUCTOR, roles[CONDUCTOR])

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, cast
 
 from inspect_ai.model import GenerateConfig
 from pydantic import (
+    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -143,6 +144,10 @@ class PoolSpec(BaseModel):
     """The model that `conductor-prompted` asks for plans; its calls have a role of their own."""
     grader: WorkerSpec | None = None
     """The model that judges what no rule can grade: never a worker, and no system's cost."""
+    environment: dict[str, WorkerSpec] = Field(
+        default_factory=dict[str, WorkerSpec], validation_alias=AliasChoices("roles", "environment")
+    )
+    """Models that a task's own code asks by their roles, as `[roles.user]`: no system's cost."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
     """Other names under which `podium serve` offers systems: `mini = "router-knn"`."""
     sha256: str = ""
@@ -157,12 +162,14 @@ class PoolSpec(BaseModel):
         return self
 
     def _mistakes(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
+        taken = {name: f"{name!r} is a role of a task's models" for name in self.environment}
+        said = "`conductor` and `grader` are roles of their own, not worker names"
+        taken |= dict.fromkeys(ROLES, said)
         for at, name in enumerate(self.names):
             if name in self.names[:at]:
                 yield f"worker name {name!r} is used twice", ("workers", at, "name")
-            if name in ROLES:
-                said = "`conductor` and `grader` are roles of their own, not worker names"
-                yield said, ("workers", at, "name")
+            if name in taken:
+                yield taken[name], ("workers", at, "name")
         for role, slot in self.roles():
             if slot.name != role:
                 yield f"a {role} is always named {role!r}, not {slot.name!r}", (role, "name")
@@ -204,13 +211,14 @@ class PoolSpec(BaseModel):
 
     @property
     def slots(self) -> tuple[WorkerSpec, ...]:
-        """The workers and, where there are, conductor and grader: every model a run may call."""
+        """The workers and those of `roles`: every model a run may call."""
         return (*self.workers, *(slot for _, slot in self.roles()))
 
     def roles(self) -> list[tuple[str, WorkerSpec]]:
-        """Return conductor and grader, where there are, by their names."""
+        """Return conductor, grader and a task's own models, where there are, by their names."""
         found = zip(ROLES, (self.conductor, self.grader), strict=True)
-        return [(role, slot) for role, slot in found if slot is not None]
+        own = [(role, slot) for role, slot in found if slot is not None]
+        return [*own, *self.environment.items()]
 
     def worker(self, name: str) -> WorkerSpec:
         """Return a slot by name, a worker most of the time; UserError lists the known workers."""
@@ -254,6 +262,10 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
     for role in ROLES:
         if isinstance(data.get(role), dict):
             data[role].setdefault("name", role)
+    named = data.get("roles")
+    for role, table in named.items() if isinstance(named, dict) else ():
+        if isinstance(table, dict):
+            table.setdefault("name", role)
     return PoolSpec.model_validate({**data, "sha256": hashlib.sha256(content).hexdigest()})
 
 
@@ -289,7 +301,8 @@ def _with_paths(spec: PoolSpec, folder: Path) -> PoolSpec:
         args = {**slot.args, "cassette": path(cassette, ".jsonl")}
         return slot.model_copy(update={"args": args})
 
-    changes: dict[str, Any] = {role: beside(slot) for role, slot in spec.roles()}
+    changes: dict[str, Any] = {role: beside(slot) for role, slot in spec.roles() if role in ROLES}
+    changes["environment"] = {role: beside(slot) for role, slot in spec.environment.items()}
     changes["workers"] = tuple(map(beside, spec.workers))
     return spec.model_copy(update={**changes, "prices": path(spec.prices, ".toml")})
 

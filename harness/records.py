@@ -19,10 +19,13 @@ STATED = "stated_s"
 """Key in a reply's metadata: the seconds that a rehearsal worker takes, however long it slept."""
 WAVES = "waves"
 """Key in a sample's facts: how many steps were asked at once, where one wave waits for another."""
+TURN_COUNT = "turns"  # key in the facts of a sample whose task asks more than once
 ORDER = "order"
 """Key in a redacted sample's facts: its plan without texts, who read whom."""
 ANSWER = "answer"  # key in a sample's facts: what its system answered
+TOOL_CALLS = "Tool calls: "  # begins what systems read of a reply that calls tools
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
+ENVIRONMENT: Literal["environment"] = "environment"  # of calls that a task's own code makes
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
 """What a run makes of an answer whose request was refused for its length: wrong, counted apart."""

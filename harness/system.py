@@ -38,6 +38,10 @@ Trait = Literal["best worker", "adaptive", "recorded", "sees targets"]
 where there is one; replies decide whom it asks next, so a dry run takes all calls for the dearest;
 it makes canonical single-worker requests only, which recorded replies can serve; it looks at
 targets (a labelled control, never comparable as a method)."""
+Acts = Literal["passes", "last step acts", "votes", "no"]
+"""What a system does with a conversation that has tools: it hands all of it to the worker that
+answers; its last step's worker is sent it, with the earlier replies; it votes over tool calls; or
+nothing, for it replies in words."""
 Group = Literal["contestants", "routers", "controls", "frameworks"]  # headings of `podium systems`
 
 
@@ -162,6 +166,7 @@ class SystemCard:
     deviations: tuple[str, ...] = ()
     """Where it is not what its authors ran, one clause each."""
     methods: SystemMethods = NO_METHODS
+    acts: Acts = "no"
 
     @property
     def prompt_sha256(self) -> str:

@@ -6,12 +6,21 @@ from inspect_ai._util.registry import (
     registry_add,
     registry_info,
 )
+from inspect_ai.model import ModelAPI, modelapi
 
 from podium.baselines import _registry as baselines
 from podium.baselines.common import SOLVERS
 from podium.conductor import _registry as conductor
 from podium.harness import _registry as harness
 from podium.suites import _registry as suites
+
+
+@modelapi(name="podium")
+def podium() -> type[ModelAPI]:
+    """Return the model that a system is (podium/cli/named_models.py)."""
+    from podium.cli.named_models import NamedSystemAPI
+
+    return NamedSystemAPI
 
 
 def keep_old_name(registered: object, room: str) -> None:

@@ -12,7 +12,7 @@ from podium.harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
 from podium.harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
 from podium.harness.prices import Book, book_from_json
 from podium.harness.prices.cost import gpu_cost
-from podium.harness.records import GRADER, Usage
+from podium.harness.records import ENVIRONMENT, GRADER, Usage
 from podium.harness.text import format_range, pluralise
 from podium.reports import blocks, intervals
 from podium.reports.blocks import BEST_SINGLE, SINGLE, ReportOptions
@@ -156,6 +156,8 @@ def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
 def _money_columns(system_run: SystemRun, totals: SystemTotals) -> dict[str, Any]:
     book, scored = book_from_json(system_run.facts.prices), system_run.spend.items()
     scoring = total(tally for kind, tally in scored if kind.phase == "score").listed
+    around = [tally for kind, tally in scored if kind.phase == ENVIRONMENT]
+    environment = total(around).listed if around else None
     paid, begun = totals.paid, len(system_run.attempts)
     return {
         "usd_paid_per_query": totals.usd_paid,
@@ -164,6 +166,7 @@ def _money_columns(system_run: SystemRun, totals: SystemTotals) -> dict[str, Any
         "n_unknown_billed": paid.unknown,
         "usd_gpu_per_query": _per_pair(_gpu(system_run, book), totals.n_graded),
         "usd_scoring_per_query": _per_pair(scoring, totals.n_graded),
+        "usd_environment_per_query": _per_pair(environment, totals.n_graded),
         "price_book_date": book.date,
         "price_evidence": "; ".join(
             f"{role}: {book.evidence(one.price)}" for role, one in _market(system_run).items()
@@ -262,6 +265,8 @@ def _notes_on_money(
         notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")
     if scoring := money["usd_scoring_per_query"]:
         notes.append(f"grading by models, in no column: USD {usd(scoring)} per query at list price")
+    if environment := money["usd_environment_per_query"]:
+        notes.append(f"the task's own models, in no column: USD {usd(environment)} per query")
     if unknown := totals.paid.unknown:
         notes.append(f"calls that were sent and never ended: {unknown}, billed or not is unknown")
     return notes

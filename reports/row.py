@@ -73,6 +73,7 @@ class TableRow:
     n_unpriced: int = 0
     usd_gpu_per_query: Decimal | None = None
     usd_scoring_per_query: Decimal | None = None
+    usd_environment_per_query: Decimal | None = None
     price_book_date: str = ""
     price_evidence: str = ""
     deviations: str = ""

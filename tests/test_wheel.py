@@ -126,7 +126,7 @@ def test_a_run_of_an_installed_podium_of_before_buys_nothing_twice(
     again = f"podium run {suites} {systems} {rest}".split()
     refused = podium_wheel.run(*again, cwd=tmp_path)
     assert "podium regrade --all installed" in refused.stderr  # its graders are of before
-    for words in ("podium regrade --all installed".split(), again):
+    for words in (["podium", "regrade", "--all", "installed"], again):
         done = podium_wheel.run(*words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert journals(tmp_path) == before

@@ -153,6 +153,7 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
         group="routers",
         traits=frozenset({"recorded"}),
         deviations=(_EMBEDDING, *deviations),
+        acts="passes",
     )
 
 
@@ -260,6 +261,7 @@ ROUTER_LLM = SystemCard(
     prompts=(ROUTE,),
     needs=frozenset({"conductor"}),
     deviations=("a reply that names no worker of the list sends the question to the first worker",),
+    acts="passes",
 )
 
 

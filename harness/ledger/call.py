@@ -24,8 +24,16 @@ from podium.harness.prices.cost import (
 from podium.harness.records import Usage
 from podium.harness.text import make_storable
 
-Scope = Literal["inference", "scoring", "training", "serving"]
+Scope = Literal["inference", "scoring", "training", "serving", "environment"]
 """What a call was made for; spend is never added up across scopes without saying so."""
+Phase = Literal["solve", "score", "environment"]
+"""Where a call stands in a log: the system answers, its answer is graded, or a task's own code
+asks a model of its own, a simulated user for one."""
+SCOPES: Mapping[Phase, Scope] = {
+    "solve": "inference",
+    "score": "scoring",
+    "environment": "environment",
+}
 
 Billable = Literal["yes", "no", "unknown"]
 """`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off), or one

@@ -15,6 +15,7 @@ from typing import Any
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.call import (
+    SCOPES,
     Attempted,
     Cache,
     Call,
@@ -407,7 +408,7 @@ def logged_call(
         "call": event.id,
         "log": log.name,
         "journal": None,
-        "scope": "scoring" if event.phase == "score" else "inference",
+        "scope": SCOPES[event.phase],
         "role": event.role,
         "step": event.step,
         "counted": counted,

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import orjson
 from inspect_ai.log import EvalLog, read_eval_log
@@ -28,10 +28,10 @@ from podium.harness.files import (
     refuse_false_sizes,
     regular_size,
 )
-from podium.harness.ledger.call import LENGTH_REFUSED, Cache
+from podium.harness.ledger.call import LENGTH_REFUSED, Cache, Phase
 from podium.harness.ledger.journal import SERVED
 from podium.harness.ledger.log_files import JSON, converted, is_log, logs_below, refuse_unreadable
-from podium.harness.records import ANSWER, PODIUM, SECONDS, STATED, Usage
+from podium.harness.records import ANSWER, ENVIRONMENT, PODIUM, SECONDS, STATED, Usage
 from podium.harness.suite import keep_files_private, publishable
 from podium.harness.usage import Raw, raw_usage, usage_from_json, usage_of_event
 
@@ -211,8 +211,6 @@ def _loads(data: bytes) -> object:
         return json_with_nan(data)  # which Inspect writes for an unscored sample
 
 
-Phase = Literal["solve", "score"]
-
 IN_FLIGHT = "in flight when the run was stopped"
 """The error of a call that a killed run left behind: what was billed for it is unknown."""
 UNWRITTEN = "ended, and its outcome could not be written down"
@@ -223,6 +221,7 @@ ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "mistral-correla
 OWN_HEADERS = {"anthropic": "request-id", "bedrock": ID_HEADERS[2], "mistral": ID_HEADERS[3]}
 """The one that a provider sends, by the first part of a model's name; the first one elsewhere."""
 NOTHING: Json = {}
+SYSTEMS = f"{PODIUM}/"  # begins the name of a model that is a system
 Place = tuple[Phase, str | None]
 """Phase, and name of the innermost workflow step."""
 ROOT: Place = ("solve", None)
@@ -312,6 +311,8 @@ def _calls(sample: Json, events: list[Json]) -> Iterator[CallEvent]:
     places = _places(events)
     for event in events:
         if event["event"] == "model" and (stopped or not event.get("pending")):
+            if event["model"].startswith(SYSTEMS):  # whose workers' calls are events of their own
+                continue
             yield _call(event, places.get(event.get("span_id"), ROOT), sample)
 
 
@@ -392,6 +393,8 @@ def _places(events: Iterable[Json]) -> dict[str | None, Place]:
             phase, step = known.get(event.get("parent_id"), ROOT)
             is_step = event.get("type") == "workflow_step"
             inner: Phase = "score" if event["name"] == "scorers" else phase
+            if is_step and event["name"].startswith(f"{ENVIRONMENT}: "):
+                inner = ENVIRONMENT
             known[event["id"]] = inner, event["name"] if is_step else step
     return known
 

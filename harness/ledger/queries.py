@@ -78,7 +78,7 @@ NO_ANSWER = "no log has an answer: the run was stopped before it was there"
 
 ANSWERING: tuple[Scope, ...] = ("inference", "serving")
 """Scopes of calls that make an answer; a query has those of one of them."""
-OF_QUERIES = (*ANSWERING, "scoring")
+OF_QUERIES = (*ANSWERING, "scoring", "environment")
 
 Pair = tuple[str, str, str, int]
 

@@ -7,7 +7,7 @@ recorded and rehearsal workers.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
@@ -15,8 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from podium.harness.errors import UserError
-from podium.harness.ledger.call import LENGTH_REFUSED, ZERO, Call, Scope, contradictions
-from podium.harness.ledger.logs import Phase
+from podium.harness.ledger.call import (
+    LENGTH_REFUSED,
+    ZERO,
+    Call,
+    Phase,
+    Scope,
+    contradictions,
+)
 from podium.harness.ledger.runs import PLAIN, RunFacts
 from podium.harness.pool_config import REPLAYING
 from podium.harness.records import CONDUCTOR, Usage
@@ -244,10 +250,14 @@ class QueryTotals:
     """Seconds of a model that plans in this process; None where none did, or unknown."""
 
 
+BESIDE: Collection[Scope] = ("scoring", "environment")
+"""Scopes of a question's calls that are no work of its system."""
+
+
 def query_totals(calls: Iterable[Call], conductor_s: float | None = None) -> QueryTotals:
     """Add up the last attempts that answered one question; those that grade are left out."""
     sums = sums_by(
-        (call for call in calls if call.scope != "scoring"), lambda call: call.role == CONDUCTOR
+        (call for call in calls if call.scope not in BESIDE), lambda call: call.role == CONDUCTOR
     )
     workers, conductor = sums.get(False, CallSum()), sums.get(True, CallSum())
     whole = workers.plus(conductor) if conductor.calls else workers

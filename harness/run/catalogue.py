@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, cast, get_args
 
+from inspect_ai._util.registry import is_registry_object
 from inspect_ai.solver import Solver
 
 from podium.harness.api_keys import shown
@@ -25,6 +26,7 @@ from podium.harness.request import service_tier
 from podium.harness.shutdown import GRACE_S
 from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
 from podium.harness.system import Calls, Group, Need, SystemCard
+from podium.harness.task_suite import TaskSuite
 from podium.harness.text import columns, folded, format_range, records, terminal_width
 
 SINGLE = "single"
@@ -83,6 +85,8 @@ class RunRequest:
     """Train questions on which each worker is tried alone, unless `train_calls` says otherwise."""
     train_calls: int | None = None
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
+    task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
@@ -124,6 +128,8 @@ def load_own(name: str, noun: str) -> Any:
         said = f"{file} cannot be imported ({type(error).__name__}: {error}): mend it."
         raise UserError(said) from error
     found = getattr(module, attribute, None)
+    if noun == "suite" and is_registry_object(found, "task"):
+        return TaskSuite(f"{file}@{attribute}")
     if not (isinstance(found, SystemCard) if noun == "system" else hasattr(found, "grade")):
         raise UserError(f"{file} has no {noun} called {attribute!r}.")
     return found
@@ -134,6 +140,8 @@ def with_own(
 ) -> tuple[RunRequest, Catalogue]:
     """Return both with a user's own parts: those `given`, and each FILE.py@NAME by its own name."""
     suites = {name: load_own(name, "suite") for name in request.suites if OWN in name}
+    suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, known)}
+    suites = {name: _with_arguments(one, request.task_args) for name, one in suites.items()}
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
     request = replace(
         request,
@@ -146,6 +154,15 @@ def with_own(
     every = ChainMap[str, Any](others, cast(Any, known.suites))  # which makes windows when asked
     systems = ChainMap[str, SystemCard](own, cast(Any, known.systems))
     return request, replace(known, suites=every, systems=systems)
+
+
+def is_task_name(name: str, known: Catalogue) -> bool:
+    """Say whether a name is that of an Inspect task in a package: `inspect_evals/tau2_airline`."""
+    return "/" in name and OWN not in name and name not in known.suites
+
+
+def _with_arguments(suite: Any, arguments: Mapping[str, Any]) -> Any:
+    return replace(suite, arguments=arguments) if isinstance(suite, TaskSuite) else suite
 
 
 def select_suites(request: RunRequest, catalogue: Catalogue) -> list[Suite[Any]]:

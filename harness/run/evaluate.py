@@ -36,13 +36,13 @@ from podium.harness.boxes import OpenBox
 from podium.harness.budget import ShardLimits, Spend
 from podium.harness.cassette import prompts_recorded
 from podium.harness.context import run_context
+from podium.harness.environment import environment_model
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import (
     as_task,
     named_by_room,
     pick,
     public_tests_of,
-    system_model,
     system_of,
 )
 from podium.harness.ledger.journal import Head
@@ -55,7 +55,7 @@ from podium.harness.parallel import ProgressLine, RateLimiter, progress_line
 from podium.harness.pool import pool_models, slot_model
 from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from podium.harness.prices import Book
-from podium.harness.records import CONDUCTOR, Question
+from podium.harness.records import CONDUCTOR, GRADER, Question
 from podium.harness.reply_cache import PaidReplies
 from podium.harness.rewards.splits import BareText, whole_text
 from podium.harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
@@ -64,6 +64,8 @@ from podium.harness.shards.plan import outside_shards
 from podium.harness.shutdown import cancellable
 from podium.harness.suite import Suite, prompt_of, publishable, redacted_message
 from podium.harness.system import System, card_header, sandbox_of
+from podium.harness.system_api import SystemInPlay, let_play, system_model
+from podium.harness.task_suite import TaskSuite, played
 from podium.harness.text import columns, pluralise
 
 TICK_S = 0.1
@@ -199,7 +201,8 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     experiment = job.experiment
     entries = sorted(experiment.entries, key=lambda row: row.order or 0)
     models = pool_models(job.spec, experiment.seed, experiment.time_scale)
-    roles = {name: models.pop(name) for name in (CONDUCTOR,) if name in models}
+    # What a whole eval set says of a role would come before what a task says.
+    roles = {role: models.pop(role) for role, _ in job.spec.roles()}
     journals = [_journal(job, row, how.purpose) for row in entries]
     programs = anyio.CapacityLimiter(job.box.most) if job.box else None
     models_logged = _models_in(log_dir)
@@ -207,10 +210,11 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     for row, journal in zip(entries, journals, strict=True):
         override = conductor_override(row.system, job.catalogue)
         task = _task(job, row, how, (journal, programs))
-        # What a whole eval set says of a role would come before what a task says.
-        own = {CONDUCTOR: slot_model(override)} if override else {**roles}
+        own = {**roles, **({CONDUCTOR: slot_model(override)} if override else {})}
+        if task.model:
+            own |= _environment(job, journal)
         # Inspect knows a task again by its model, too: one that was begun without goes on without.
-        if models_logged.get(str(task.name)) != NO_MODEL:
+        if not task.model and models_logged.get(str(task.name)) != NO_MODEL:
             task = _task_with(task, model=system_model(row.system))
         tasks.append(_task_with(task, model_roles=own))
     meter = job.meter(job.request.max_usd_per_query)
@@ -225,6 +229,20 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
             journal.close()
     finished = all(log.status == "success" for log in logs)
     return RunOutcome(finished, logs, () if finished else failure_reasons(logs))
+
+
+def _environment(job: Job, journal: TaskJournal) -> dict[str, Model]:
+    """Return the models that a task's own code asks, by role: its user, its grader."""
+    spec, experiment = job.spec, job.experiment
+    slots = {**spec.environment, **({GRADER: spec.grader} if spec.grader else {})}
+    made = {
+        role: slot_model(slot, experiment.seed, experiment.time_scale)
+        for role, slot in slots.items()
+    }
+    prices = {role: slot.price_ref for role, slot in slots.items()}
+    return {
+        role: environment_model(model, role, prices[role], journal) for role, model in made.items()
+    }
 
 
 def _models_in(log_dir: Path) -> dict[str, str]:
@@ -304,8 +322,9 @@ def _eval_set(
     return logs
 
 
-def _unwritten(error: BaseException) -> str:
+def _unwritten(error: BaseException, seen: frozenset[int] = frozenset()) -> str:
     """Return why a file could not be written, if that ended a run; else nothing."""
+    # An error that is raised again while it is handled stands behind itself: `seen`.
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
@@ -313,7 +332,8 @@ def _unwritten(error: BaseException) -> str:
     behind = [error.__cause__ or error.__context__]
     if isinstance(error, BaseExceptionGroup):
         behind += cast(BaseExceptionGroup[BaseException], error).exceptions
-    return next((why for one in behind if one and (why := _unwritten(one))), "")
+    found = (_unwritten(one, seen | {id(error)}) for one in behind if one and id(one) not in seen)
+    return next(filter(None, found), "")
 
 
 def answered_pairs(log_dir: Path) -> dict[str, frozenset[tuple[str, int]]]:
@@ -395,23 +415,40 @@ Shared = tuple[TaskJournal, anyio.CapacityLimiter | None]  # the places of progr
 def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     suite, (journal, programs) = job.catalogue.suites[row.suite], shared
     spec = with_conductor(job.spec, conductor_override(row.system, job.catalogue))
-    box = job.box_for(suite)
+    box, card = job.box_for(suite), job.catalogue.card(row.system)
+    name = task_name(row.suite, row.system, how.purpose, row.part)
+    only = row.questions or how.only.get(row.suite)
+    metadata = {**_header(job, row, spec), "purpose": how.purpose}
     known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     if box and programs:
         tests = public_tests_of(suite, box.box, programs)
         known |= {"public_tests": tests, "programs": programs}
+    made = job.catalogue.solver
     with run_context(**known):
+        if isinstance(suite, TaskSuite):
+            system = system_of(made(row.solver, {**row.args, "pool": spec.name}))
+            acts, override = card.acts, conductor_override(row.system, job.catalogue)
+            plays = SystemInPlay(system, acts, spec, override, journal)
+            return played(
+                suite,
+                let_play(system_model(row.system), plays),
+                journal,
+                name=name,
+                epochs=job.experiment.epochs[row.suite],
+                only=only,
+                metadata=metadata,
+            )
         task = as_task(
             suite,
             split=job.experiment.split,
             epochs=job.experiment.epochs[row.suite],
             box=box.box if box else None,
             max_sandboxes=box.most if box else None,
-            solver=job.catalogue.solver(row.solver, {**row.args, "pool": spec.name}),
-            name=task_name(row.suite, row.system, how.purpose, row.part),
-            sandbox=sandbox_of(job.catalogue.card(row.system)),
-            only=row.questions or how.only.get(row.suite),
-            metadata={**_header(job, row, spec), "purpose": how.purpose},
+            solver=made(row.solver, {**row.args, "pool": spec.name}),
+            name=name,
+            sandbox=sandbox_of(card),
+            only=only,
+            metadata=metadata,
         )
     return named_by_room(task, row.solver)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from pydantic import TypeAdapter
+from yaml import safe_load
 
 from podium.harness.errors import UserError, did_you_mean
 from podium.harness.files import decimal_of, refuse_unwritable_file
@@ -284,6 +285,12 @@ def per_minute(text: str) -> tuple[str, int]:
     if not calls.isdecimal() or not (number := up_to(MOST)(calls)):
         raise ArgumentTypeError(f"{calls[:40]!r} is no whole number above 0: say {provider}=N")
     return provider, number
+
+
+def argument(text: str) -> tuple[str, Any]:
+    """Return an argument of a task, written as KEY=VALUE; its value is read as YAML, as Inspect."""
+    key, value = pair("KEY=VALUE")(text)
+    return key, safe_load(value)
 
 
 def launch(text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from podium.cli.arguments import (
     Parser,
     Version,
     add_examples,
+    argument,
     counts,
     day,
     dollars,
@@ -121,6 +122,9 @@ def run(add: Arguments) -> None:
         "`frameworks` for those of a group; repeat (all that fit and need no "
         "training; none for a live pool)",
     )
+    add.repeated(
+        "-T KEY=VALUE", "an argument of an Inspect task among the suites; repeat", argument
+    )
     _pool(add)
     add("--log-dir", "an experiment: new, or to resume", Path, required=True)
     add("--limit", "first N questions (all)", up_to(MOST))
@@ -140,9 +144,7 @@ def run(add: Arguments) -> None:
     _learning(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))
-    starts = (
-        "with --shards: what starts them, processes here, jobs of SLURM or tasks of Ray (local)"
-    )
+    starts = "with --shards: what starts them, processes here, SLURM's jobs or Ray's tasks (local)"
     add("--launcher local|slurm|ray", starts, choices=["local", "slurm", "ray"], default=None)
     where = "a partition of SLURM (`local`: no cluster), or where a Ray cluster answers (auto)"
     add("--address PLACE", where, default=None)

@@ -46,6 +46,7 @@ class RunOptions(TypedDict, total=False):
     time_scale: float
     train_calls: int
     train_on: tuple[str, ...]
+    task_args: Mapping[str, Any]
     match: str
     headline: str
     worker_cards: Literal["shown", "hidden"]

@@ -24,6 +24,7 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
+    more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
     more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
 

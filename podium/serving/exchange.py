@@ -12,6 +12,7 @@ from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo, ToolParams
 from inspect_ai.util import JSONSchema
 from pydantic import BaseModel, ValidationError
 
+from podium.harness.conversation import Conversation
 from podium.harness.errors import PodiumError
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.critical_path import step_number
@@ -63,6 +64,16 @@ class ServedRequest:
     """Whether a stream of chat completions is to end with the usage."""
     echo: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What a reply repeats of the request, in the dialect's own words."""
+
+    @property
+    def conversation(self) -> Conversation:
+        """What is asked of the system."""
+        return Conversation(
+            messages=self.messages,
+            tools=self.tools,
+            tool_choice=self.tool_choice,
+            config=self.config,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,9 +62,13 @@ class ServedModel:
 
     @property
     def passes_through(self) -> bool:
-        """Whether one worker answers, who can be sent the conversation itself, with its tools."""
-        once = self.card.calls.span(len(self.spec.names), self.args) == ONE_CALL
-        return once and ("recorded" in self.card.traits or self.card.group == "routers")
+        """Whether who answers is sent the conversation itself, and nobody else is asked."""
+        return self.card.acts == "passes"
+
+    @property
+    def acts(self) -> bool:
+        """Whether it may call the tools of a conversation."""
+        return self.card.acts != "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ class ServedModels:
             PODIUM: {
                 "system": model.name,
                 "resolves_to": model.dated,
-                "tools": model.passes_through,
+                "tools": model.acts,
             },
         }
 

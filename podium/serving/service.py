@@ -15,9 +15,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from inspect_ai.model import Model, ModelOutput
+from inspect_ai.model import Model
 
 from podium.harness.budget import Spend
+from podium.harness.conversation import acts_in, question_of
 from podium.harness.errors import QuestionLimit, SpendLimit, WorkerError
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.hooks import facts_digest, own_transcript, text_digest
@@ -32,7 +33,6 @@ from podium.serving.admission import Admission, ServingLimits
 from podium.serving.conversation import (
     RequestGate,
     RequestPool,
-    question_of,
     refuse_unhonoured,
 )
 from podium.serving.exchange import (
@@ -167,7 +167,7 @@ class ModelService:
         names = model.id, request.model, model.dated
         spend = admitted.enter_context(self.admission.admit(caller, *names))
         gate = RequestGate(self.limits.max_calls, spend, lambda step: pending.begin_step(step))
-        question = question_of(trace, request.messages)
+        question = question_of(trace, request.conversation)
         pending = PendingRequest(trace, request, model, caller, gate, question, headers)
         pending.task = asyncio.create_task(self._answered(pending, spend, admitted), name=trace)
         self.in_flight.add(pending.task)
@@ -249,9 +249,9 @@ class ModelService:
             model.spec,
             spend=spend,
             gate=pending.gate,
-            request=request,
+            conversation=request.conversation,
             text=pending.question.text,
-            passes_through=model.passes_through,
+            acts=acts_in(request.conversation, model.card.acts),
             headers=self._headers(pending),
         )
         late = asyncio.get_running_loop().call_later(
@@ -315,12 +315,12 @@ def _too_late(deadline_s: float) -> Refusal:
 def _reply(
     pending: PendingRequest, answer: Answer, pool: RequestPool, bill: RequestBill
 ) -> ServedReply:
-    own = pool.outputs[-1] if pool.outputs else ModelOutput.from_content("", answer.text)
+    own = pool.output_of(answer)
     return ServedReply(
         trace=pending.trace,
         model=pending.request.model,
         created=int(pending.started.timestamp()),
-        text=answer.text,
+        text=own.completion,
         tool_calls=own.message.tool_calls or (),
         stop=own.stop_reason,
         bill=bill,

@@ -17,7 +17,7 @@ from typing import cast
 import orjson
 
 from podium.harness.errors import UserError
-from podium.harness.ledger.call import PARTS, ZERO, Call, contradictions, plain, shortest
+from podium.harness.ledger.call import PARTS, SCOPES, ZERO, Call, contradictions, plain, shortest
 from podium.harness.ledger.logs import Json
 from podium.harness.ledger.runs import LogRecord, SampleRecord
 from podium.harness.prices import BUILT_IN, Book, book_from_json, read_book
@@ -397,10 +397,12 @@ def scopes_apart(evidence: Evidence, found: InvariantCheck) -> Faults:
     """What grading, training and serving cost is in no figure of inference."""
     for row in evidence.rows:
         seen = evidence.seen.get(row.event or "")
-        grading = seen is not None and seen.event.phase == "score"
-        if seen is not None and row.scope != ("scoring" if grading else "inference"):
-            phase = "scorers" if grading else "solvers"
-            yield f"call {row.call}", f"it was made by the {phase}, and is counted as {row.scope}"
+        if seen is not None and row.scope != SCOPES[seen.event.phase]:
+            made_by = MADE_BY[seen.event.phase]
+            yield f"call {row.call}", f"it was made by the {made_by}, and is counted as {row.scope}"
+
+
+MADE_BY = {"solve": "solvers", "score": "scorers", "environment": "task's own models"}
 
 
 ROUNDING = Decimal("0.0000005")

@@ -12,7 +12,7 @@ from podium.harness.ledger.journal import usage_of
 from podium.harness.ledger.kept_texts import kept_texts, kept_traces
 from podium.harness.ledger.logs import NOTHING, SAMPLES, CallEvent, Json, seconds_between
 from podium.harness.ledger.runs import CallRecord, JournalRecord, LogRecord, RunFacts, SampleRecord
-from podium.harness.records import CONDUCTOR, Usage
+from podium.harness.records import CONDUCTOR, TURN_COUNT, Usage
 from podium.harness.request import STANDARD
 from podium.harness.text import format_range
 from podium.reports.audit.evidence import (
@@ -385,11 +385,12 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
     if facts.calls_expected is None:
         return
     # What a limit has stopped, or a call that got no reply, may leave fewer than its manifest says.
-    least, most = facts.calls_expected
+    turns = sample.plan.get(TURN_COUNT, 1)  # of a task that asks more than once
+    least, most = (count * turns for count in facts.calls_expected)
     if stopped or asked != answered:
         least = 0
-    if not least <= calls <= most:
-        promised = format_range(facts.calls_expected)
+    if not least <= calls <= most and not (stopped and TURN_COUNT in sample.plan):
+        promised = format_range((least, most))
         yield f"{calls} calls of workers with a reply, and its manifest says {promised}"
 
 

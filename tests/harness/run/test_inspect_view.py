@@ -10,17 +10,17 @@ from pathlib import Path
 
 import anyio
 import pytest
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.analysis import evals_df
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, write_eval_log
 
 from podium.cli import main
-from podium.harness.inspect_adapters import system_model
+from podium.harness.errors import UserError
 from podium.harness.ledger.runs import NO_MODEL
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.pool_config import POOLS
 from podium.harness.run.evaluate import mean_score
+from podium.harness.system_api import system_model
 from podium.reports.report import load_runs as load_frames
 from tests.harness.toy_run import calls, toy_pool, toy_run
 from tests.suites.toy_card import CARD
@@ -132,6 +132,6 @@ def test_any_system_has_a_model_of_its_name(name: str) -> None:
     assert str(system_model(name)) == f"podium/{name}"
 
 
-def test_a_system_is_no_model_that_answers() -> None:
-    with pytest.raises(PrerequisiteError, match="No model specified"):
+def test_a_system_answers_within_a_task_only() -> None:
+    with pytest.raises(UserError, match="within a task only"):
         anyio.run(system_model("moa-lite").generate, "Are you there?")

@@ -24,7 +24,7 @@ from tests.providers.server import hosted
 
 pytestmark = CLIENTS_WARN
 ASK = "/v1/chat/completions"
-SINGLE, MOA = "single:olive", "moa-lite"
+SINGLE, MOA, DEBATE = "single:olive", "moa-lite", "debate"
 OTHER = "0123456789abcdef"
 """Of another server of ours."""
 CALLED = [
@@ -130,17 +130,23 @@ def test_what_a_planner_cannot_honour_is_refused_by_name_before_anything_is_aske
             ({"temperature": 0.1}, "temperature"),
             ({"seed": 1}, "seed"),
             ({"stop": ["x"]}, "stop"),
-            ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ):
             said = served.post(ASK, chat("Say 7", MOA, **more))
             assert (said.status_code, said.json()["error"]["param"]) == (400, name)
-        said = served.post(ASK, {"model": MOA, "messages": CALLED})
-        assert (said.status_code, said.json()["error"]["param"]) == (400, "tools")
         said = served.post("/v1/messages", {"model": MOA, "max_tokens": 9, "messages": [PAPER]})
         assert (said.status_code, said.json()["error"]["details"]["param"]) == (400, "document")
         assert served.post(ASK, chat("Say 7", MOA, max_tokens=7)).status_code == 200
     assert len(provider.bill.lines) == len(served.lines("intent")) > 0
     assert {line["max_tokens"] for line in served.lines("intent")} == {7}
+
+
+def test_tools_are_refused_where_nobody_can_call_them(tmp_path: Path) -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    with before_provider(tmp_path, (), DEBATE) as (served, provider):
+        for body in (chat("Say 7", DEBATE, tools=tools), {"model": DEBATE, "messages": CALLED}):
+            said = served.post(ASK, body)
+            assert (said.status_code, said.json()["error"]["param"]) == (400, "tools")
+    assert not provider.bill.lines
 
 
 def test_a_cap_on_calls_ends_a_request_and_what_was_called_is_billed(tmp_path: Path) -> None:

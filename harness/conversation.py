@@ -1,0 +1,170 @@
+"""A conversation as a question, and the pool whose workers answer it: for endpoints and for tasks.
+
+Systems read one text. Who acts is sent the conversation itself, with its tools and sampling: a
+worker that answers alone, in place of the question; the worker of a plan's last step, with the
+earlier replies as one message behind it. What he calls is the system's call of a tool.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelOutput
+from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
+
+from podium.harness.pool import Pool
+from podium.harness.records import CONDUCTOR, TOOL_CALLS, Answer, Question, Reply
+from podium.harness.request import Offered
+from podium.harness.system import Acts
+from podium.harness.workflow import Sampling
+
+TURNS: Mapping[str, str] = {
+    "system": "Instructions",
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool",
+}
+LAST = "Answer the user's last message."
+NEXT = "Say what the assistant should do next."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """What a client or a task asks: turns, tools, and sampling where any is prescribed."""
+
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolInfo] = ()
+    tool_choice: ToolChoice | None = None
+    config: GenerateConfig = field(default_factory=GenerateConfig)
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether tools are offered, or were called in an earlier turn."""
+        return bool(self.tools) or any(map(_is_of_tools, self.messages))
+
+
+def _is_of_tools(turn: ChatMessage) -> bool:
+    return turn.role == "tool" or (turn.role == "assistant" and bool(turn.tool_calls))
+
+
+def acts_in(conversation: Conversation, acts: Acts) -> Acts:
+    """Return what a system does with a conversation: without tools a plan needs nobody to act."""
+    return acts if conversation.has_tools or acts != "last step acts" else "no"
+
+
+def question_of(id: str, conversation: Conversation) -> Question:
+    """Return a conversation as a question: a lone user message is its text.
+
+    Tools are described in it, calls and their results written out.
+    """
+    turns = conversation.messages
+    if len(turns) == 1 and turns[0].role == "user" and not conversation.tools:
+        return Question(id, turns[0].text, "text")
+    parts = [*map(_described, conversation.tools), *map(_transcribed, turns)]
+    last = NEXT if conversation.tools or turns[-1].role == "tool" else LAST
+    return Question(id, "\n\n".join((*parts, last)), "text")
+
+
+def _described(tool: ToolInfo) -> str:
+    named = ", ".join(tool.parameters.properties)
+    return f"Tool of the assistant: {tool.name}({named}): {tool.description}"
+
+
+def _transcribed(turn: ChatMessage) -> str:
+    calls = turn.tool_calls if turn.role == "assistant" else None
+    said = [turn.text] if turn.text or not calls else []
+    return f"{TURNS[turn.role]}: " + "\n".join([*said, *([as_text(calls)] if calls else [])])
+
+
+def as_text(calls: Sequence[ToolCall]) -> str:
+    """Return tool calls as a text, the same for the same names and arguments, without ids.
+
+    >>> as_text([ToolCall(id="1", function="look", arguments={"b": 1, "a": 2})])
+    'Tool calls: [["look", {"a": 2, "b": 1}]]'
+    """
+    return TOOL_CALLS + json.dumps([[one.function, one.arguments] for one in calls], sort_keys=True)
+
+
+@dataclass(slots=True, kw_only=True)
+class ConversationPool(Pool):
+    """The workers for one turn of a conversation, which those that act are sent itself."""
+
+    conversation: Conversation
+    text: str
+    """The question's, by which the canonical request of a worker that answers alone is known."""
+    acts: Acts
+    outputs: list[ModelOutput] = field(default_factory=list[ModelOutput])
+    """Of workers that were sent the conversation."""
+
+    async def ask(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+    ) -> Reply:
+        """Put a request to a worker: the conversation in place of the question alone."""
+        canonical = [(one.role, one.text) for one in messages] == [("user", self.text)]
+        if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
+            return await self._sent(worker, step, sampling, "")
+        return await Pool.ask(self, worker, messages, step, sampling)
+
+    async def act(
+        self,
+        worker: str,
+        messages: Sequence[ChatMessage],
+        step: str,
+        sampling: Sampling | None = None,
+        advice: str = "",
+    ) -> Reply:
+        """Let a plan's last worker answer the conversation itself, with advice behind it."""
+        if self.acts == "last step acts":
+            return await self._sent(worker, step, sampling, advice)
+        return await self.ask(worker, messages, step, sampling)
+
+    async def _sent(self, worker: str, step: str, sampling: Sampling | None, advice: str) -> Reply:
+        asked = self.conversation
+        config = asked.config.merge(self.prescribed(worker, sampling))
+        turns = [*asked.messages, *([ChatMessageUser(content=advice)] if advice else [])]
+        offered = Offered(asked.tools, asked.tool_choice, config)
+        output, reply = await self.relay(worker, turns, step, offered)
+        self.outputs.append(output)
+        return replace(reply, text=words_of(output))
+
+    def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
+        """Return how long a reply may be: no longer than the worker's settings or the asker say."""
+        own = self.models[worker].config
+        asked = None if worker == CONDUCTOR else self.conversation.config.max_tokens
+        limits = [one for one in (config.max_tokens or own.max_tokens, asked) if one]
+        return GenerateConfig(max_tokens=min(limits, default=None))
+
+    def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
+        """Return how a step has a worker sample, its reply no longer than was asked."""
+        config = Pool.prescribed(self, worker, sampling)
+        return config.merge(self.limits(worker, config))
+
+    def output_of(self, answer: Answer) -> ModelOutput:
+        """Return the output that is a system's answer: an acting worker's, or its words alone."""
+        said = answer.text.strip()
+        same = [one for one in self.outputs if words_of(one).strip() == said]
+        return same[-1] if same else ModelOutput.from_content("", answer.text)
+
+
+def words_of(output: ModelOutput) -> str:
+    """Return what a system reads of an output: its words, and its tool calls as a text."""
+    calls = output.message.tool_calls if output.choices else None
+    return "\n".join(filter(None, (output.completion, as_text(calls) if calls else "")))
+
+
+def sampling_of(config: GenerateConfig) -> GenerateConfig:
+    """Return what of a request's settings its workers are asked for: sampling, no retries."""
+    said: dict[str, Any] = config.model_dump(exclude_none=True, exclude=NOT_SAMPLING)
+    return GenerateConfig(**said)
+
+
+NOT_SAMPLING = {
+    "max_retries", "timeout", "attempt_timeout", "max_connections", "adaptive_connections",
+    "system_message", "cache", "batch", "fallback_models",
+}  # fmt: skip
+"""What Inspect itself heeds: workers have settings of their own for it."""

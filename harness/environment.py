@@ -1,0 +1,66 @@
+"""Models that a task's own code asks by their roles: a simulated user, a grader.
+
+Their calls are written down and paid for as a system's are, in a scope of their own: what the
+environment costs is no system's, and counts in `--max-usd` alone.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, Model, ModelOutput
+from inspect_ai.model._call_tools import prepare_tools  # how Inspect describes a task's tools
+from inspect_ai.solver._task_state import sample_state
+from inspect_ai.tool import ToolInfo
+from inspect_ai.util import span
+
+from podium.harness.context import current, run_context
+from podium.harness.inspect_adapters import sample_ref
+from podium.harness.ledger.call import Scope
+from podium.harness.ledger.recorder import Recorder, TaskJournal
+from podium.harness.pool import ask_once
+from podium.harness.records import ENVIRONMENT, GRADER
+from podium.harness.request import Offered, Request
+
+
+def environment_model(
+    model: Model, role: str, price_ref: str, journal: TaskJournal | None
+) -> Model:
+    """Return a model whose every `generate` is a call of the ledger; the same model."""
+    generate, recorders = model.generate, dict[str, Recorder]()
+    scope: Scope = "scoring" if role == GRADER else ENVIRONMENT
+    step = role if role == GRADER else f"{ENVIRONMENT}: {role}"
+
+    async def recorded(
+        input: str | list[ChatMessage],
+        tools: Any = (),
+        tool_choice: Any = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 - as Inspect's own
+        **more: Any,
+    ) -> ModelOutput:
+        state = sample_state()
+        turns: Sequence[ChatMessage]
+        turns = [ChatMessageUser(content=input)] if isinstance(input, str) else input
+        offered = Offered(await _described(tools), tool_choice, config)
+        request = Request(role, model, turns, price_ref, step, offered)
+        if state and journal and state.uuid not in recorders:
+            recorders[state.uuid] = Recorder(journal, scope, sample_ref(state))
+        recorder = recorders.get(state.uuid) if state else None
+
+        async def ask() -> ModelOutput:
+            return await generate(input, tools, tool_choice, config, **more)
+
+        async with span(step, type="workflow_step"):
+            with run_context(recorder=recorder):
+                return (await ask_once(request, current().spend, ask))[1]
+
+    cast(Any, model)._set_role(role)  # as `get_model(role=...)` does with what it returns
+    cast(Any, model).generate = recorded
+    return model
+
+
+async def _described(tools: Any) -> list[ToolInfo]:
+    prepared = await prepare_tools(tools)
+    return [
+        ToolInfo(name=one.name, description=one.description, parameters=one.parameters)
+        for one in prepared.tdefs
+    ]

@@ -1,0 +1,229 @@
+"""A system as a model of Inspect: `podium/moa-lite` answers a task's turns, whoever wrote the task.
+
+One `generate` is a turn, and the turns of a sample are one query: one meter, one recorder, one
+count of draws. Tokens and dollars are the workers', so that the outer call has neither: its event
+is in no sum. Tried on inspect-ai 0.3.285.
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from time import monotonic
+from typing import Any, cast
+
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.model._providers.none import (  # pyright: ignore[reportMissingTypeStubs]
+    NoModel,  # Inspect makes no connections for it beforehand; it has no public name
+)
+from inspect_ai.solver import TaskState
+from inspect_ai.solver._task_state import (
+    sample_state,  # the only way to know whom a model answers
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.util import LimitExceededError, message_limit
+from inspect_ai.util._limit import suspend_turn_limit  # has no public name
+
+from podium.harness.context import run_context
+from podium.harness.conversation import (
+    Conversation,
+    ConversationPool,
+    acts_in,
+    question_of,
+    sampling_of,
+    words_of,
+)
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import sample_ref
+from podium.harness.ledger.hooks import SHAPE, facts_digest, text_digest
+from podium.harness.ledger.recorder import Recorder, TaskJournal
+from podium.harness.pool import Pool, active_pool
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.records import ANSWER, PODIUM, SECONDS, TURN_COUNT, WAVES, Answer
+from podium.harness.system import Acts, System
+
+CHARACTERS = 4  # of a token, where a task asks how long a conversation is: no tokenizer is at hand
+
+
+@dataclass(frozen=True, slots=True)
+class SystemInPlay:
+    """A system, and all that its turns need."""
+
+    system: System
+    acts: Acts
+    spec: PoolSpec | None
+    """None: the roles that the user named are the workers."""
+    override: WorkerSpec | None = None
+    """The conductor that it brings along."""
+    journal: TaskJournal | None = None
+
+
+@dataclass(slots=True)
+class SampleTurns:
+    """What a system has done in one sample so far."""
+
+    pool: Pool
+    recorder: Recorder | None
+    turns: int = 0
+    tool_calls: int = 0
+    depth: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    stopped: str | None = None
+    waves: list[int] = field(default_factory=list[int])
+    last: Answer = field(default_factory=lambda: Answer(""))
+
+    def add(self, answer: Answer, output: ModelOutput, seconds: float) -> None:
+        """Count a turn."""
+        self.turns, self.seconds = self.turns + 1, self.seconds + seconds
+        self.tool_calls += len(output.message.tool_calls or ())
+        self.depth, self.steps = self.depth + answer.depth, self.steps + len(answer.replies)
+        self.stopped = self.stopped or answer.stopped
+        self.waves += answer.waves or (1,) * len(answer.replies)
+        self.last = replace(answer, text=words_of(output), replies=())
+
+    def shape(self) -> dict[str, Any]:
+        """Return what the log keeps of the sample: the work of all turns, and the last answer."""
+        replayed = self.recorder is not None and self.recorder.replays
+        return {
+            "depth": self.depth,
+            "steps": self.steps,
+            "stopped": self.stopped,
+            "plan": self.last.plan,
+            **({"noted": dict(self.last.noted)} if self.last.noted else {}),
+            **({WAVES: list(self.waves)} if len(self.waves) > 1 else {}),
+            TURN_COUNT: self.turns,
+            "tool_calls": self.tool_calls,
+            SECONDS: None if replayed else round(self.seconds, 6),
+            ANSWER: self.last.text,
+        }
+
+
+class SystemAPI(NoModel):
+    """The model that stands for a system: in headers of our suites, and where a task asks it.
+
+    `arguments` are Inspect's `-M`: `pool` names a pool file, `learnt` the directory of a run.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 - as Inspect's own
+        **arguments: Any,
+    ) -> None:
+        """Keep what the system is to be made of."""
+        super().__init__(model_name, base_url, api_key, config)
+        self.arguments: Mapping[str, Any] = arguments
+        self.plays: SystemInPlay | None = None
+        self._samples: dict[str, SampleTurns] = {}
+
+    def make(self) -> SystemInPlay:
+        """Return the system of this name; UserError where it has no pool, or cannot answer."""
+        raise UserError(f"{PODIUM}/{self.model_name} has no workers: name a pool (-M pool=FILE).")
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """Answer one turn; WorkerError where a worker gave no reply."""
+        state = sample_state()
+        if state is None:
+            raise UserError(f"{PODIUM}/{self.model_name} answers within a task only.")
+        plays = self.plays = self.plays or self.make()
+        conversation = Conversation(
+            messages=input, tools=tools, tool_choice=tool_choice, config=sampling_of(config)
+        )
+        if conversation.has_tools and plays.acts == "no":
+            raise UserError(
+                f"{self.model_name} answers in words only, and this task has tools: `podium "
+                "systems NAME` says which systems call them."
+            )
+        turns = self._turns(state, plays)
+        question = question_of(str(state.sample_id), conversation)
+        pool = turn_pool(turns.pool, conversation, question.text, plays.acts)
+        begun = monotonic()
+        with ExitStack() as inside:
+            inside.enter_context(run_context(recorder=turns.recorder))
+            # The limits of a task are on its turns, and not on what is asked for one of them.
+            inside.enter_context(message_limit(None))
+            inside.enter_context(suspend_turn_limit())
+            try:
+                answer = await plays.system(question, pool)
+            except LimitExceededError as reached:  # what was asked for this turn is paid for
+                turns.stopped = reached.type
+                self._note(state, turns, plays.journal)
+                raise
+        output = pool.output_of(answer)
+        turns.add(answer, output, monotonic() - begun)
+        self._note(state, turns, plays.journal)
+        stop = "model_length" if answer.too_long else output.stop_reason
+        choices = [output.choices[0].model_copy(update={"stop_reason": stop})]
+        return ModelOutput(model=f"{PODIUM}/{self.model_name}", choices=choices)
+
+    def _turns(self, state: TaskState, plays: SystemInPlay) -> SampleTurns:
+        if state.uuid not in self._samples:
+            made = plays.journal and Recorder(plays.journal, "inference", sample_ref(state))
+            pool = active_pool(plays.spec, state.epoch, plays.override)
+            self._samples[state.uuid] = SampleTurns(pool, made)
+        return self._samples[state.uuid]
+
+    def _note(self, state: TaskState, turns: SampleTurns, journal: TaskJournal | None) -> None:
+        """Write down what the sample has come to, after each turn: a limit may end it at any."""
+        state.metadata[PODIUM] = shape = turns.shape()
+        if journal:
+            facts = {
+                "sample": asdict(sample_ref(state)),
+                "answer_sha256": text_digest(shape[ANSWER]),
+                "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
+            }
+            journal.note("answer", facts)
+
+    async def count_tokens(
+        self, input: str | list[ChatMessage], config: GenerateConfig | None = None
+    ) -> int:
+        """Return about how many tokens a conversation has."""
+        text = input if isinstance(input, str) else "".join(turn.text for turn in input)
+        return len(text) // CHARACTERS + 1
+
+    def connection_key(self) -> str:
+        """Return whose outer calls are counted together: a system's own, and no other's."""
+        return self.model_name
+
+    def tool_result_images(self) -> bool:
+        """Leave images in tools' results: each worker's own provider says what it can read."""
+        return True
+
+
+def turn_pool(pool: Pool, conversation: Conversation, text: str, acts: Acts) -> ConversationPool:
+    """Return the workers for one turn, with the meter and the counts of their sample."""
+    return ConversationPool(
+        pool.models,
+        pool.spec,
+        pool.epoch,
+        pool.spend,
+        _asked=pool._asked,
+        conversation=conversation,
+        text=text,
+        acts=acts_in(conversation, acts),
+    )
+
+
+def system_model(system: str) -> Model:
+    """Return the model that stands for a system, e.g. `podium/moa-lite`."""
+    return get_model(f"{PODIUM}/{system}", memoize=False)  # each task's answers for itself
+
+
+def let_play(model: Model, plays: SystemInPlay) -> Model:
+    """Return the model of a system, which answers from now on."""
+    cast(SystemAPI, model.api).plays = plays
+    return model

@@ -1,0 +1,223 @@
+"""Any Inspect task as a suite: its dataset, solver, tools, sandbox and scorer as its author wrote.
+
+Named as Inspect's command names it: `PACKAGE/TASK`, or `FILE.py@TASK`. The system is the task's
+model (system_api.py). The grade is its first scorer's value as a number, and other scorers and
+metrics stay in the log. A question is known by its id, its input and its target.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, cast
+
+from inspect_ai import Task
+from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
+from inspect_ai._eval.loader import (
+    load_tasks,  # what Inspect's command uses; it has no public name
+)
+from inspect_ai._util.registry import (
+    registry_info,
+    registry_params,
+    set_registry_info,
+    set_registry_params,
+)
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import Model
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr, value_to_float
+from inspect_ai.solver import TaskState
+
+from podium.harness.errors import UserError
+from podium.harness.inspect_adapters import as_score, graded_note, suite_facts, unscored
+from podium.harness.ledger.recorder import TaskJournal
+from podium.harness.records import PODIUM, Grade, Question
+from podium.harness.suite import NONE_PUBLISHED, Card, Split
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class TaskSuite:
+    """A task by its name and its arguments (Inspect's `-T`)."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    splits: tuple[Split, ...] = ("eval",)
+    needs_box: bool = False
+    image: str = ""
+    dates: str = UNKNOWN
+
+    @cached_property
+    def _task(self) -> Task:
+        return self.made()
+
+    def made(self) -> Task:
+        """Return the task made anew; UserError where it cannot be, or cannot be examined."""
+        try:
+            (task,) = load_tasks([self.name], dict(self.arguments))
+        except Exception as error:
+            why = next(iter(str(error).strip().splitlines()), "")
+            raise UserError(
+                f"The task {self.name} cannot be made ({type(error).__name__}: {why}): `inspect "
+                f"eval {self.name}` must be able to."
+            ) from error
+        if why := _unfit(task):
+            raise UserError(f"The task {self.name} {why}.")
+        return task
+
+    @property
+    def version(self) -> str:
+        """The task's own comparability version."""
+        return str(self._task.version)
+
+    @property
+    def data_revision(self) -> str:
+        """Digest of ids, inputs and targets; and what package they are from."""
+        return self._revision
+
+    @cached_property
+    def _revision(self) -> str:
+        facts = [[one.id, one.text, one.target] for one in self.load()]
+        digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        package = self.name.partition("/")[0]
+        try:
+            return f"{digest}, {package} {version(package)}"
+        except PackageNotFoundError:
+            return digest
+
+    @property
+    def publishable(self) -> bool:
+        """Whether its texts may be shown: only where its metadata says `publishable`."""
+        return bool((self._task.metadata or {}).get("publishable"))
+
+    @property
+    def epochs(self) -> int:
+        """How often it asks each question."""
+        return self._task.epochs or 1
+
+    @property
+    def card(self) -> Card:
+        """What is known of it."""
+        about = (
+            getattr(self._task, "description", None) or "An Inspect task, as its author wrote it."
+        )
+        sizes: Mapping[Split, int] = {"eval": len(self._task.dataset)}
+        return Card(self.name, self.name, sizes, UNKNOWN, NONE_PUBLISHED, about, (self.version,))
+
+    def load(self, split: Split = "eval") -> Sequence[Question]:
+        """Return its samples as questions, in its order."""
+        return [_question(number, one) for number, one in enumerate(self._task.dataset, start=1)]
+
+    def read_problems(self, path: Path) -> Sequence[Question]:
+        """Raise UserError: a task reads its own data."""
+        raise UserError(f"{self.name} is an Inspect task, which reads its own data.")
+
+    def at_epoch(self, question: Question, epoch: int) -> Question:
+        """Return the question: a task asks the same in each epoch."""
+        return question
+
+    def grade(self, question: Question, reply: str, box: object = None) -> Grade:
+        """Raise UserError: its scorer needs the whole sample."""
+        raise UserError(f"{self.name} is graded inside Inspect: `inspect score` grades it again.")
+
+
+def played(
+    suite: TaskSuite,
+    model: Model,
+    journal: TaskJournal | None,
+    *,
+    name: str,
+    epochs: int,
+    only: Sequence[str] | None,
+    metadata: Mapping[str, Any],
+) -> Task:
+    """Return the task with a system for its model, its first scorer under podium's name as well."""
+    task = suite.made()
+    samples = [*task.dataset]
+    if only is not None:
+        by_id = {_id(number, one): one for number, one in enumerate(samples, start=1)}
+        samples = [by_id[id] for id in only]
+    first, *others = cast(list[Scorer], task.scorer)
+    facts = {**suite_facts(suite, "eval"), **metadata}
+    return _task_with(
+        task,
+        dataset=MemoryDataset(samples, name=task.dataset.name),
+        model=model,
+        scorer=[*graded_once(first, journal), *others],
+        epochs=epochs if epochs != suite.epochs else task.epochs,
+        name=name,
+        metadata={**(task.metadata or {}), PODIUM: facts},
+    )
+
+
+def graded_once(own: Scorer, journal: TaskJournal | None) -> tuple[Scorer, Scorer]:
+    """Return a scorer of podium's name, and the task's own with its metrics; it runs once."""
+    scores: dict[str, Score | None] = {}
+
+    @scorer(metrics=[mean(), stderr()], name=PODIUM)
+    def graded() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score:
+            scores[state.uuid] = given = await own(state, target)
+            made = _as_number(given)
+            if journal:
+                journal.note("grade", graded_note(state, target, made))
+            return made
+
+        return score
+
+    async def given(state: TaskState, target: Target) -> Score | None:
+        return scores.pop(state.uuid, None)
+
+    set_registry_info(given, registry_info(own))
+    set_registry_params(given, registry_params(own))
+    return graded(), cast(Scorer, given)
+
+
+def _as_number(given: Score | None) -> Score:
+    value = given.value if given else None
+    if given is None or isinstance(value, dict | list):
+        kind = "nothing" if given is None else f"a {type(value).__name__}"
+        return unscored(TypeError(f"the task's first scorer returns {kind}, not one value"))
+    if isinstance(value, str) and value not in VALUES and not _is_number(value):
+        return unscored(TypeError(f"the task's first scorer returns the text {value[:40]!r}"))
+    number = value_to_float()(cast(Any, value))
+    grade = Grade(number, given.answer, given.explanation or "", given.metadata or {})
+    return as_score(grade).model_copy(update={"metadata": {**grade.metadata, "parsed": True}})
+
+
+VALUES = frozenset("CIPNcipn") | {"yes", "no", "true", "false", "correct", "incorrect"}
+"""Texts that Inspect takes for numbers."""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _unfit(task: Task) -> str:
+    """Return what a task lacks to be played by systems; empty where nothing does."""
+    if not task.scorer:
+        return "has no scorer: podium compares what is scored"
+    if not len(task.dataset):
+        return "has no samples: see its arguments (-T)"
+    ids = Counter(_id(number, one) for number, one in enumerate(task.dataset, start=1))
+    twice = next((id for id, count in ids.items() if count > 1), None)
+    return f"has two samples with the id {twice!r}: give each its own" if twice else ""
+
+
+def _id(number: int, sample: Sample) -> str:
+    return str(sample.id if sample.id is not None else number)
+
+
+def _question(number: int, sample: Sample) -> Question:
+    turns = sample.input
+    text = turns if isinstance(turns, str) else "\n\n".join(one.text for one in turns)
+    target = sample.target if isinstance(sample.target, str) else json.dumps(sample.target)
+    return Question(_id(number, sample), text, "text", target)

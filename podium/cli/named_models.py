@@ -1,0 +1,30 @@
+"""`--model podium/SYSTEM` of Inspect's own command: a system by its name, its pool by `-M`."""
+
+from pathlib import Path
+
+from podium.cli.list_commands import whole_catalogue
+from podium.harness.errors import UserError
+from podium.harness.pool_config import read_pool
+from podium.harness.system_api import SystemAPI, SystemInPlay
+
+KNOWN = ("pool", "learnt", "seed")
+
+
+class NamedSystemAPI(SystemAPI):
+    """A system that is made of its name and of `pool`, `learnt` and `seed`."""
+
+    def make(self) -> SystemInPlay:
+        """Return the system; UserError where it needs what Inspect's command does not give it."""
+        from podium.serving.models import ModelSource, served_models
+
+        asked = self.arguments
+        if unknown := sorted(asked.keys() - set(KNOWN)):
+            raise UserError(f"-M {unknown[0]} is not known here: give {', '.join(KNOWN)}.")
+        if "pool" not in asked:
+            return SystemAPI.make(self)
+        spec = read_pool(str(asked["pool"]))
+        learnt = Path(str(asked["learnt"])) if "learnt" in asked else None
+        seed = int(asked.get("seed", 0))
+        source = ModelSource(whole_catalogue(), spec, spec.book(), learnt, seed)
+        (model,) = served_models([self.model_name], source).models
+        return SystemInPlay(model.system, model.card.acts, model.spec)
