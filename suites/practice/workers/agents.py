@@ -8,6 +8,7 @@ than a model would; nothing here reads a target or a scorer.
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
@@ -16,6 +17,8 @@ from inspect_ai.solver._task_state import sample_state
 from inspect_ai.tool import ToolCall
 from pydantic import BaseModel, Field, ValidationError
 
+from podium.harness.conversation import NEXT, TURNS
+from podium.harness.records import TOOL_CALLS
 from podium.suites.practice.workers.workers import Worker
 
 Requestor = Literal["assistant", "user"]
@@ -27,6 +30,8 @@ FAREWELL = "Thank you, goodbye. ###STOP###"
 LEAVE = "Thank you. ###TRANSFER###"
 GIVE_UP = "I know nothing more. ###OUT-OF-SCOPE###"
 _REQUEST = re.compile(r"Please use `(\w+)`")
+_ADVICE = re.compile(r"The next step is `(\w+)` with (\{.*\})\.$", re.MULTILINE)
+_OWN_TURN = f"{TURNS['assistant']}: "
 _TRANSFERRED = re.compile(r"\btransferred\b", re.IGNORECASE)
 _DONE = re.compile(r"\b(?:done|finished|completed)\b", re.IGNORECASE)
 _TRANSFER = "transfer_to_human_agents"
@@ -113,7 +118,7 @@ def _first_person(match: re.Match[str]) -> str:
 
 def turn_number(messages: Sequence[ChatMessage]) -> int:
     """Return how many turns of its own side a conversation has, from 0."""
-    return sum(message.role == "assistant" for message in messages)
+    return sum(message.role == "assistant" for message in _read_transcript(messages))
 
 
 def respond_as_agent(
@@ -127,7 +132,9 @@ def respond_as_agent(
 
     Progress is read off the conversation, so that several workers can share one. A slip skips an
     action, changes an argument or ends the work too early. Without `tools` only words come back.
+    Advice in the last message counts: a step that more workers name than this one's own is taken.
     """
+    messages = _read_transcript(messages)
     slip = rng.choice(("skip", "argument", "end")) if rng.random() < worker.slip else None
     if episode.user_scenario and turn_number(messages) == 0:
         return ASK, []
@@ -135,17 +142,54 @@ def respond_as_agent(
     steps = _remaining(episode.actions, messages, tools, "assistant")
     if slip:
         steps = [] if slip == "end" else steps[slip == "skip" :]
-    if not steps:
+    if slip == "argument" and steps:
+        steps[0] = steps[0].model_copy(update={"arguments": _changed(steps[0].arguments, rng)})
+    step = _most_named(steps[0] if steps else None, messages, tools)
+    if step is None:
         facts = [] if slip else episode.evaluation_criteria.communicate_info or []
         return _closing(messages, facts), []
-    step = steps[0]
     if step.requestor == "user":
         return f"Please use `{step.name}` now, then tell me what it shows.", []
     tool = step.tool(tools)
     if tool is None:
         return f"The next step is `{step.name}` with {json.dumps(step.arguments)}.", []
-    arguments = _changed(step.arguments, rng) if slip == "argument" else step.arguments
-    return "", [_call(worker, messages, tool, arguments)]
+    return "", [_call(worker, messages, tool, step.arguments)]
+
+
+def _most_named(
+    own: Action | None, messages: Sequence[ChatMessage], tools: Sequence[str]
+) -> Action | None:
+    """Return the step that most workers name; its own, if no other has more votes."""
+    text = messages[-1].text if messages else ""
+    found = ((name, _parsed(given)) for name, given in _ADVICE.findall(text))
+    advised = [Action(name=name, arguments=given) for name, given in found if given is not None]
+    steps = [own, *(step for step in advised if step.tool(tools)), *[None] * text.count(DONE)]
+    votes = Counter(repr(step) for step in steps)
+    return max(steps, key=lambda step: votes[repr(step)])
+
+
+def _read_transcript(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return the agent's own turns of a conversation that is written out in one message."""
+    text = next((message.text for message in messages if NEXT in message.text), None)
+    if text is None:
+        return messages
+    turns: list[ChatMessage] = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith(_OWN_TURN):
+            words, _, calls = paragraph.removeprefix(_OWN_TURN).partition(TOOL_CALLS)
+            made = [
+                ToolCall(id="", function=call[0], arguments=call[1])
+                for call in _parsed(calls) or ()
+            ]
+            turns.append(ChatMessageAssistant(content=words.strip(), tool_calls=made or None))
+    return turns
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None  # of somebody else's making
 
 
 def respond_as_user(

@@ -1,6 +1,7 @@
 """Rehearsal agents and their user, on a small task of the form of tau2 and on tau2 itself."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,12 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver, use_tools
-from inspect_ai.tool import Tool, ToolInfo, ToolParams, tool
+from inspect_ai.tool import Tool, ToolCall, ToolInfo, ToolParams, tool
 from inspect_ai.util import store
 
+from podium.harness.conversation import Conversation, question_of
 from podium.harness.pool_config import read_pool
+from podium.suites.practice.workers.workers import WORKERS
 
 NO_TAU2 = "inspect-evals is not installed: uv pip install inspect-evals==0.26.0"
 STOPS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
@@ -89,7 +92,7 @@ def as_expected() -> Scorer:
     return score
 
 
-PUT = [
+PUT: list[dict[str, Any]] = [
     {"name": "put", "arguments": {"item": item, "count": count}}
     for item, count in (("apple", 2), ("pear", 3), ("plum", 4))
 ]
@@ -198,25 +201,58 @@ def test_outside_a_sample_of_this_form_agents_only_talk(worker: str) -> None:
     assert "cannot give an answer" in output.completion
 
 
+@solver
+def ask(messages: list[ChatMessage], config: GenerateConfig, **options: Any) -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state.output = await get_model().generate(messages, config=config, **options)
+        return state
+
+    return solve
+
+
+def turn(
+    agent: Model,
+    folder: Path,
+    *messages: ChatMessage,
+    max_tokens: int | None = None,
+    **options: Any,
+) -> ModelOutput:
+    """Return an agent's reply to a conversation within a sample of the task without a user."""
+    solver = ask([*messages], GenerateConfig(max_tokens=max_tokens), **options)
+    task = Task(dataset=samples(scenario=False, number=1), solver=solver)
+    return (played(task, folder, agent).samples or [])[0].output
+
+
+BEGIN = ChatMessageUser(content="Begin.")
+
+
 def test_tool_choice_none_and_a_short_limit_leave_calls_out(tmp_path: Path) -> None:
-    @solver
-    def ask(config: GenerateConfig, **options: Any) -> Solver:
-        async def solve(state: TaskState, generate: Generate) -> TaskState:
-            state.output = await get_model().generate(
-                state.messages, tools=[shop_put()], config=config, **options
-            )
-            return state
-
-        return solve
-
-    def output(config: GenerateConfig, **options: Any) -> ModelOutput:
-        task = Task(dataset=samples(scenario=False, number=1), solver=ask(config, **options))
-        return (played(task, tmp_path, model("steward", slip=0)).samples or [])[0].output
-
-    assert output(GenerateConfig()).stop_reason == "tool_calls"
-    assert output(GenerateConfig(), tool_choice="none").message.tool_calls is None
-    cut = output(GenerateConfig(max_tokens=3))
+    agent, tools = model("steward", slip=0), [shop_put()]
+    assert turn(agent, tmp_path, BEGIN, tools=tools).stop_reason == "tool_calls"
+    talked = turn(agent, tmp_path, BEGIN, tools=tools, tool_choice="none")
+    assert talked.message.tool_calls is None
+    cut = turn(agent, tmp_path, BEGIN, tools=tools, max_tokens=3)
     assert (cut.stop_reason, cut.message.tool_calls) == ("max_tokens", None)
+
+
+def test_two_workers_that_advise_the_same_step_outvote_a_slip(tmp_path: Path) -> None:
+    agent, step = (
+        model("steward", slip=1),
+        f"The next step is `put` with {json.dumps(PUT[0]['arguments'])}.",
+    )
+    for advice, followed in ((f"1. {step}\n2. {step}", True), ("1. Go on.\n2. Stop.", False)):
+        messages = (BEGIN, ChatMessageUser(content=advice))
+        calls = turn(agent, tmp_path, *messages, tools=[shop_put()]).message.tool_calls or []
+        assert ([call.arguments for call in calls] == [PUT[0]["arguments"]]) is followed
+
+
+def test_an_adviser_reads_how_far_a_transcript_is(tmp_path: Path) -> None:
+    call = ToolCall(id="1", function="shop_put", arguments=PUT[0]["arguments"])
+    info = ToolInfo(name="shop_put", description="Put.", parameters=ToolParams())
+    turns = [BEGIN, ChatMessageAssistant(content="", tool_calls=[call])]
+    question = question_of("0", Conversation(messages=turns, tools=[info]))
+    said = turn(model("adviser", slip=0), tmp_path, ChatMessageUser(content=question.text))
+    assert said.completion == f"The next step is `put` with {json.dumps(PUT[1]['arguments'])}."
 
 
 def test_tools_and_calls_are_in_the_tokens() -> None:
@@ -228,8 +264,6 @@ def test_tools_and_calls_are_in_the_tokens() -> None:
 
 
 def test_dearer_agents_of_the_pool_are_slower_and_slip_less() -> None:
-    from podium.suites.practice.workers.workers import WORKERS
-
     spec = read_pool("rehearsal-agents")
     agents = [WORKERS[name] for name in spec.names if WORKERS[name].manner == "act"]
     prices = [spec.book().prices[f"rehearsal/{agent.name}"].output for agent in agents]
@@ -244,11 +278,13 @@ def airline(folder: Path, agent: Model, ids: list[str]) -> EvalLog:
     return played("inspect_evals/tau2_airline", folder, agent, sample_id=ids)
 
 
+@pytest.mark.slow
 def test_on_tau2_an_agent_that_never_slips_is_right(tmp_path: Path) -> None:
-    ids = ["3", "7", "34"]  # a fact to tell, three cancellations, nothing to do
+    ids = ["3", "7", "34"]  # a fact to tell, cancellations, nothing to do
     assert sorted(right(airline(tmp_path / "none", model("concierge", slip=0), ids))) == sorted(ids)
     assert right(airline(tmp_path / "all", model("concierge", slip=1), ids)) == ["34"]
 
 
+@pytest.mark.slow
 def test_on_tau2_an_agent_that_does_nothing_is_right_on_task_34(tmp_path: Path) -> None:
     assert right(airline(tmp_path, model("adviser"), ["7", "34"])) == ["34"]

@@ -34,7 +34,7 @@ def test_a_shipped_pool_is_read_set_up_and_priced(name: str) -> None:
     spec = read_pool(name)
     book = read_book(spec.prices)
     assert all(worker.price_ref in book.prices for worker in spec.workers)
-    assert set(pool_models(spec)) == {*spec.names, "conductor"}
+    assert set(pool_models(spec)) == {*spec.names, *dict(spec.roles())}
     assert all(worker.card == role_cards()[worker.model.split("/")[1]] for worker in spec.workers)
 
 
