@@ -288,3 +288,11 @@ def test_on_tau2_an_agent_that_never_slips_is_right(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_on_tau2_an_agent_that_does_nothing_is_right_on_task_34(tmp_path: Path) -> None:
     assert right(airline(tmp_path, model("adviser"), ["7", "34"])) == ["34"]
+
+
+@pytest.mark.slow
+def test_on_tau2_telecom_the_user_acts_where_the_agent_asks_for_it(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_evals", reason=NO_TAU2)
+    options: dict[str, Any] = {"task_args": {"shuffle": False}, "limit": 3}
+    task, agent = "inspect_evals/tau2_telecom", model("steward", slip=0)
+    assert len(right(played(task, tmp_path, agent, **options))) == 3
