@@ -112,6 +112,7 @@ def _matched(unit: str, what: str) -> SystemCard:
             "a vote of equal answers; for programs the one that passes the most public tests where "
             "the suite shows some (best of n, the stronger and better-known), else identical texts",
         ),
+        acts="votes",
     )
 
 

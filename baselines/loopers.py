@@ -357,6 +357,7 @@ CONFIDENCE = SystemCard(
         f"{OWN_LIMIT}, ratings too (theirs: 256 tokens for a rating)",
     ),
     methods=_Unread(),
+    acts="passes",
 )
 
 
@@ -431,6 +432,7 @@ RATINGS = SystemCard(
         "choice, the pool's first worker's, is what is graded, and all are paid for",
         _UNSCORED,
     ),
+    acts="votes",
 )
 
 

@@ -205,6 +205,7 @@ MAS_SAMPLE = SystemCard(
     calls=Calls("1-13", lambda _n, _args: (1, MOST_CALLS)),
     prompts=PROMPTS,
     deviations=("modes, roles and prompts are in our own words, from the paper's description",),
+    acts="last step acts",
 )
 ROUTER_MAS = replace(
     MAS_SAMPLE,

@@ -123,6 +123,7 @@ SELF_REFLECTION = SystemCard(
         "always k prompts (the paper: up to five), and the last reply is the answer",
         "the worker is the best on the train split (the paper: each worker, a row of its own)",
     ),
+    acts="last step acts",
 )
 LONG_CONTEXT = SystemCard(
     name="long-context",
@@ -137,6 +138,7 @@ LONG_CONTEXT = SystemCard(
         "a worker without a token limit is asked as it is, which makes this row a single one",
         "the worker is the best on the train split (the paper: each worker, a row of its own)",
     ),
+    acts="passes",
 )
 
 

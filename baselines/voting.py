@@ -105,6 +105,7 @@ BEST_OF_N = SystemCard(
         "an unreadable choice falls back to the first candidate (counted in a footnote)",
         "samples at the worker's own temperature",
     ),
+    acts="votes",
 )
 
 _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
@@ -344,6 +345,7 @@ SMOOTHIE_LOCAL = SystemCard(
         "suite)",
         *_OF_SMOOTHIE,
     ),
+    acts="votes",
 )
 SMOOTHIE_GLOBAL = replace(
     SMOOTHIE_LOCAL,

@@ -1,8 +1,8 @@
 """A conversation as a question, and the pool whose workers answer it: for endpoints and for tasks.
 
-Systems read one text. Who acts is sent the conversation itself, with its tools and sampling: a
-worker that answers alone, in place of the question; the worker of a plan's last step, with the
-earlier replies as one message behind it. What he calls is the system's call of a tool.
+Systems read one text. A worker that acts is sent the conversation itself, with its tools and
+sampling: one that answers alone, in place of the question; that of a plan's last step, with the
+earlier replies as one message behind it. Its tool calls are the system's.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any
 from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelOutput
 from inspect_ai.tool import ToolCall, ToolChoice, ToolInfo
 
+from podium.harness.ledger.critical_path import step_number
 from podium.harness.pool import Pool
 from podium.harness.records import CONDUCTOR, TOOL_CALLS, Answer, Question, Reply
 from podium.harness.request import Offered
@@ -83,7 +84,8 @@ def as_text(calls: Sequence[ToolCall]) -> str:
     >>> as_text([ToolCall(id="1", function="look", arguments={"b": 1, "a": 2})])
     'Tool calls: [["look", {"a": 2, "b": 1}]]'
     """
-    return TOOL_CALLS + json.dumps([[one.function, one.arguments] for one in calls], sort_keys=True)
+    called = [[one.function, one.arguments] for one in calls]
+    return TOOL_CALLS + json.dumps(called, sort_keys=True, ensure_ascii=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,8 +96,8 @@ class ConversationPool(Pool):
     text: str
     """The question's, by which the canonical request of a worker that answers alone is known."""
     acts: Acts
-    outputs: list[ModelOutput] = field(default_factory=list[ModelOutput])
-    """Of workers that were sent the conversation."""
+    outputs: list[tuple[int, ModelOutput]] = field(default_factory=list[tuple[int, ModelOutput]])
+    """Of workers that were sent the conversation, each with the number of its step."""
 
     async def ask(
         self,
@@ -125,11 +127,14 @@ class ConversationPool(Pool):
 
     async def _sent(self, worker: str, step: str, sampling: Sampling | None, advice: str) -> Reply:
         asked = self.conversation
-        config = asked.config.merge(self.prescribed(worker, sampling))
+        prescribed = Pool.prescribed(self, worker, sampling)
+        limits = self.limits(worker, prescribed)
+        # Sampling that the client or the task asks for goes before the step's own.
+        config = prescribed.merge(asked.config).merge(limits)
         turns = [*asked.messages, *([ChatMessageUser(content=advice)] if advice else [])]
         offered = Offered(asked.tools, asked.tool_choice, config)
         output, reply = await self.relay(worker, turns, step, offered)
-        self.outputs.append(output)
+        self.outputs.append((step_number(step) or 0, output))
         return replace(reply, text=words_of(output))
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
@@ -145,10 +150,14 @@ class ConversationPool(Pool):
         return config.merge(self.limits(worker, config))
 
     def output_of(self, answer: Answer) -> ModelOutput:
-        """Return the output that is a system's answer: an acting worker's, or its words alone."""
-        said = answer.text.strip()
-        same = [one for one in self.outputs if words_of(one).strip() == said]
-        return same[-1] if same else ModelOutput.from_content("", answer.text)
+        """Return the output that is a system's answer: an acting worker's, or its words alone.
+
+        Of equal outputs it is the first step's, whichever came first: a replay has the same ids.
+        """
+        text = answer.text.strip()
+        same = [one for one in self.outputs if words_of(one[1]).strip() == text]
+        first = min(same, key=lambda one: one[0], default=None)
+        return first[1] if first else ModelOutput.from_content("", answer.text)
 
 
 def words_of(output: ModelOutput) -> str:

@@ -17,7 +17,7 @@ from podium.harness.pool import Pool
 from podium.harness.records import EMPTY, Answer, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
-OTHERS = "Others have been asked first, and replied:"
+EARLIER = "Replies of earlier steps:"
 """Above earlier replies, in what the worker of a last step is sent behind a conversation."""
 
 
@@ -141,12 +141,12 @@ async def _ask(
 
 
 def advice(step: Step, history: Sequence[tuple[Step, Reply]]) -> str:
-    """Return what a step's worker is told beside the question: earlier replies, its subtask."""
+    """Return what a step's worker is sent beside the question: earlier replies, its subtask."""
     numbered = "\n".join(f"{n}. {reply.text}" for n, (_, reply) in enumerate(history, start=1))
-    told = f"{OTHERS}\n{numbered}" if history else ""
-    if step.system is not None:
-        told = step.system.replace(REPLIES, numbered) if REPLIES in step.system else step.system
-    return "\n\n".join(filter(None, (told, step.subtask)))
+    system = step.system or ""
+    replies = f"{EARLIER}\n{numbered}" if history and REPLIES not in system else ""
+    told = (system.replace(REPLIES, numbered), replies, step.subtask)
+    return "\n\n".join(filter(None, told))
 
 
 def messages(

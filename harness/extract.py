@@ -119,8 +119,9 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = extract_program(reply)
         return None if program is None else program.rstrip()
-    if reply.startswith(TOOL_CALLS):  # whose arguments are no answer
-        return reply
+    _, called, calls = f"\n{reply}".rpartition(f"\n{TOOL_CALLS}")
+    if called:  # whatever words stand before them; arguments are no answer
+        return calls
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
 

@@ -352,10 +352,11 @@ def _count_answer() -> None:
 def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
     """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
     value = score.value if isinstance(score.value, int | float) else None
+    asked = state.input if isinstance(state.input, str) else ""  # of a task a conversation, too
     return {
         "sample": asdict(sample_ref(state)),
         "value": value if value == value else None,
-        "graded_sha256": facts_digest(state.input_text, target.text, score.answer),
+        "graded_sha256": facts_digest(asked, target.text, score.answer),
     }
 
 

@@ -54,6 +54,7 @@ from podium.harness.suite import (
     refuse_unjudged,
     with_prompt,
 )
+from podium.harness.task_suite import TaskSuite
 
 Suites = Mapping[str, Suite[Any]]
 
@@ -262,6 +263,8 @@ def regrade_dir(
         if (log := read_log(path) if everything or lacking else None) is None:
             continue
         suite = _suite_of(facts, path, suites)
+        if isinstance(suite, TaskSuite):  # Inspect alone has its scorer: `inspect score`
+            continue
         if suite.needs_box and box is None:
             raise UserError(f"Suite {facts.suite!r} runs programs: name a sandbox with --box.")
         work.append((log, suite))

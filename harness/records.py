@@ -19,7 +19,8 @@ STATED = "stated_s"
 """Key in a reply's metadata: the seconds that a rehearsal worker takes, however long it slept."""
 WAVES = "waves"
 """Key in a sample's facts: how many steps were asked at once, where one wave waits for another."""
-TURN_COUNT = "turns"  # key in the facts of a sample whose task asks more than once
+TURN_COUNT, TOOL_CALL_COUNT = "turns", "tool_calls"
+"""Keys in the facts of a sample whose task asks more than once, and may offer tools."""
 ORDER = "order"
 """Key in a redacted sample's facts: its plan without texts, who read whom."""
 ANSWER = "answer"  # key in a sample's facts: what its system answered

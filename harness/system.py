@@ -40,8 +40,8 @@ it makes canonical single-worker requests only, which recorded replies can serve
 targets (a labelled control, never comparable as a method)."""
 Acts = Literal["passes", "last step acts", "votes", "no"]
 """What a system does with a conversation that has tools: it hands all of it to the worker that
-answers; its last step's worker is sent it, with the earlier replies; it votes over tool calls; or
-nothing, for it replies in words."""
+answers; its last step's worker is sent it, with the earlier replies; it votes over its workers'
+calls, or picks one; or nothing, for it replies in words."""
 Group = Literal["contestants", "routers", "controls", "frameworks"]  # headings of `podium systems`
 
 

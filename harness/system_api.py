@@ -44,7 +44,15 @@ from podium.harness.ledger.hooks import SHAPE, facts_digest, text_digest
 from podium.harness.ledger.recorder import Recorder, TaskJournal
 from podium.harness.pool import Pool, active_pool
 from podium.harness.pool_config import PoolSpec, WorkerSpec
-from podium.harness.records import ANSWER, PODIUM, SECONDS, TURN_COUNT, WAVES, Answer
+from podium.harness.records import (
+    ANSWER,
+    PODIUM,
+    SECONDS,
+    TOOL_CALL_COUNT,
+    TURN_COUNT,
+    WAVES,
+    Answer,
+)
 from podium.harness.system import Acts, System
 
 CHARACTERS = 4  # of a token, where a task asks how long a conversation is: no tokenizer is at hand
@@ -98,7 +106,7 @@ class SampleTurns:
             **({"noted": dict(self.last.noted)} if self.last.noted else {}),
             **({WAVES: list(self.waves)} if len(self.waves) > 1 else {}),
             TURN_COUNT: self.turns,
-            "tool_calls": self.tool_calls,
+            TOOL_CALL_COUNT: self.tool_calls,
             SECONDS: None if replayed else round(self.seconds, 6),
             ANSWER: self.last.text,
         }
@@ -201,6 +209,10 @@ class SystemAPI(NoModel):
 
     def tool_result_images(self) -> bool:
         """Leave images in tools' results: each worker's own provider says what it can read."""
+        return True
+
+    def tool_result_documents(self) -> bool:
+        """Leave documents there, too."""
         return True
 
 

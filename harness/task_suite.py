@@ -45,6 +45,9 @@ class TaskSuite:
     """A task by its name and its arguments (Inspect's `-T`)."""
 
     name: str
+    """In tables: `PACKAGE/TASK`, or `FILE.py@TASK` without folders."""
+    path: str = ""
+    """The same with the file's folders; empty where it is in a package."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     splits: tuple[Split, ...] = ("eval",)
     needs_box: bool = False
@@ -58,12 +61,12 @@ class TaskSuite:
     def made(self) -> Task:
         """Return the task made anew; UserError where it cannot be, or cannot be examined."""
         try:
-            (task,) = load_tasks([self.name], dict(self.arguments))
+            (task,) = load_tasks([self.path or self.name], dict(self.arguments))
         except Exception as error:
             why = next(iter(str(error).strip().splitlines()), "")
             raise UserError(
                 f"The task {self.name} cannot be made ({type(error).__name__}: {why}): `inspect "
-                f"eval {self.name}` must be able to."
+                f"eval {self.path or self.name}` must be able to."
             ) from error
         if why := _unfit(task):
             raise UserError(f"The task {self.name} {why}.")
@@ -81,12 +84,14 @@ class TaskSuite:
 
     @cached_property
     def _revision(self) -> str:
-        facts = [[one.id, one.text, one.target] for one in self.load()]
+        facts = sorted([one.id, one.text, one.target] for one in self.load())
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+        if self.path:
+            return digest
         package = self.name.partition("/")[0]
         try:
             return f"{digest}, {package} {version(package)}"
-        except PackageNotFoundError:
+        except (PackageNotFoundError, ValueError):  # a path may begin with /, which names none
             return digest
 
     @property
@@ -109,8 +114,9 @@ class TaskSuite:
         return Card(self.name, self.name, sizes, UNKNOWN, NONE_PUBLISHED, about, (self.version,))
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return its samples as questions, in its order."""
-        return [_question(number, one) for number, one in enumerate(self._task.dataset, start=1)]
+        """Return its samples as questions in its order; of one that it shuffles by their ids."""
+        found = [_question(number, one) for number, one in enumerate(self._task.dataset, start=1)]
+        return sorted(found, key=_by_id) if self._task.dataset.shuffled else found
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Raise UserError: a task reads its own data."""
@@ -137,10 +143,8 @@ def played(
 ) -> Task:
     """Return the task with a system for its model, its first scorer under podium's name as well."""
     task = suite.made()
-    samples = [*task.dataset]
-    if only is not None:
-        by_id = {_id(number, one): one for number, one in enumerate(samples, start=1)}
-        samples = [by_id[id] for id in only]
+    by_id = {_id(number, one): one for number, one in enumerate(task.dataset, start=1)}
+    samples = [by_id[id] for id in only or [one.id for one in suite.load()]]
     first, *others = cast(list[Scorer], task.scorer)
     facts = {**suite_facts(suite, "eval"), **metadata}
     return _task_with(
@@ -210,6 +214,10 @@ def _unfit(task: Task) -> str:
     ids = Counter(_id(number, one) for number, one in enumerate(task.dataset, start=1))
     twice = next((id for id, count in ids.items() if count > 1), None)
     return f"has two samples with the id {twice!r}: give each its own" if twice else ""
+
+
+def _by_id(question: Question) -> tuple[int, str]:
+    return (int(question.id) if question.id.isdecimal() else -1), question.id
 
 
 def _id(number: int, sample: Sample) -> str:

@@ -6,10 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from decimal import Decimal
 from pathlib import PurePath
+from statistics import mean
 from typing import Any
 
 from podium.harness.ledger.runs import PLAIN, RunFacts, WorkerFacts
-from podium.harness.ledger.totals import SystemRun, SystemTotals, in_table, system_totals, total
+from podium.harness.ledger.totals import (
+    QuestionResult,
+    SystemRun,
+    SystemTotals,
+    in_table,
+    system_totals,
+    total,
+)
 from podium.harness.prices import Book, book_from_json
 from podium.harness.prices.cost import gpu_cost
 from podium.harness.records import ENVIRONMENT, GRADER, Usage
@@ -117,6 +125,7 @@ def _optional_columns(
             "box_image_id": on.image_id,
             "box_packages": " ".join(on.packages),
         }
+    columns |= _turns(system_run.attempts)
     columns |= intervals.official_columns(system_run.attempts)[0]
     if totals.n_planned:
         faults = totals.plan_faults
@@ -129,6 +138,21 @@ def _optional_columns(
     if voted := intervals.majority(system_run, maj):
         columns |= {"maj_k": voted[0], "maj_accuracy": intervals.accuracy(voted[1])}
     return columns
+
+
+TURNS = "{turns:.1f} turns, {tool_calls:.1f} tool calls a sample, {n_limited} ended by a limit"
+
+
+def _turns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
+    """Return the columns of tasks that ask more than once; none of other suites."""
+    turned = [one for one in attempts if one.turns is not None and one.graded]
+    if not turned:
+        return {}
+    return {
+        "turns": mean(one.turns or 0 for one in turned),
+        "tool_calls": mean(one.tool_calls or 0 for one in turned),
+        "n_limited": sum(one.limit is not None for one in turned),
+    }
 
 
 def _order(row: TableRow) -> tuple[object, ...]:
@@ -265,6 +289,8 @@ def _notes_on_money(
         notes.append(f"on own hardware USD {usd(gpu)} per query, where a price says so")
     if scoring := money["usd_scoring_per_query"]:
         notes.append(f"grading by models, in no column: USD {usd(scoring)} per query at list price")
+    if turned := _turns(system_run.attempts):
+        notes.append(TURNS.format(**turned))
     if environment := money["usd_environment_per_query"]:
         notes.append(f"the task's own models, in no column: USD {usd(environment)} per query")
     if unknown := totals.paid.unknown:

@@ -73,7 +73,6 @@ class TableRow:
     n_unpriced: int = 0
     usd_gpu_per_query: Decimal | None = None
     usd_scoring_per_query: Decimal | None = None
-    usd_environment_per_query: Decimal | None = None
     price_book_date: str = ""
     price_evidence: str = ""
     deviations: str = ""
@@ -124,6 +123,10 @@ class TableRow:
     overhead_s: float | None = None
     n_too_long: int = 0
     critical_path_s: float | None = None
+    turns: float | None = None
+    tool_calls: float | None = None
+    n_limited: int | None = None
+    usd_environment_per_query: Decimal | None = None
 
 
 IMPOSSIBLE = "impossible "

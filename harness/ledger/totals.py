@@ -300,6 +300,11 @@ class QuestionResult:
     fragile: bool = False
     """True when a little more or less time might have changed the verdict."""
     erratum: bool = False
+    turns: int | None = None
+    """Of a task that asks more than once: how often; None elsewhere, as the next two."""
+    tool_calls: int | None = None
+    limit: str | None = None
+    """The task's own limit that ended it: `message`, `token`, `time`."""
     vote: str | None = None
     """Digest of the answer that was found, in any order of options; it shows no text."""
     fallback: str = ""

@@ -25,7 +25,7 @@ from podium.harness.records import Usage
 from podium.harness.request import service_tier
 from podium.harness.shutdown import GRACE_S
 from podium.harness.suite import Prompt, Prompted, Split, Suite, prompt_of, usual_epochs
-from podium.harness.system import Calls, Group, Need, SystemCard
+from podium.harness.system import Acts, Calls, Group, Need, SystemCard
 from podium.harness.task_suite import TaskSuite
 from podium.harness.text import columns, folded, format_range, records, terminal_width
 
@@ -129,7 +129,7 @@ def load_own(name: str, noun: str) -> Any:
         raise UserError(said) from error
     found = getattr(module, attribute, None)
     if noun == "suite" and is_registry_object(found, "task"):
-        return TaskSuite(f"{file}@{attribute}")
+        return TaskSuite(f"{Path(file).name}@{attribute}", path=name)
     if not (isinstance(found, SystemCard) if noun == "system" else hasattr(found, "grade")):
         raise UserError(f"{file} has no {noun} called {attribute!r}.")
     return found
@@ -325,6 +325,12 @@ NEEDS: Mapping[Need, str] = {
     "match": "a conductor's row in the same run",
     "sandbox": "a sandbox of Inspect's for programs of its own",
 }
+TOOLS: Mapping[Acts, str] = {
+    "passes": "hands them to the worker that answers",
+    "last step acts": "its last step's worker calls them",
+    "votes": "votes over its workers' calls, or picks one",
+    "no": "answers in words only",
+}
 POOLS = (1, 7)
 """Sizes of pool for which expected calls are spelled out: the least, and the Conductor paper's."""
 
@@ -375,6 +381,7 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     ways += ["by trying on a train split"] if manifest.explores else []
     yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
+    yield "tools", TOOLS[manifest.acts]
     extra = manifest.methods.extra
     yield "extra", f"pip install '.[{extra.name}]'" if extra else "none"
     example = f"{manifest.name}@{manifest.k.upper() if manifest.takes_name else '3'}"

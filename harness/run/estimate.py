@@ -38,6 +38,7 @@ from podium.harness.run.forecast import (
 )
 from podium.harness.run.lessons import FitTask, TrainingQuestions
 from podium.harness.suite import Suite, at_epoch, judged_among
+from podium.harness.task_suite import TaskSuite
 from podium.harness.text import aligned, columns, pluralise, terminal_width
 from podium.harness.workflow import MAX_STEPS
 
@@ -287,6 +288,10 @@ def _chain(steps: int, work: PendingWork, estimator: Estimator) -> CallTotals:
 
 
 def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _Option:
+    if isinstance(work.suite, TaskSuite):
+        estimator.unknown[f"{work.suite.name} decides how many turns a question has"] = None
+        turns = (UNKNOWN_CALL,) * len(work.pairs)
+        return _Option(sum(turns, NO_CALLS), turns, "a call or more of each turn")
     card, spec = job.catalogue.card(row.system), estimator.spec
     allowed = card.calls.span(len(spec.names), row.args)
     try:

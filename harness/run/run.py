@@ -38,6 +38,7 @@ from podium.harness.run.run_request import (
 from podium.harness.shards.plan import refuse_sharded
 from podium.harness.shutdown import graceful_shutdown
 from podium.harness.suite import Suite, judged_among
+from podium.harness.task_suite import TaskSuite
 from podium.harness.text import pluralise, say
 
 NEARLY_FULL = (
@@ -297,6 +298,9 @@ def _oddities(job: Job) -> Iterator[str]:
     yield from (f"under --max-usd {note}" for note in _limit_notes(job))
     yield from moved_graders(job.systems, job.catalogue)
     yield from remarks_on(job.systems, job.catalogue, job.spec)
+    speaking = [name for name in job.systems if job.catalogue.card(name).acts == "no"]
+    if speaking and any(isinstance(suite, TaskSuite) for suite in job.suites):
+        yield f"no tasks with tools for {', '.join(speaking)}: answers in words only."
 
 
 def _notes(spec: PoolSpec) -> Iterator[str]:

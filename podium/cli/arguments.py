@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import json
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from pydantic import TypeAdapter
-from yaml import safe_load
 
 from podium.harness.errors import UserError, did_you_mean
 from podium.harness.files import decimal_of, refuse_unwritable_file
@@ -288,9 +288,11 @@ def per_minute(text: str) -> tuple[str, int]:
 
 
 def argument(text: str) -> tuple[str, Any]:
-    """Return an argument of a task, written as KEY=VALUE; its value is read as YAML, as Inspect."""
+    """Return an argument of a task, written as KEY=VALUE; its value is JSON, or else a text."""
     key, value = pair("KEY=VALUE")(text)
-    return key, safe_load(value)
+    with suppress(ValueError):
+        return key, json.loads(value)
+    return key, value
 
 
 def launch(text: str) -> tuple[str, str]:

@@ -163,12 +163,8 @@ def _budget(add: Arguments) -> None:
         "cost (prompt, max_tokens, dearest rates), and those in flight are waited for",
         dollars,
     )
-    add(
-        "--max-usd-per-query USD",
-        "the same for each question: it is left unanswered before a call that could pass this, and "
-        "the others go on",
-        dollars,
-    )
+    each = "the same for each question: it is left unanswered before that, and the others go on"
+    add("--max-usd-per-query USD", each, dollars)
     _consent(add)
     turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
     add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)

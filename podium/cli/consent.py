@@ -88,10 +88,14 @@ def _agreed(record: Path, about: str) -> Iterator[Maximum]:
 
 def agree_to_run(job: Any, found: Any, *, yes: bool) -> None:
     """Let the user agree to a live run, of which an estimate was found."""
+    from podium.harness.task_suite import TaskSuite
+
     usd = None if found.most.usd is None else found.most.usd + found.already
     most, request = Maximum(usd, int(found.most.calls)), job.request
     spent = f"; {_usd(found.already)} is spent already" if found.already else ""
     bill = _bill(found.most, found.expected)
+    if any(isinstance(one, TaskSuite) for one in job.suites):
+        bill = "calls whose number nobody knows: a task decides how many turns a question has"
     lines = [
         f"This run makes {bill} ({found.book}){spent}.",
         *(_shows(job, found, one) for one in job.suites),

@@ -33,7 +33,6 @@ from podium.serving.exchange import Refusal
 PREFIX = f"{PODIUM}/"
 DIGITS = 12
 """Of the digest in a dated id."""
-ONE_CALL = (1, 1)
 UNSERVED: Mapping[str, str] = {
     "public tests": "it tries programs on a suite's public tests, and a client sends none",
     "match": "it spends what another row of a run did",
@@ -62,8 +61,8 @@ class ServedModel:
 
     @property
     def passes_through(self) -> bool:
-        """Whether who answers is sent the conversation itself, and nobody else is asked."""
-        return self.card.acts == "passes"
+        """Whether every worker that may answer is sent the conversation itself, nothing added."""
+        return self.card.acts in ("passes", "votes")
 
     @property
     def acts(self) -> bool:

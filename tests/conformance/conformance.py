@@ -3,10 +3,11 @@
     python tests/conformance/conformance.py --folder build/conformance
 
 The folder gets two Python environments and one of npm (1.2 GB, downloaded once), pinned by the
-files beside this one. Two servers are started: one over the rehearsal pool, and one over a provider
-of our own that calls tools, or is silent for ten seconds. Nothing else is asked: no key is needed,
-and no request leaves this machine. What cannot pass stands in `EXPECTED`, with the reason; any
-other failure, and an expected one that passes, ends this with 1.
+files beside this one. Three servers are started: one over the rehearsal pool, and two over a
+provider of our own, of whose models one calls tools, one is silent for ten seconds, and one plans.
+Nothing else is asked: no key is needed, and no request leaves this machine. What cannot pass stands
+in `EXPECTED`, with the reason; any other failure, and an expected one that passes, ends this with
+1.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import distributions
 from itertools import groupby
 from pathlib import Path
@@ -38,16 +40,16 @@ from tests.providers.dialect import Asked  # noqa: E402
 
 PLANS, ALONE = "podium/moa-lite", "podium/single:abacus"
 CALLS_TOOLS, SILENT = "podium/single:caller", "podium/single:sleeper"
+ACTING = ("podium/moa-lite", "podium/conductor-prompted")
 SILENCE_S = 10
-LOGS = ("rehearsal-pool", "own-provider")
-NO_TOOLS = "a system that plans refuses tools by name"
+LOGS = ("rehearsal-pool", "own-provider", "acting")
 NO_IMAGES = "a system that plans refuses images by name"
 NO_CALLER = "rehearsal workers read no tools: see the same case with a worker that calls them"
 NO_COUNT = "no worker of a system that plans is sent the conversation as it is"
 EXPECTED: Mapping[tuple[str, str, str], str] = {
     **{
-        ("llm-comply", model, f"{prefix}tool-calling"): why
-        for model, why in ((PLANS, NO_TOOLS), (ALONE, NO_CALLER))
+        ("llm-comply", model, f"{prefix}tool-calling"): NO_CALLER
+        for model in (PLANS, ALONE)
         for prefix in ("", "chat-", "anth-")
     },
     **{
@@ -80,6 +82,13 @@ source = "made up for tests"
 [usd_per_mtok]
 "openai-api/stub/caller" = { input = "1", output = "10" }
 "openai-api/stub/sleeper" = { input = "1", output = "10" }
+"openai-api/stub/adviser" = { input = "1", output = "10" }
+"openai-api/stub/planner" = { input = "1", output = "10" }
+"""
+PLAN = """\
+model_id = [1, 0]
+subtasks = ["Advise.", "Act."]
+access_list = [[], ["all"]]
 """
 CODEX = """\
 model = "{model}"
@@ -169,6 +178,8 @@ class Conformance:
     """Of the server over the rehearsal pool."""
     stub: str
     """Of the one over our own provider."""
+    acting: str
+    """Of the one whose systems let one of several workers of our own provider act."""
 
     def all(self) -> Iterator[ClientCase]:
         """Run everything."""
@@ -182,7 +193,11 @@ class Conformance:
             yield from self.script("langchain-openai", "langchain_openai_client.py", model)
             yield from self.script("litellm", "litellm_client.py", model, home="litellm")
             yield from self.node(model)
-        yield from self.codex()
+        yield from self.codex(self.stub, SILENT, "All quiet.", SILENCE_S)
+        yield from self.llm_comply(self.acting, ACTING[1], only="tool-calling")
+        for model in ACTING:
+            yield from self.script("openai", "openai_tools.py", model, url=self.acting)
+            yield from self.codex(self.acting, model, "607", 0)
 
     def llm_comply(self, url: str, model: str, only: str = "") -> Iterator[ClientCase]:
         """Run its three suites."""
@@ -230,10 +245,10 @@ class Conformance:
         return sum(query.ending == "answered" for query in found)
 
     def script(
-        self, tool: str, script: str, model: str, home: str = "clients"
+        self, tool: str, script: str, model: str, home: str = "clients", url: str = ""
     ) -> Iterator[ClientCase]:
         """Run a script of ours in a client's own environment."""
-        words = [self.tools.python(home), HERE / "clients" / script, self.url, model]
+        words = [self.tools.python(home), HERE / "clients" / script, url or self.url, model]
         yield from self._lines(tool, model, words)
 
     def node(self, model: str) -> Iterator[ClientCase]:
@@ -242,20 +257,27 @@ class Conformance:
         script.write_text((HERE / "clients" / script.name).read_text())
         yield from self._lines("npm openai", model, ["node", script, self.url, model])
 
-    def codex(self) -> Iterator[ClientCase]:
-        """Ask by Codex's command line, whose tools go along, and wait through the silence."""
-        home, work = self.scratch / "codex", self.scratch / "work"
-        home.mkdir()
+    def codex(self, url: str, model: str, answer: str, silence_s: float) -> Iterator[ClientCase]:
+        """Ask by Codex's command line, whose tools go along; it must print an answer."""
+        home, work = self.scratch / model / "codex", self.scratch / model / "work"
+        home.mkdir(parents=True)
         work.mkdir()
-        (home / "config.toml").write_text(CODEX.format(model=SILENT, url=self.stub))
+        (home / "config.toml").write_text(CODEX.format(model=model, url=url))
         command = self.tools.folder / "node" / "node_modules" / ".bin" / "codex"
-        words = [command, "exec", "--skip-git-repo-check", "--sandbox", "read-only", "Say it."]
+        # Our provider has it run `expr` alone, and it cannot make its sandbox everywhere.
+        trusted = ["danger-full-access", "-c", 'web_search="disabled"']
+        access = ["read-only"] if silence_s else trusted
+        words = [command, "exec", "--skip-git-repo-check", "--sandbox", *access, "Say it."]
         began = time.monotonic()
         done = self._run(words, cwd=work, CODEX_HOME=str(home))
         waited = time.monotonic() - began
-        failed = "" if "All quiet." in done.stdout else (done.stdout + done.stderr)[-2000:]
-        name = f"codex exec, {SILENCE_S} s of silence, idle timeout 4 s"
-        yield self._case("npm @openai/codex", SILENT, name, failed or _too_fast(waited))
+        failed = "" if answer in done.stdout else (done.stdout + done.stderr)[-2000:]
+        name = f"codex exec, {silence_s} s of silence, idle timeout 4 s"
+        if not silence_s:
+            name = "codex exec, a command run and its output answered"
+        elif waited < silence_s:
+            failed = failed or f"it took {waited:.1f} s: nothing was silent"
+        yield self._case("npm @openai/codex", model, name, failed)
 
     def _lines(self, tool: str, model: str, words: Sequence[str | Path]) -> Iterator[ClientCase]:
         said = [line for line in self._said(words).splitlines() if line.startswith('{"case"')]
@@ -341,10 +363,6 @@ def _only_honoured(document: dict[str, Any]) -> None:
     }
 
 
-def _too_fast(waited_s: float) -> str:
-    return "" if waited_s >= SILENCE_S else f"it took {waited_s:.1f} s: nothing was silent"
-
-
 @contextmanager
 def podium_serve(log_dir: Path, *words: str | Path) -> Generator[str]:
     """Yield the URL of a `podium serve` in a process of its own; it is stopped in good order."""
@@ -363,14 +381,22 @@ def podium_serve(log_dir: Path, *words: str | Path) -> Generator[str]:
 
 
 def _fate(asked: Asked) -> Act:
-    """Return what our provider does: `caller` calls a tool, `sleeper` is silent and answers."""
-    if asked.model == "caller":
-        return Act(change=_call)
-    return Act(text="All quiet.", wait_s=SILENCE_S)
+    """Return what our provider does: `caller` calls a tool until it has a result."""
+    if asked.model == "sleeper":
+        return Act(text="All quiet.", wait_s=SILENCE_S)
+    results = [turn["content"] for turn in asked.body["messages"] if turn["role"] == "tool"]
+    if asked.model == "caller" and asked.body.get("tools") and not results:
+        return Act(change=partial(_call, [tool["function"] for tool in asked.body["tools"]]))
+    said = f"The tool says: {results[-1]}" if results else "Call a tool."
+    return Act(text=PLAN if asked.model == "planner" else said)
 
 
-def _call(body: dict[str, Any]) -> dict[str, Any]:
-    function = {"name": "get_weather", "arguments": '{"location": "San Francisco"}'}
+def _call(tools: Sequence[Mapping[str, Any]], body: dict[str, Any]) -> dict[str, Any]:
+    """Make a reply call a weather tool, or the shell of Codex."""
+    weather = any(tool["name"] == "get_weather" for tool in tools)
+    arguments = {"location": "San Francisco"} if weather else {"cmd": "expr 600 + 7"}
+    name = "get_weather" if weather else "exec_command"
+    function = {"name": name, "arguments": json.dumps(arguments)}
     call = {"id": "call_1", "type": "function", "function": function}
     (choice,) = body["choices"]
     choice["finish_reason"] = "tool_calls"
@@ -378,11 +404,14 @@ def _call(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _stub_pool(folder: Path, url: str) -> Path:
-    workers = "".join(WORKER.format(name=name, url=url) for name in ("caller", "sleeper"))
+def _stub_pool(folder: Path, url: str, *names: str) -> Path:
+    """Write a pool of some workers, and of the planner as its conductor; return its path."""
+    workers = "".join(WORKER.format(name=name, url=url) for name in names)
+    planner = WORKER.format(name="planner", url=url)
+    planner = planner.replace('[[workers]]\nname = "planner"', "[conductor]")
     (folder / "book.toml").write_text(BOOK)
-    path = folder / "stub.toml"
-    path.write_text(POOL + workers)
+    path = folder / f"{names[-1]}.toml"
+    path.write_text(POOL + workers + planner)
     return path
 
 
@@ -413,15 +442,19 @@ def _show(cases: Sequence[ClientCase]) -> None:
 
 
 def _asked(tools: Tools, scratch: Path) -> list[ClientCase]:
-    """Start both servers, ask them everything, and stop them in good order."""
+    """Start the servers, ask them everything, and stop them in good order."""
     systems = [f"--system={one.removeprefix('podium/')}" for one in (ALONE, PLANS)]
     with ExitStack() as stack:
         url = stack.enter_context(podium_serve(scratch / LOGS[0], *systems))
         provider = stack.enter_context(serve(_fate))
-        pool = _stub_pool(scratch, provider.openai)
+        pool = _stub_pool(scratch, provider.openai, "caller", "sleeper")
         words = ("--system=single", "--pool", pool)
         stub = stack.enter_context(podium_serve(scratch / LOGS[1], *words))
-        return [*Conformance(tools, scratch, url, stub).all()]
+        pool = _stub_pool(scratch, provider.openai, "caller", "adviser")
+        systems = [f"--system={one.removeprefix('podium/')}" for one in ACTING]
+        words = (*systems, "--pool", pool)
+        acting = stack.enter_context(podium_serve(scratch / LOGS[2], *words))
+        return [*Conformance(tools, scratch, url, stub, acting).all()]
 
 
 def _audited(log_dir: Path) -> ClientCase:

@@ -20,11 +20,11 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from podium.harness.budget import Spend
 from podium.harness.errors import SpendLimit, UserError, WorkerError
-from podium.harness.execute import Budget, execute
+from podium.harness.execute import EARLIER, Budget, advice, execute
 from podium.harness.pool import Pool
 from podium.harness.prices import Book
 from podium.harness.prices.cost import Price
-from podium.harness.records import Answer, Question
+from podium.harness.records import Answer, Question, Reply
 from podium.harness.workflow import REPLIES, Malformed, Reads, Step, Workflow, check
 from tests.providers.scripted import Heard, scripted_pool
 
@@ -245,3 +245,20 @@ def test_a_workflow_that_can_run_is_returned_as_it_is() -> None:
     workflow = Workflow((Step("a"), Step("b", reads=(0,)), Step("a", reads="all")))
     assert check(workflow, {"a", "b"}) is workflow
     assert workflow.depths() == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("system", "advised"),
+    [
+        (None, f"{EARLIER}\n1. It is 42.\n\nDecide."),
+        ("Be strict.", f"Be strict.\n\n{EARLIER}\n1. It is 42.\n\nDecide."),
+        (f"Merge:\n{REPLIES}", "Merge:\n1. It is 42.\n\nDecide."),
+    ],
+)
+def test_who_acts_is_told_every_earlier_reply_whatever_its_system_message(
+    system: str | None, advised: str
+) -> None:
+    last = Step("b", "Decide.", reads="all", system=system)
+    history = [(Step("a"), Reply("a", "It is 42.", None, None))]
+    assert advice(last, history) == advised
+    assert advice(Step("b"), []) == ""

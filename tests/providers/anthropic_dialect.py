@@ -31,7 +31,8 @@ def messages_usage(usage: Usage) -> Json:
 
 def _asked(body: Json, path: Mapping[str, str]) -> Asked:
     prompt = texts([body.get("system") or "", body["messages"]])
-    return Asked(str(body["model"]), prompt, bool(body.get("stream")), body.get("service_tier"))
+    streamed = bool(body.get("stream"))
+    return Asked(str(body["model"]), prompt, streamed, body.get("service_tier"), body)
 
 
 def _message(said: Said) -> Json:

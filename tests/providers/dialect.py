@@ -19,6 +19,7 @@ class Asked:
     """All of the request's texts."""
     streamed: bool
     service: str | None
+    body: Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ def gemini_usage(usage: Usage) -> Json:
 def _asked(body: Json, path: Mapping[str, str]) -> Asked:
     model, _, verb = path["call"].partition(":")
     prompt = texts([body.get("contents") or [], body.get("systemInstruction") or {}])
-    return Asked(model, prompt, verb.startswith("stream"), None)
+    return Asked(model, prompt, verb.startswith("stream"), None, body)
 
 
 def _content(said: Said) -> Json:

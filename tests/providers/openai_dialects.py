@@ -45,7 +45,7 @@ def responses_usage(usage: Usage) -> Json:
 def _asked(body: Json, path: Mapping[str, str]) -> Asked:
     prompt = texts(body.get("messages") or body.get("input") or "")
     streamed = bool(body.get("stream"))
-    return Asked(str(body["model"]), prompt, streamed, body.get("service_tier"))
+    return Asked(str(body["model"]), prompt, streamed, body.get("service_tier"), body)
 
 
 def _completion(said: Said) -> Json:

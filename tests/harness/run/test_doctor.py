@@ -125,3 +125,25 @@ def test_an_experiment_that_a_run_would_go_on_with_is_looked_at_too(
     code, (said,) = checked(capsys, *other, "--log-dir", str(logs))
     assert code == 1
     assert "holds another experiment: its pool is 'rehearsal'" in said
+
+
+TASK = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.scorer import match
+
+@task
+def sums():
+    return Task(dataset=[Sample("1 + 1?", target="2", id="a")], scorer=match())
+"""
+
+
+def test_systems_that_call_no_tools_are_named_where_a_task_may_have_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(TASK)
+    main(["doctor", *asked(f"{file}@sums", "debate", "moa-lite", "fusion")])
+    assert "- note: no tasks with tools for debate, fusion: " in capsys.readouterr().out
+    main(["doctor", *asked("practice-integer", "debate")])
+    assert "tools" not in capsys.readouterr().out

@@ -1,0 +1,122 @@
+"""Inspect tasks as others write them: with tools, a simulated user, limits, and what is wrong."""
+
+import anyio
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageUser, get_model
+from inspect_ai.scorer import Score, Scorer, Target, includes, mean, scorer
+from inspect_ai.solver import Generate, Solver, TaskState, generate, solver, use_tools
+from inspect_ai.tool import Tool, tool
+
+SEEN = "There is 7 in"
+LOOK = "Look first:"
+
+
+@tool
+def look() -> Tool:
+    async def execute(place: str) -> str:
+        """Look at a place.
+
+        Args:
+            place: where to look.
+        """
+        return f"{SEEN} the {place}."
+
+    return execute
+
+
+def dataset(*ids: str, first: str = "Guess:") -> MemoryDataset:
+    """Return a sample of each id; two may have the same."""
+    asked = [(id, f"{first} what is in box {id}?") for id in ids]
+    return MemoryDataset([Sample(id=id, input=text, target="7") for id, text in asked])
+
+
+@task
+def looking(n: int = 2) -> Task:
+    """Tools, and a loop that lasts until none is called."""
+    return Task(
+        dataset=dataset(*map(str, range(n)), first=LOOK),
+        solver=[use_tools(look()), generate()],
+        scorer=includes(),
+        metadata={"publishable": True},
+    )
+
+
+@solver
+def with_a_user() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        for _ in range(2):
+            state = await generate(state)
+            said = await get_model(role="user").generate([ChatMessageUser(content="Reply.")])
+            state.messages.append(ChatMessageUser(content=said.completion))
+        return state
+
+    return solve
+
+
+@task
+def talking() -> Task:
+    """Somebody else speaks, too."""
+    return Task(dataset=dataset("a", "b"), solver=with_a_user(), scorer=includes())
+
+
+@task
+def limited() -> Task:
+    """Ended by its author after the first reply."""
+    return Task(
+        dataset=dataset("a", first=LOOK),
+        solver=[use_tools(look()), generate()],
+        scorer=includes(),
+        message_limit=2,
+        metadata={"publishable": True},
+    )
+
+
+@solver
+def twice_at_once() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        async with anyio.create_task_group() as tasks:
+            for n in range(2):
+                tasks.start_soon(get_model().generate, f"Part {n}?")
+        return await generate(state)
+
+    return solve
+
+
+@task
+def parallel() -> Task:
+    """Two agents of one sample ask side by side."""
+    return Task(dataset=dataset("a"), solver=twice_at_once(), scorer=includes())
+
+
+@scorer(metrics=[mean()])
+def in_words() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value="rather good")
+
+    return score
+
+
+@task
+def judged_in_words() -> Task:
+    return Task(dataset=dataset("a"), solver=generate(), scorer=in_words())
+
+
+@task
+def unscored() -> Task:
+    return Task(dataset=dataset("a"), solver=generate())
+
+
+@task
+def twice() -> Task:
+    return Task(dataset=dataset("a", "a"), solver=generate(), scorer=includes())
+
+
+@task
+def empty() -> Task:
+    return Task(dataset=MemoryDataset([]), solver=generate(), scorer=includes())
+
+
+@task
+def raising() -> Task:
+    raise RuntimeError("no data\nhere")
