@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from podium.harness.reasoning import INVISIBLE
-from podium.harness.rules import expanded, pattern, words
+from podium.harness.rules import expanded, pattern, rules, words
 
 TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
 LONGEST = 400  # Characters of a value behind a label
@@ -74,6 +74,8 @@ def in_order(said: str, found: list[Statement]) -> list[Statement]:
         inner = kept[-1] if kept and kept[-1].start < one.end else None
         if inner is None or inner.start == one.start:
             kept.append(one)
+        elif one.value and one.flaw and not inner.flaw:  # "Rejected answer: \\boxed{B}"
+            kept[-1] = replace(inner, flaw=one.flaw)
         elif one.form == "box" and inner.value:
             kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
         elif (
@@ -91,7 +93,7 @@ def _boxes(said: str) -> Iterator[Statement]:
         if box is None:
             return
         content, end, stop = box
-        if said[stop : stop + 3].strip(" $*").startswith("?"):
+        if said[stop : stop + 5].strip(" $*(").startswith("?"):
             continue
         if content and _is_placeholder(content):
             continue
@@ -102,7 +104,8 @@ def _boxes(said: str) -> Iterator[Statement]:
         sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
         inside = _INSIDE_BEFORE.search(said, max(0, end - 12), end)
         inside = inside or _INSIDE_BEHIND.match(said, stop)
-        flaw = "inside-expression" if inside else ""
+        flaw = "question" if content and _QUESTION.search(content) else ""
+        flaw = "inside-expression" if inside else flaw
         yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
 
 
@@ -243,6 +246,7 @@ _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _ABOUT = pattern("about")
 _NAIVE_BEHIND, _NEXT_NAIVE = pattern("naive-behind"), pattern("next-naive")
 _DENIES, _EDITED = pattern("denies"), pattern("edited")
+_HESITATES, _NEEDS = pattern("hesitates"), rules()["hesitates"].needs
 _OR_ELSE = pattern("or-else")
 _TAKES_BACK = pattern("takes-back")
 _CONFIRMS = pattern("confirms")
@@ -257,8 +261,8 @@ _JOINING = pattern("joining")
 def dropped(said: str, statement: Statement) -> str:
     """Return the rule that drops a statement: a condition, a denial, hearsay, called wrong."""
     text, more = _ends(statement.text), _ends(statement.more)
-    if statement.flaw or _DENIES.search(text) or (not statement.value and _DENIES.search(more)):
-        return statement.flaw or "denies"
+    if denied := statement.flaw or _denied(text) or ("" if statement.value else _denied(more)):
+        return denied
     before = said[max(0, statement.start - 200) : statement.start]
     before = before[before.rfind("\n") + 1 :]
     if _EDITED.search(text):
@@ -288,7 +292,15 @@ def _ends(text: str) -> str:
 
 def contradicted(text: str) -> bool:
     """Return whether a text says that what it states is wrong."""
-    return bool(_DENIES.search(text) or _TAKES_BACK.search(text))
+    return bool(_denied(text) or _TAKES_BACK.search(text))
+
+
+def _denied(text: str) -> str:
+    """Return the rule by which a text calls what stands before it wrong or uncertain."""
+    if _DENIES.search(text):
+        return "denies"
+    small = text.lower()
+    return "hesitates" if any(n in small for n in _NEEDS) and _HESITATES.search(text) else ""
 
 
 def doubted(before: str) -> str:
@@ -332,9 +344,9 @@ def withdrawn(said: str, last: Statement) -> str:
     behind = said[last.end :]
     behind = behind if len(behind) <= 2 * TAIL else f"{behind[:TAIL]}\n{behind[-TAIL:]}"
     following = SENTENCE_END.split(behind.lstrip(" .!*$\n"), maxsplit=1)[0]
-    if _DENIES.search(following[:200]):
-        return "denies"
-    if _OR_ELSE.match(following):
+    if denied := _denied(following[:200]):
+        return denied
+    if _OR_ELSE.match(behind):
         return "or-else"
     if _NEXT_NAIVE.match(following):
         return "naive-behind"

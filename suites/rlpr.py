@@ -27,6 +27,7 @@ from podium.harness.inspect_adapters import as_task, pick
 from podium.harness.model_judge import JudgeCase, JudgeError, judge_required, judged_by_model
 from podium.harness.reasoning import spoken
 from podium.harness.records import READ_BY, Grade, Question
+from podium.harness.rules import expanded
 from podium.harness.statements import without_markup
 from podium.harness.suite import Split
 from podium.suites.base import DatasetSuite, unsealed, user_errors
@@ -82,7 +83,7 @@ WORDS = 3
 """A reference of so many words at most is compared as it stands, a longer one is prose."""
 MOST_WORDS = 12
 """Words of an answer that a yes or no may lead."""
-_SEVERAL = re.compile(r"[,;]\s|\bor\b|\band\b|\n")
+_SEVERAL = re.compile(expanded(r"[,;]\s|\n|\b(?i:or|and|not|{MAY}|{MAYBE}|{UNSURE})\b"))
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
 _LETTER = re.compile(r"\(?([A-P])\)?\.?")

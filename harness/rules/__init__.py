@@ -31,11 +31,12 @@ class ReadingRule:
     stage: str
     where: str
     yields: str
+    outranked_by: str
+    """What decides in its place; names of rules stand in backticks."""
     pattern: tuple[str, ...]
     flags: str = ""
     needs: tuple[str, ...] = ()
     """Texts without any of which the pattern is not tried."""
-    outranked_by: str = "what stands behind it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,12 @@ class RuleExample:
 @cache
 def rules() -> Mapping[str, ReadingRule]:
     """Return every rule by name, in the order of the stages."""
-    rows = _table("rules.toml")
+    rows = dict(_table("rules.toml"))
+    by_stage = rows.pop("outranked_by")
     return {
-        name: ReadingRule(name, **_frozen(row)) for name, row in rows.items() if name != "parts"
+        name: ReadingRule(name, **{"outranked_by": by_stage[row["stage"]]} | _frozen(row))
+        for name, row in rows.items()
+        if name != "parts"
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from podium.harness.errors import UserError
 from podium.harness.files import read_json, refuse_unwritable
 from podium.harness.ledger.system_runs import Beside
+from podium.harness.rules import rule_table, rules
 from podium.harness.text import pluralise
 from podium.reports import render
 from podium.reports.against import RunDifference
@@ -50,6 +51,7 @@ PAGES = {
     "shards.html": "Shards",
     "runs.html": "Two runs",
     "training.html": "Training",
+    "rules.html": "Rules",
 }
 
 
@@ -118,7 +120,8 @@ def write_site(
     contexts: dict[str, dict[str, Any]] = {
         "index.html": first | {"downloads": [*downloads]},
         "matrix.html": {"index": Index(blocks, wanted.served)},
-        "query.html": {"notes": notes},
+        "query.html": {"notes": notes, "rules": [*rules()]},
+        "rules.html": {"rules": rule_table()[0]},
         **_served_contexts(systems),
         "audit.html": audit_context(audits, blocks),
         **({"shards.html": shards} if (shards := shards_context(report.system_runs)) else {}),

@@ -4,6 +4,7 @@ r"""Do our grades agree with the verdicts recorded beside real replies, and what
     PYTHONPATH=. python tests/benchmarks/graded_records.py --against CHECKOUT
     PYTHONPATH=. python tests/benchmarks/graded_records.py --rows ROWS.jsonl
     PYTHONPATH=. python tests/benchmarks/graded_records.py --json > VERDICTS
+    PYTHONPATH=. python tests/benchmarks/graded_records.py --peers [--rows ROWS.jsonl]
 
 Sets: AIME25 (four models) and MATH-500 with lighteval's verdicts, ARC's letters in RouterBench,
 letters, numbers and words in RouterArena. A question that is no row of a suite of ours is made up
@@ -11,7 +12,8 @@ for its grader. `--differences` prints the end of each reply whose grades differ
 whose text may not be shown; `--against` grades with another checkout's graders too, and
 prints every reply whose grade changed; it also takes a file of verdicts that `--json` printed on
 the same rows. `--rows` adds replies of one's own: a JSON object a line with suite, gold, reply and
-right, perhaps set, id and choices. Rows of suites that run programs are left out.
+right, perhaps set, id and choices. Rows of suites that run programs are left out. `--peers` prints
+confusion tables by suite, beside math-verify and Inspect's own scorers (graders_judges.py).
 """
 
 import argparse
@@ -25,7 +27,9 @@ import string
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
@@ -38,6 +42,7 @@ from podium.suites import SUITES
 from podium.suites.aime25 import AIME25
 from podium.suites.data import data_folder, local_rows
 from podium.suites.math500 import MATH500_ALL
+from podium.suites.rlpr import reference_kind
 
 SHOWN = 400
 """Characters of a reply, its end."""
@@ -259,6 +264,52 @@ def print_table(title: str, judged: Sequence[Judged]) -> None:
         )
 
 
+def print_confusion(title: str, said: Sequence[tuple[bool, bool | None]]) -> None:
+    """Print how often a grader passes right and wrong replies; pairs of truth and verdict."""
+    count = Counter((right, verdict is True) for right, verdict in said)
+    raised = sum(verdict is None for _, verdict in said)
+    kinds = ((True, True), (False, True), (True, False), (False, False))
+    print("| " + " | ".join(map(str, (title, *(count[kind] for kind in kinds), raised))) + " |")
+
+
+def print_peers(judged: Sequence[Judged], then: Mapping[Record, Verdict]) -> None:
+    """Print confusion tables of cases and recorded replies by suite; `then`: another checkout's."""
+    # With another checkout's graders this file runs beside that checkout's tests, which differ.
+    from tests.benchmarks.graders import BESIDE, NUMBERS_ONLY, JudgeProcess
+    from tests.suites.battery import BatteryRow
+
+    def kind(one: Judged) -> tuple[bool, str]:
+        return one[0].set.startswith("cases, "), one[0].suite
+
+    for (case, suite), group in groupby(sorted(judged, key=kind), key=kind):
+        rows = list(group)
+        print(f"\n{suite}, {len(rows)} {'cases' if case else 'recorded replies'}\n")
+        print(
+            "| grader | TP | FP | FN | TN | raised or came to no end |\n|---|---|---|---|---|---|"
+        )
+        print_confusion("podium", [(record.right, mine.right) for record, mine in rows])
+        if then:
+            old = [(record.right, then[record].right) for record, _ in rows if record in then]
+            print_confusion("podium, other checkout", old)
+        for name in (*BESIDE[suite], "includes()"):
+            numbers = suite == "rlpr" and name in NUMBERS_ONLY
+            said: list[tuple[bool, bool | None]] = []
+            with closing(JudgeProcess(name)) as judge:
+                for record, _ in rows:
+                    if numbers and reference_kind(record.gold) not in ("number", "expression"):
+                        continue
+                    row = BatteryRow(
+                        reply=record.reply,
+                        gold=record.gold,
+                        right=record.right,
+                        why="-",
+                        choices=record.choices or None,
+                    )
+                    verdict = judge.judge(suite, row)
+                    said.append((record.right, None if verdict is None else verdict == 1))
+            print_confusion(f"{name}, {len(said)} numbers" if numbers else name, said)
+
+
 def print_reply(record: Record, *verdicts: Verdict) -> None:
     """Print the end of a reply, with all that was said of it."""
     said = "; ".join(f"ours {one.right} ({one.said!r})" for one in verdicts)
@@ -275,6 +326,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--against", type=Path, metavar="CHECKOUT_OR_VERDICTS")
     parser.add_argument("--rows", type=Path, metavar="ROWS.jsonl")
     parser.add_argument("--json", action="store_true", help="one verdict a line, and nothing else")
+    parser.add_argument("--peers", action="store_true", help="confusion tables by suite")
     given = parser.parse_args(words)
     every = sorted(records(given.rows), key=lambda record: record.set)
     verdicts = [verdict(record) for record in every]
@@ -286,9 +338,13 @@ def main(words: Sequence[str] | None = None) -> None:
     for record, mine in judged if given.differences else ():
         if mine.right != record.right:
             print_reply(record, mine)
+    old: Sequence[Verdict | None] = ()
     if given.against:
         own = ["--rows", str(given.rows.resolve())] if given.rows else []
-        print_changes(every, verdicts, of_checkout(given.against.resolve(), own))
+        old = of_checkout(given.against.resolve(), own)
+        print_changes(every, verdicts, old)
+    if given.peers:
+        print_peers(judged, {record: one for record, one in zip(every, old, strict=False) if one})
 
 
 def print_changes(

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from inspect_ai.model import ChatMessageUser, ModelName, ModelOutput
-from inspect_ai.scorer import Scorer, Target, answer, choice, match, math
+from inspect_ai.scorer import Scorer, Target, answer, choice, includes, match, math
 from inspect_ai.solver import TaskState
 from inspect_ai.solver._multiple_choice import (
     parse_answers,
@@ -79,6 +79,7 @@ JUDGES: Mapping[str, Judge] = {
     'answer("line")': partial(inspect, partial(answer, "line")),
     'answer("letter")': partial(inspect, partial(answer, "letter")),
     "choice()": inspect_choice,
+    "includes()": partial(inspect, includes),
 }
 
 

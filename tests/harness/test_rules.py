@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from podium.harness.extract import read_choice, read_expressions, read_integer
+from podium.harness.extract import CLOSING, read_choice, read_expressions, read_integer
 from podium.harness.rewards.outcome import RewardOutcome, Status
 from podium.harness.rewards.trainers import batch_metrics
 from podium.harness.rules import (
@@ -65,6 +65,34 @@ def test_no_rule_is_longer_than_four_lines(name: str) -> None:
 @pytest.mark.parametrize("name", word_lists())
 def test_a_list_of_words_has_an_example_that_holds_one(name: str) -> None:
     assert re.search(expanded(f"{{{name}}}"), list_example(name), re.I)
+
+
+def outranking(name: str) -> set[str]:
+    """Return the rules that outrank a rule."""
+    return set(re.findall("`(.*?)`", rules()[name].outranked_by))
+
+
+def test_what_outranks_a_rule_is_a_rule_and_later_closing_rules_name_the_earlier() -> None:
+    assert {other for name in rules() for other in outranking(name)} <= set(rules())
+    order = ["only", *CLOSING, "option-line", "concluded-letter", "option-text"]
+    for place, name in enumerate(order):
+        assert outranking(name) & set(order) == set(order[:place]), name
+
+
+@pytest.mark.parametrize(
+    ("reply", "rule"),
+    [
+        ("\\boxed{7}\nAnswer: 8", "label-line"),
+        ("Answer: 7\n\n\\boxed{8}", "conflict"),
+        ("Answer: the sum of both of the parts\n\\boxed{8}", "box"),
+        ("The answer is \\boxed{8}.", "box"),
+        ("The answer is 7. So 8 is the answer.", "value-before"),
+        ("Therefore the total is 7.\n\n**8**", "apart"),
+        ("Answer: 8\n\nTherefore the total is 7.", "label-line"),
+    ],
+)
+def test_of_two_statements_the_outranking_rule_decides(reply: str, rule: str) -> None:
+    assert read_integer(reply).rule == rule
 
 
 def test_the_table_names_rule_pattern_and_examples() -> None:

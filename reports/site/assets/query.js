@@ -265,12 +265,20 @@
       el("span", { "aria-hidden": "true" }, `${mark} `), said, why);
   }
 
+  // Rules that read a reply have a section on the page of rules; names of comparisons have none.
+  function decidedBy(rule) {
+    const explained = (document.getElementById("query").dataset.rules ?? "").split(" ");
+    const name = isCut(rule) ? "" : rule.split(", ")[0];
+    if (!name || !explained.includes(name)) return quoted(rule);
+    return el("span", {}, el("a", { href: `rules.html#rule-${name}` }, name), quoted(rule.slice(name.length)));
+  }
+
   function grade(detail) {
     const { tests } = detail;
     return facts([
       ["answer found", detail.answer == null ? withheldOr(detail, "none") : quoted(detail.answer)],
       ["target", detail.target == null ? withheldOr(detail, "none") : quoted(detail.target)],
-      ["decided by", quoted(detail.rule ?? withheldOr(detail, "its grader names no rule"))],
+      ["decided by", detail.rule ? decidedBy(detail.rule) : withheldOr(detail, "its grader names no rule")],
       ["tests passed", tests ? `${tests.passed} of ${tests.total}` : "the suite runs none"],
       ...(detail.reason ? [["reason", quoted(detail.reason)]] : []),
     ]);

@@ -24,9 +24,21 @@ TOGETHER = (
     "{a}, although {b} is equally possible", "{a}, unless it is {b}", "{a} or, failing that, {b}",
     "{a}; or {b}", "{a}, and {b} too", "{a} or {b}, whichever is right", "{a} - or {b}",
     "{a} \\lor {b}", "{a} \\text{ or else } {b}", "any of {a} and {b}", "{a} but possibly {b}",
+    "{a} || {b}", "| {a} | {b} |", "**{a}** | **{b}**", "{a} (or {b}?)",
+    "{a}, {b}?", "**{a}** or maybe **{b}**",
 )  # fmt: skip
 """Two answers to one question: conjoined or side by side."""
 THREE = ("{a} or {b} or {c}", "{a}, {b} or {c}", "{a}, {b}, {c}", "one of {a}, {b} and {c}")
+HESITANT = (
+    "{a} maybe", "maybe {a}", "{a}, perhaps", "perhaps {a}", "possibly {a}", "{a}, possibly",
+    "probably {a}", "{a}, probably", "{a} (not sure)", "{a} (unsure)", "{a}, but I am not sure",
+    "{a} but I'm not certain", "{a}?", "{a} (?)", "{a} (maybe)", "{a} (just a guess)", "{a} hmm",
+    "{a} - not sure", "{a} \u2014 maybe", "{a}; not sure", "{a} | not sure", "{a}... maybe",
+    "not sure: {a}", "could be {a}", "might be {a}", "{a}, or not", "{a} or something else",
+    "{a}\\text{ maybe}", "\\text{maybe }{a}", "{a}\\text{ (not sure)}", "**{a}** maybe",
+    "perhaps **{a}**", "{a} seems possible", "{a} could be right",
+)  # fmt: skip
+"""A single answer that nobody stands by."""
 DENIED = (
     "not {a}", "anything but {a}", "{a}\\text{ is wrong}", "{a}, which is wrong", "{a} (incorrect)",
     "certainly not {a}", "{a}\\text{ (wrong)}", "{a} (this is wrong)", "{a} [rejected]",
@@ -72,6 +84,15 @@ WITHDRAWN = (
     "\\boxed{{a}}\n\nThe box above is wrong.",
     "\\boxed{{a}} (please disregard this answer)",
 )
+UNSURE = (
+    "Answer: {a}. Not sure.", "Answer: {a}. Maybe.", "Answer: {a}\n\nI am not sure.",
+    "The answer is {a}. I'm really not sure.", "\\boxed{{a}}? Not sure.", "Not sure: \\boxed{{a}}",
+    "\\boxed{{a}}, maybe", "Maybe \\boxed{{a}}", "Perhaps <answer>{a}</answer>",
+    "<answer>{a}</answer> (not sure)", "\\boxed{{a}} (not sure)", "\\boxed{{a}}. I am not certain.",
+    "Final answer: perhaps \\boxed{{a}}", "**\\boxed{{a}}** maybe", "\\boxed{{a}}, or not",
+    "Possible answer: {a}", "Tentative answer: {a}", "Answer: {a}\n\nMaybe not.",
+)  # fmt: skip
+"""Hesitation before or behind a whole statement."""
 SUPPOSED = (
     "If the answer is {a}, then the other part is easy.",
     "Suppose the answer is {a}.",
@@ -117,6 +138,16 @@ TWICE = (
     "Answer: {a}\nor\nAnswer: {b}",
     "Either the answer is {a} or the answer is {b}.",
     "Both are answers: \\boxed{{a}} and also \\boxed{{b}}.",
+    "Answer: {a}\nAnswer: {b}?",
+    "Answer: {a}\nOr {b}?",
+    "The answer is {a}. Or is it {b}?",
+    "The answer is {a}. Could it be {b}?",
+    "Answer: {a}\nAnswer: maybe {b}",
+    "Answer: {a} | Answer: {b}",
+    "\\boxed{{a}} | \\boxed{{b}}",
+    "\\boxed{{a}} \\boxed{{b}}?",
+    "**\\boxed{{a}}** / **\\boxed{{b}}**",
+    "<answer>{a}</answer><answer>{b}?</answer>",
 )
 VALUES = (
     "{}", "${}$", "\\boxed{{{}}}", "**{}**", "({})", "$\\boxed{{{}}}$", "`{}`", "\\({}\\)",
@@ -144,7 +175,7 @@ FRESH = 50
 """Fresh rounds by which a hedge that was paid is weighed."""
 WISHES = ("\n\nHope this helps!", "<|im_end|>", "\n")
 """What may follow a whole statement: "I hope it is correct" might take a denial back."""
-LOOSE = frozenset(RANGES + WITHDRAWN + SUPPOSED + TWICE)
+LOOSE = frozenset(RANGES + WITHDRAWN + SUPPOSED + UNSURE + TWICE)
 """Whole statements: they bear no label and no frame."""
 NUMBERS = ("integers", "neighbours", "sums", "decimals", "fractions", "roots")
 
@@ -192,7 +223,8 @@ def forms(family: str) -> tuple[str, ...]:
     """Return the forms that say nothing right for keys of this family."""
     numbers = SCALED + RANGES if family in NUMBERS else ()
     three = () if family == "yes or no" else THREE
-    return TOGETHER + three + DENIED + WITHDRAWN + SUPPOSED + TWICE + numbers
+    single = DENIED + HESITANT + WITHDRAWN + SUPPOSED + UNSURE
+    return TOGETHER + three + single + TWICE + numbers
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from podium.harness.ledger.call import shortest
 from podium.harness.ledger.details import QueryDetail, QuestionFilter, details
-from podium.harness.records import Question
+from podium.harness.records import READ_BY, Grade, Question
 from podium.harness.suite import Split
 from podium.harness.system import planned
 from podium.harness.workflow import Step, Workflow
@@ -37,6 +37,11 @@ class OddlyNamed(Exam):
             Question(id=f"q/{n}, 1", text=f"Say {n}", kind="integer", target=str(n), topic="saying")
             for n in (1, 2)
         ]
+
+    def grade(self, question: Question, reply: str, box: object = None) -> Grade:
+        """Name a rule of the table and a comparison that it does not hold."""
+        grade = Exam.grade(self, question, reply, box)
+        return replace(grade, metadata={READ_BY: "label-line", "look": "exact"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,19 @@ def test_question_answer_and_verdict_come_before_the_calls_and_figures_come_last
     assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
     box = page.locator(".query-system").last.inner_text()
     assert box.index("wrong") < box.index("answer found") < box.index("Reply (")
+
+
+def test_the_rule_that_decided_links_to_its_row_with_examples(home: Path, site_page: Open) -> None:
+    page = site_page(pages(home), address=BOTH)
+    link = page.locator(".query-system a[href='rules.html#rule-label-line']").first
+    assert link.locator("xpath=../..").inner_text() == "label-line, exact"
+    rules_page = site_page(pages(home).with_name("rules.html"), Look(width=320, ready=False))
+    row = rules_page.locator("#rule-label-line").inner_text()
+    assert "an answer line, if nothing else stands before the word" in row
+    assert "## Answer 42 → 42" in " ".join(row.split())
+    assert serious_faults(rules_page) == []
+    wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    assert rules_page.evaluate(wide)
 
 
 def test_the_plan_is_drawn_with_a_box_for_each_step_and_an_arrow_for_each_read(
