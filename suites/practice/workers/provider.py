@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import anyio
@@ -24,11 +25,19 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from podium.harness.context import sample_index
+from podium.harness.context import current, sample_index
 from podium.harness.errors import UserError, first_fault
 from podium.harness.records import STATED
 from podium.harness.request import request_digest
 from podium.suites.practice.workers import choices
+from podium.suites.practice.workers.agents import (
+    AgentTurn,
+    Episode,
+    respond_as_agent,
+    respond_as_user,
+    spell_calls,
+    turn_number,
+)
 from podium.suites.practice.workers.arithmetic import evaluate
 from podium.suites.practice.workers.choices import (
     WorkedAnswer,
@@ -117,16 +126,20 @@ class RehearsalAPI(ModelAPI):
     ) -> ModelOutput:
         """Reply to a chat; the reply is cut at `max_tokens`, as any provider would."""
         started = time.monotonic()
-        digest = request_digest(input)
-        heat = 1.0 if config.temperature is None else config.temperature
-        text = respond(self._worker, input, self._random(digest), heat)
+        names = [] if tool_choice == "none" else [tool.name for tool in tools]
+        text, calls = self._reply(input, names, config)
         limit = config.max_tokens
         short = text if limit is None else cut_tokens(text, limit)
-        usage = _usage(input, short)
+        cut = short != text
+        if limit is not None and count_tokens(spell_calls(calls)) > limit:
+            calls, cut = [], True  # half a call is none
+        usage = _usage(input, tools, short + spell_calls(calls))
         latency_s = self._worker.latency_s + usage.output_tokens / self._worker.tokens_per_s
         await anyio.sleep(latency_s * self._given.time_scale)
-        message = ChatMessageAssistant(content=short, model=self.model_name, source="generate")
-        stop = "stop" if short == text else "max_tokens"
+        message = ChatMessageAssistant(
+            content=short, tool_calls=calls or None, model=self.model_name, source="generate"
+        )
+        stop = "max_tokens" if cut else "tool_calls" if calls else "stop"
         return ModelOutput(
             model=self.model_name,
             choices=[ChatCompletionChoice(message=message, stop_reason=stop)],
@@ -135,10 +148,25 @@ class RehearsalAPI(ModelAPI):
             metadata={STATED: round(latency_s, 6)},
         )
 
-    def _random(self, digest: str) -> random.Random:
-        sample = sample_index(digest, self._asked)
-        stream = self._given.stream or self._worker.name
-        key = (self._given.seed, stream, digest, sample.epoch, sample.occurrence)
+    def _reply(
+        self, messages: list[ChatMessage], tools: list[str], config: GenerateConfig
+    ) -> AgentTurn:
+        episode = Episode.running() if self._worker.manner in ("act", "advise", "user") else None
+        if episode is None:
+            digest = request_digest(messages)
+            sample = sample_index(digest, self._asked)
+            heat = 1.0 if config.temperature is None else config.temperature
+            rng = self._random(digest, sample.epoch, sample.occurrence)
+            return respond(self._worker, messages, rng, heat), []
+        if self._worker.manner == "user":
+            return respond_as_user(self._worker, episode, messages, tools)
+        # Slips do not scale with temperature: tau2 sets 0. Draws differ only within a pool.
+        draw = sample.occurrence if (sample := current().sample) else 0
+        rng = self._random(episode.sample, turn_number(messages), draw)
+        return respond_as_agent(self._worker, episode, messages, tools, rng)
+
+    def _random(self, *parts: str | int) -> random.Random:
+        key = (self._given.seed, self._given.stream or self._worker.name, *parts)
         return random.Random(int(hashlib.sha256(repr(key).encode()).hexdigest(), 16))
 
     async def count_text_tokens(self, text: str) -> int:
@@ -150,15 +178,25 @@ class RehearsalAPI(ModelAPI):
         return 64
 
 
-def _usage(messages: list[ChatMessage], reply: str) -> ModelUsage:
+def _usage(messages: list[ChatMessage], tools: list[ToolInfo], reply: str) -> ModelUsage:
     """Count both sides; four tokens per message stand for the turn markers of a chat format."""
-    asked = sum(4 + count_tokens(message.text) for message in messages)
+    asked = sum(4 + _counted(_written(message)) for message in messages)
+    asked += sum(_counted(tool.model_dump_json(exclude_none=True)) for tool in tools)
     said = max(1, count_tokens(reply))
     both = {"input_tokens": asked, "output_tokens": said}
     return ModelUsage(**both, total_tokens=asked + said, reasoning_tokens=0)
 
 
-OWN_WEIGHT = {"solve": 1.4, "part": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0}
+def _written(message: ChatMessage) -> str:
+    calls = message.tool_calls if isinstance(message, ChatMessageAssistant) else None
+    return message.text + spell_calls(calls or [])
+
+
+_counted = lru_cache(maxsize=1024)(count_tokens)  # a policy and its tools come again each turn
+
+
+OWN_WEIGHT = {"solve": 1.4, "part": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0,
+              "act": 0.0, "advise": 0.0, "user": 0.0}  # fmt: skip
 """How much a worker trusts its own answer against one earlier reply."""
 
 

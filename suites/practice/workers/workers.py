@@ -18,7 +18,7 @@ from inspect_ai.model import ChatMessage
 from podium.harness.errors import UserError
 
 Facts = Literal["none", "common", "elements", "planets", "all"]
-Manner = Literal["solve", "part", "recite", "verify", "format", "plan"]
+Manner = Literal["solve", "part", "recite", "verify", "format", "plan", "act", "advise", "user"]
 
 ARITHMETIC = frozenset(
     {"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"}
@@ -92,6 +92,13 @@ WORKERS: dict[str, Worker] = {
                tokens_per_s=250),
         Worker("essayist", knows=NOTHING, verbosity=2.0, latency_s=3.0, tokens_per_s=40),
         Worker("guesser", "part", slip=0.9, facts="all", verbosity=0.5, latency_s=0.2),
+        # Of agentic tasks (agents.py); slips per turn, whatever the temperature.
+        Worker("concierge", "act", slip=0.02, knows=NOTHING, latency_s=2.5, tokens_per_s=50),
+        Worker("steward", "act", slip=0.06, knows=NOTHING, latency_s=1.2, tokens_per_s=90),
+        Worker("deputy", "act", slip=0.12, knows=NOTHING, latency_s=0.6, tokens_per_s=150),
+        Worker("trainee", "act", slip=0.3, knows=NOTHING, latency_s=0.2, tokens_per_s=250),
+        Worker("adviser", "advise", slip=0.02, knows=NOTHING, latency_s=2.0, tokens_per_s=60),
+        Worker("customer", "user", slip=0.0, knows=NOTHING, latency_s=0.5, tokens_per_s=100),
     )
 }  # fmt: skip
 

@@ -303,7 +303,7 @@ def test_what_runs_in_this_process_has_a_price_in_every_book(name: str) -> None:
     book = read_book(name)
     price = book.price("embedded/conductor")
     assert price is not None
-    if name in ("rehearsal", "rehearsal-deep"):
+    if name in ("rehearsal", "rehearsal-agents", "rehearsal-deep"):
         assert (price.input, price.output) == (Decimal("0.05"), Decimal("0.20"))
     else:
         assert (price.input, price.output) == (0, 0)

@@ -22,6 +22,7 @@ SHIPPED = [
     "rehearsal-dominant",
     "rehearsal-correlated",
     "rehearsal-deep",
+    "rehearsal-agents",
     *(f"drawn-{seed}" for seed in range(1, 9)),
 ]
 DATA = Path(os.environ.get("PODIUM_DATA", ROOT.parent / "shared" / "data"))
@@ -33,7 +34,7 @@ def test_a_shipped_pool_is_read_set_up_and_priced(name: str) -> None:
     spec = read_pool(name)
     book = read_book(spec.prices)
     assert all(worker.price_ref in book.prices for worker in spec.workers)
-    assert set(pool_models(spec)) == {*spec.names, "conductor"}
+    assert set(pool_models(spec)) == {*spec.names, *dict(spec.roles())}
     assert all(worker.card == role_cards()[worker.model.split("/")[1]] for worker in spec.workers)
 
 
@@ -123,5 +124,6 @@ def test_reply_lengths_keep_the_measured_ratio_of_wordy_to_terse() -> None:
 
 def test_every_worker_has_a_card_and_a_price() -> None:
     assert set(role_cards()) == set(WORKERS)
-    priced = {*read_book("rehearsal").prices, *read_book("rehearsal-deep").prices}
+    books = ("rehearsal", "rehearsal-deep", "rehearsal-agents")
+    priced = {model for name in books for model in read_book(name).prices}
     assert {f"rehearsal/{name}" for name in WORKERS} <= priced
