@@ -30,6 +30,7 @@ from podium.harness.ledger.logs import (
     score_in,
     shape_in,
 )
+from podium.harness.records import TURN_COUNT
 from podium.harness.request import JSON
 from podium.harness.text import make_storable, storable
 from podium.harness.usage import raw_usage, usage_of_reply
@@ -233,7 +234,9 @@ class SampleDigests:
         self.answer = text_digest(answer)
         replies = {one.said for one in self.calls.values()}
         shown = said if text_digest(said) in replies else answer  # a reply, where Inspect chose one
-        self.elsewhere = tuple(_elsewhere(sample, shown, told))
+        # The messages of a task with turns are its own: a user may have spoken last.
+        ours = TURN_COUNT not in shape_in(sample)
+        self.elsewhere = tuple(_elsewhere(sample, shown, told)) if ours else ()
         self.shape = facts_digest(*map(shape_in(sample).get, SHAPE))
         self.graded = _graded(sample)
 
