@@ -99,6 +99,22 @@ class ConversationPool(Pool):
     outputs: list[tuple[int, ModelOutput]] = field(default_factory=list[tuple[int, ModelOutput]])
     """Of workers that were sent the conversation, each with the number of its step."""
 
+    @classmethod
+    def within(
+        cls, pool: Pool, conversation: Conversation, text: str, acts: Acts
+    ) -> "ConversationPool":
+        """Return the workers for one turn, with the meter and the counts of its sample's pool."""
+        return cls(
+            pool.models,
+            pool.spec,
+            pool.epoch,
+            pool.spend,
+            _asked=pool._asked,
+            conversation=conversation,
+            text=text,
+            acts=acts_in(conversation, acts),
+        )
+
     async def ask(
         self,
         worker: str,

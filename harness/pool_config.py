@@ -262,10 +262,11 @@ def _validated(data: dict[str, Any], content: bytes) -> PoolSpec:
     for role in ROLES:
         if isinstance(data.get(role), dict):
             data[role].setdefault("name", role)
-    named = data.get("roles")
-    for role, table in named.items() if isinstance(named, dict) else ():
+    named: object = data.get("roles")
+    tables = cast("dict[str, object]", named) if isinstance(named, dict) else {}
+    for role, table in tables.items():
         if isinstance(table, dict):
-            table.setdefault("name", role)
+            cast("dict[str, object]", table).setdefault("name", role)
     return PoolSpec.model_validate({**data, "sha256": hashlib.sha256(content).hexdigest()})
 
 

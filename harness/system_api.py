@@ -33,7 +33,6 @@ from podium.harness.context import run_context
 from podium.harness.conversation import (
     Conversation,
     ConversationPool,
-    acts_in,
     question_of,
     sampling_of,
     words_of,
@@ -158,7 +157,7 @@ class SystemAPI(NoModel):
             )
         turns = self._turns(state, plays)
         question = question_of(str(state.sample_id), conversation)
-        pool = turn_pool(turns.pool, conversation, question.text, plays.acts)
+        pool = ConversationPool.within(turns.pool, conversation, question.text, plays.acts)
         begun = monotonic()
         with ExitStack() as inside:
             inside.enter_context(run_context(recorder=turns.recorder))
@@ -214,20 +213,6 @@ class SystemAPI(NoModel):
     def tool_result_documents(self) -> bool:
         """Leave documents there, too."""
         return True
-
-
-def turn_pool(pool: Pool, conversation: Conversation, text: str, acts: Acts) -> ConversationPool:
-    """Return the workers for one turn, with the meter and the counts of their sample."""
-    return ConversationPool(
-        pool.models,
-        pool.spec,
-        pool.epoch,
-        pool.spend,
-        _asked=pool._asked,
-        conversation=conversation,
-        text=text,
-        acts=acts_in(conversation, acts),
-    )
 
 
 def system_model(system: str) -> Model:

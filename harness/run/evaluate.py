@@ -329,7 +329,7 @@ def _unwritten(error: BaseException, seen: frozenset[int] = frozenset()) -> str:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
         return str(error)
-    behind = [error.__cause__ or error.__context__]
+    behind: list[BaseException | None] = [error.__cause__ or error.__context__]
     if isinstance(error, BaseExceptionGroup):
         behind += cast(BaseExceptionGroup[BaseException], error).exceptions
     found = (_unwritten(one, seen | {id(error)}) for one in behind if one and id(one) not in seen)
