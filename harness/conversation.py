@@ -109,6 +109,7 @@ class ConversationPool(Pool):
             pool.spec,
             pool.epoch,
             pool.spend,
+            kept=pool.kept,
             _asked=pool._asked,
             conversation=conversation,
             text=text,

@@ -62,6 +62,8 @@ class Pool:
     spend: Spend | None = None
     public_tests: PublicTests | None = None
     """Runs a program on a question's public tests; None where the suite has none."""
+    kept: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What a system keeps from one turn of a sample to the next."""
     _asked: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _said: dict[tuple[str, str], ChatMessage] = field(
         default_factory=dict[tuple[str, str], ChatMessage]

@@ -20,7 +20,9 @@ from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownV
 from inspect_ai._eval.loader import (
     load_tasks,  # what Inspect's command uses; it has no public name
 )
+from inspect_ai._util.entrypoints import ensure_entry_points
 from inspect_ai._util.registry import (
+    registry_find,
     registry_info,
     registry_params,
     set_registry_info,
@@ -36,6 +38,7 @@ from podium.harness.inspect_adapters import as_score, graded_note, suite_facts, 
 from podium.harness.ledger.recorder import TaskJournal
 from podium.harness.records import PODIUM, Grade, Question
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
+from podium.harness.text import columns, records
 
 UNKNOWN = "unknown"
 
@@ -61,7 +64,10 @@ class TaskSuite:
     def made(self) -> Task:
         """Return the task made anew; UserError where it cannot be, or cannot be examined."""
         try:
-            (task,) = load_tasks([self.path or self.name], dict(self.arguments))
+            found = load_tasks([self.path or self.name], dict(self.arguments))
+            if len(found) != 1:
+                raise LookupError("there is no such task: `podium suites --inspect` lists some")
+            (task,) = found
         except Exception as error:
             why = next(iter(str(error).strip().splitlines()), "")
             raise UserError(
@@ -86,13 +92,8 @@ class TaskSuite:
     def _revision(self) -> str:
         facts = sorted([one.id, one.text, one.target] for one in self.load())
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
-        if self.path:
-            return digest
         package = self.name.partition("/")[0]
-        try:
-            return f"{digest}, {package} {version(package)}"
-        except (PackageNotFoundError, ValueError):  # a path may begin with /, which names none
-            return digest
+        return digest if self.path else f"{digest}, {package} {_version(package)}"
 
     @property
     def publishable(self) -> bool:
@@ -129,6 +130,30 @@ class TaskSuite:
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
         """Raise UserError: its scorer needs the whole sample."""
         raise UserError(f"{self.name} is graded inside Inspect: `inspect score` grades it again.")
+
+
+def show_tasks() -> tuple[list[dict[str, Any]], str]:
+    """Return the tasks that installed packages register, as facts and as a text."""
+    ensure_entry_points()
+    found = registry_find(lambda info: info.type == "task")
+    names = sorted({registry_info(one).name for one in found})
+    foreign = [one for one in names if "/" in one and one.partition("/")[0] not in OURS]
+    packages = [one.partition("/")[0] for one in foreign]
+    rows = [(name, f"{one} {_version(one)}") for name, one in zip(foreign, packages, strict=True)]
+    heads = ("task", "from")
+    none = "No installed package brings Inspect tasks: pip install '.[evals]'."
+    return records(heads, rows), columns(heads, rows) if rows else none
+
+
+OURS = (PODIUM, "suites")
+"""Begins the names of podium's own tasks, now and before 0.2."""
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def played(

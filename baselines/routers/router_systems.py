@@ -137,10 +137,21 @@ _DOLLARS = "expects of each worker its mean dollars on the train split, whatever
 _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 
 
+STICKY = "sticky"
+MODES = (STICKY, "turn")
+"""How often a router decides in a task that asks more than once: for a whole sample, or each turn,
+where another worker has no prompt of the sample in its provider's cache."""
+
+
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
     class _Learning(SystemMethods):
         def learn(self, matrix: Matrix, seed: int) -> Artifact:
             return train_router(ROUTERS[name](), matrix, seed)
+
+        def arguments(self, x: str) -> Mapping[str, Any]:
+            if x not in ("", *MODES):
+                raise UserError(f"{name}@{x} is not known: {' or '.join(MODES)} (the default).")
+            return {"sticky": True} if x == STICKY else {}
 
     return SystemCard(
         name=name,
@@ -148,6 +159,7 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
         summary=summary,
         source=source,
         calls=Calls("1", ONE_CALL),
+        k="mode",
         needs=frozenset({"train"}),
         methods=_Learning(),
         group="routers",
@@ -214,15 +226,23 @@ ROUTER_CARDS = (
 )
 
 
-def router_system(learned: Artifact, willingness: float | None = None) -> System:
-    """Ask the worker that a trained router chooses, by score - usd / `willingness`."""
+def router_system(
+    learned: Artifact, willingness: float | None = None, sticky: bool = False
+) -> System:
+    """Ask the worker that a trained router chooses, by score - usd / `willingness`.
+
+    A `sticky` one chooses once a sample, by its first turn.
+    """
     estimate = load_router(learned)
     choose_workers(estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool, question)
+        if sticky and STICKY in pool.kept:
+            return alone(pool.kept[STICKY])
         chosen = choose_workers(estimate([question.text]), willingness)
-        return alone(learned.about.workers[int(chosen[0])])
+        pool.kept[STICKY] = worker = learned.about.workers[int(chosen[0])]
+        return alone(worker)
 
     return planned(plan)
 

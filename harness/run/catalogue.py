@@ -111,6 +111,8 @@ def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
         return known[name]
     if OWN in name:
         return load_own(name, noun)
+    if noun == "suite" and "/" in name:
+        return TaskSuite(name)
     raise no_such(noun, name, sorted(known))
 
 

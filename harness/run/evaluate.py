@@ -329,10 +329,11 @@ def _unwritten(error: BaseException, seen: frozenset[int] = frozenset()) -> str:
         return error.strerror or "no room"
     if isinstance(error, sqlite3.OperationalError) and "disk" in str(error):
         return str(error)
+    seen = seen | {id(error)}
     behind: list[BaseException | None] = [error.__cause__ or error.__context__]
     if isinstance(error, BaseExceptionGroup):
         behind += cast(BaseExceptionGroup[BaseException], error).exceptions
-    found = (_unwritten(one, seen | {id(error)}) for one in behind if one and id(one) not in seen)
+    found = (_unwritten(one, seen) for one in behind if one and id(one) not in seen)
     return next(filter(None, found), "")
 
 

@@ -510,6 +510,7 @@ def suites(add: Arguments) -> None:
     """List the suites, or print one suite's card."""
     add("name", "show one in full", nargs="?")
     add.flag("--rules", "print the rules by which the suite reads replies")
+    add.flag("--inspect", "list the Inspect tasks that installed packages bring instead")
     add.listing()
 
 

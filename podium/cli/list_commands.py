@@ -124,6 +124,11 @@ def suites_command(args: argparse.Namespace) -> int:
     from podium.suites.data_command import describe_sources
 
     known, name = whole_catalogue(), args.name
+    if args.inspect:
+        from podium.harness.task_suite import show_tasks
+
+        say_listing(args, *show_tasks())
+        return 0
     if args.rules:
         return _rules_command(args, known.suites)
     here = name is not None and name in known.suites and name in known.ours

@@ -30,11 +30,6 @@ from podium.harness.records import CONDUCTOR, Answer, Question
 from podium.harness.workflow import workflow_of
 from podium.serving.access_keys import Caller
 from podium.serving.admission import Admission, ServingLimits
-from podium.serving.conversation import (
-    RequestGate,
-    RequestPool,
-    refuse_unhonoured,
-)
 from podium.serving.exchange import (
     Refusal,
     RequestBill,
@@ -46,6 +41,11 @@ from podium.serving.exchange import (
 )
 from podium.serving.journals import DailyJournals, RequestJournal, keep_texts
 from podium.serving.models import ServedModel, ServedModels
+from podium.serving.request_pool import (
+    RequestGate,
+    RequestPool,
+    refuse_unhonoured,
+)
 from podium.serving.telemetry import Telemetry
 
 VIA = "x-podium-via"

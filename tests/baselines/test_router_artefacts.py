@@ -207,6 +207,22 @@ def test_a_willingness_of_next_to_nothing_asks_the_cheapest() -> None:
     assert anyio.run(system, QUESTION, rig.pool).text == "C"
 
 
+def test_a_router_decides_each_turn_of_a_sample_or_once() -> None:
+    texts = question_texts(ASKED)
+    chosen = choose_workers(load_router(taught("router-knn"))(texts), None).tolist()
+    first, other = 0, next(at for at, worker in enumerate(chosen) if worker != chosen[0])
+    turns = [Question(f"turn {at}", texts[at], "text") for at in (first, other)]
+    for sticky in (False, True):
+        system = router_system(taught("router-knn"), sticky=sticky)
+        rig = scripted_pool(algebraist="A", programmer="B", idler="C")
+        said = [anyio.run(system, turn, rig.pool).text for turn in turns]
+        assert (said[0] == said[1]) is sticky
+    arguments = SYSTEMS["router-knn"].methods.arguments
+    assert [arguments(mode) for mode in ("", "turn", "sticky")] == [{}, {}, {"sticky": True}]
+    with pytest.raises(UserError, match="router-knn@now is not known"):
+        arguments("now")
+
+
 @EACH
 def test_a_router_says_of_itself_what_a_table_must_say(name: str) -> None:
     manifest = SYSTEMS[name]
