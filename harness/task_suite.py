@@ -172,14 +172,15 @@ def played(
     samples = [by_id[id] for id in only or [one.id for one in suite.load()]]
     first, *others = cast(list[Scorer], task.scorer)
     facts = {**suite_facts(suite, "eval"), **metadata}
+    often = {} if epochs == suite.epochs else {"epochs": epochs}  # its own have their reducer
     return _task_with(
         task,
         dataset=MemoryDataset(samples, name=task.dataset.name),
         model=model,
         scorer=[*graded_once(first, journal), *others],
-        epochs=epochs if epochs != suite.epochs else task.epochs,
         name=name,
         metadata={**(task.metadata or {}), PODIUM: facts},
+        **often,
     )
 
 
