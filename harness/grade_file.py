@@ -34,7 +34,7 @@ from podium.harness.files import (
 )
 from podium.harness.parallel import map_concurrently, progress_line
 from podium.harness.records import EMPTY, Grade, Question
-from podium.harness.run.catalogue import Catalogue, find_named
+from podium.harness.run.catalogue import Catalogue, find_grader
 from podium.harness.suite import (
     Explained,
     LeavesOut,
@@ -225,7 +225,7 @@ class _Reply:
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
     """Grade a file of replies, or what an earlier run, also a broken one, has left of it."""
-    suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
+    suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not suite.publishable:
         keep_files_private()
     if not request.out.absolute().parent.is_dir():
@@ -264,7 +264,7 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
 
 def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
     """Return how the reply on a line is read, stage by stage; UserError if nothing reads it so."""
-    suite: Suite[Any] = find_named(catalogue.suites, request.suite, "suite")
+    suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
         raise UserError(f"{suite.name} reads no answers out of text, so nothing can be explained.")
     reply = next((reply for reply in _replies(request.replies) if reply.line == line), None)

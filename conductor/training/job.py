@@ -59,7 +59,7 @@ from podium.harness.rewards.splits import (
     without_overlap,
 )
 from podium.harness.rewards.trainers import once_in_its_step
-from podium.harness.run.catalogue import Catalogue, find_named
+from podium.harness.run.catalogue import Catalogue, find_grader
 from podium.harness.run.preflight import refuse_unready
 from podium.harness.suite import ModelGraded, at_epoch
 from podium.harness.workflow import Workflow
@@ -229,7 +229,7 @@ def _refuse_foreign_plans(training: TrainingJob) -> None:
 
 
 def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> SuiteSplit:
-    suite = find_named(catalogue.suites, name, "suite")
+    suite = find_grader(catalogue.suites, name)
     if "train" not in suite.splits:
         raise UserError(NO_TRAIN.format(name=name))
     split = load_training_split(suite, "train", config.suites.train)

@@ -44,7 +44,7 @@ from podium.harness.rewards.splits import (
     whole_text,
     without_overlap,
 )
-from podium.harness.run.catalogue import Catalogue, find_named
+from podium.harness.run.catalogue import Catalogue, find_grader
 from podium.harness.run.preflight import refuse_unready
 from podium.harness.suite import Split, Suite, judged_among
 
@@ -183,7 +183,7 @@ def _open_grader(
 ) -> Generator[RowGrader]:
     """Yield what grades in a replica, in a box that is open meanwhile."""
     known = catalogue()
-    suites: list[Suite[Any]] = [find_named(known.suites, one, "suite") for one in request.suites]
+    suites: list[Suite[Any]] = [find_grader(known.suites, one) for one in request.suites]
     splits = {one.name: load_training_split(one, request.split, request.limit) for one in suites}
     with open_run_box(known.boxes, box, suites, sandboxes) as opened:
         anyio.run(_refuse_gullible, splits, opened and opened.box)
@@ -227,7 +227,7 @@ def _training_splits(
     """Return what may teach, and how much may not for an eval split asks it; UserError if all."""
     named: dict[str, SuiteSplit] = {}
     for name in request.suites:
-        suite: Suite[Any] = find_named(catalogue.suites, name, "suite")
+        suite: Suite[Any] = find_grader(catalogue.suites, name)
         named[name] = split = load_training_split(suite, request.split, request.limit)
         if judged := judged_among(suite, [*split.questions.values()]):
             raise UserError(

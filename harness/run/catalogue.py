@@ -116,6 +116,17 @@ def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
     raise no_such(noun, name, sorted(known))
 
 
+def find_grader(known: Mapping[str, Any], name: str) -> Suite[Any]:
+    """Return a suite that grades single replies; UserError for an Inspect task."""
+    suite: Suite[Any] = find_named(known, name, "suite")
+    if isinstance(suite, TaskSuite):
+        raise UserError(
+            f"{name} is an Inspect task, whose scorer reads a whole sample: `podium run --suite "
+            f"{name}` plays it; single replies are graded, and rewarded, by podium's suites."
+        )
+    return suite
+
+
 def load_own(name: str, noun: str) -> Any:
     """Return the suite or the system that FILE.py@NAME names; UserError where there is none."""
     file, _, attribute = name.rpartition("@")

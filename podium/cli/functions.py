@@ -11,7 +11,7 @@ from podium.harness.grade_file import grade_replies
 from podium.harness.pool_config import read_pool
 from podium.harness.records import Grade
 from podium.harness.run import run as runs
-from podium.harness.run.catalogue import RunRequest, find_named, with_own
+from podium.harness.run.catalogue import RunRequest, find_grader, with_own
 from podium.harness.run.evaluate import RunOutcome
 from podium.harness.suite import Prompt, Split, Suite
 from podium.harness.system import SystemCard
@@ -129,7 +129,5 @@ def grade(
     The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
     programs run in `box`. UserError for a question that is not there.
     """
-    found = (
-        find_named(whole_catalogue().suites, suite, "suite") if isinstance(suite, str) else suite
-    )
+    found = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
     return grade_replies(found, replies, boxes(), Path(problems) if problems else None, box)
