@@ -137,10 +137,10 @@ _DOLLARS = "expects of each worker its mean dollars on the train split, whatever
 _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 
 
-STICKY = "sticky"
-MODES = (STICKY, "turn")
+STICKY, TURN = MODES = ("sticky", "turn")
 """How often a router decides in a task that asks more than once: for a whole sample, or each turn,
 where another worker has no prompt of the sample in its provider's cache."""
+CHOSEN = "chosen"  # key in what a pool keeps for a sample: the worker
 
 
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
@@ -151,7 +151,7 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
         def arguments(self, x: str) -> Mapping[str, Any]:
             if x not in ("", *MODES):
                 raise UserError(f"{name}@{x} is not known: {' or '.join(MODES)} (the default).")
-            return {"sticky": True} if x == STICKY else {}
+            return {"mode": x} if x else {}
 
     return SystemCard(
         name=name,
@@ -226,22 +226,20 @@ ROUTER_CARDS = (
 )
 
 
-def router_system(
-    learned: Artifact, willingness: float | None = None, sticky: bool = False
-) -> System:
+def router_system(learned: Artifact, willingness: float | None = None, mode: str = TURN) -> System:
     """Ask the worker that a trained router chooses, by score - usd / `willingness`.
 
-    A `sticky` one chooses once a sample, by its first turn.
+    In the mode `sticky` it chooses once a sample, by its first turn.
     """
     estimate = load_router(learned)
     choose_workers(estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool, question)
-        if sticky and STICKY in pool.kept:
-            return alone(pool.kept[STICKY])
+        if mode == STICKY and CHOSEN in pool.kept:
+            return alone(pool.kept[CHOSEN])
         chosen = choose_workers(estimate([question.text]), willingness)
-        pool.kept[STICKY] = worker = learned.about.workers[int(chosen[0])]
+        pool.kept[CHOSEN] = worker = learned.about.workers[int(chosen[0])]
         return alone(worker)
 
     return planned(plan)

@@ -212,13 +212,13 @@ def test_a_router_decides_each_turn_of_a_sample_or_once() -> None:
     chosen = choose_workers(load_router(taught("router-knn"))(texts), None).tolist()
     first, other = 0, next(at for at, worker in enumerate(chosen) if worker != chosen[0])
     turns = [Question(f"turn {at}", texts[at], "text") for at in (first, other)]
-    for sticky in (False, True):
-        system = router_system(taught("router-knn"), sticky=sticky)
+    for mode, same in (("turn", False), ("sticky", True)):
+        system = router_system(taught("router-knn"), mode=mode)
         rig = scripted_pool(algebraist="A", programmer="B", idler="C")
         said = [anyio.run(system, turn, rig.pool).text for turn in turns]
-        assert (said[0] == said[1]) is sticky
+        assert (said[0] == said[1]) is same
     arguments = SYSTEMS["router-knn"].methods.arguments
-    assert [arguments(mode) for mode in ("", "turn", "sticky")] == [{}, {}, {"sticky": True}]
+    assert [arguments(mode) for mode in ("", "sticky")] == [{}, {"mode": "sticky"}]
     with pytest.raises(UserError, match="router-knn@now is not known"):
         arguments("now")
 
