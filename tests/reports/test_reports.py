@@ -42,7 +42,7 @@ HEADER = (
     "n_invalid_plans,invalid_plan_pct,invalid_plan_reason,conductor_s,"
     "regret_accuracy,regret_usd,equivalence_margin,equivalence_low,equivalence_high,"
     "p_equivalence,p_equivalence_holm,overhead_s"
-    ",n_too_long,critical_path_s"
+    ",n_too_long,critical_path_s,turns,tool_calls,n_limited,usd_environment_per_query"
 )
 
 
