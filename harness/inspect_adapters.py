@@ -80,12 +80,7 @@ def as_solver(
         kept = {SECONDS: took, ANSWER: answer.text}
         state.metadata[PODIUM] = shape = {**_answer_shape(answer), **kept}
         if journal:
-            facts = {
-                "sample": asdict(sample_ref(state)),
-                "answer_sha256": text_digest(answer.text),
-                "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
-            }
-            journal.note("answer", facts)  # digests, so that its log cannot change unseen
+            journal.note("answer", answer_note(state, shape))
         return state
 
     setattr(solve, SYSTEM, system)
@@ -101,6 +96,15 @@ def named_pool(pool: str | None) -> PoolSpec | None:
 def sample_ref(state: TaskState) -> SampleRef:
     """Return who a running sample is, for the journal."""
     return SampleRef(str(state.sample_id), state.epoch, state.uuid)
+
+
+def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a journal keeps of an answer: digests, so that its log cannot change unseen."""
+    return {
+        "sample": asdict(sample_ref(state)),
+        "answer_sha256": text_digest(shape[ANSWER]),
+        "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
+    }
 
 
 ASKED = "asked"  # key in a sample's metadata: how its epoch puts the question, if otherwise

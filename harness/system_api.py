@@ -7,7 +7,7 @@ is in no sum. Tried on inspect-ai 0.3.285.
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any, cast
 
@@ -38,8 +38,7 @@ from podium.harness.conversation import (
     words_of,
 )
 from podium.harness.errors import UserError
-from podium.harness.inspect_adapters import sample_ref
-from podium.harness.ledger.hooks import SHAPE, facts_digest, text_digest
+from podium.harness.inspect_adapters import answer_note, sample_ref
 from podium.harness.ledger.recorder import Recorder, TaskJournal
 from podium.harness.pool import Pool, active_pool
 from podium.harness.pool_config import PoolSpec, WorkerSpec
@@ -188,12 +187,7 @@ class SystemAPI(NoModel):
         """Write down what the sample has come to, after each turn: a limit may end it at any."""
         state.metadata[PODIUM] = shape = turns.shape()
         if journal:
-            facts = {
-                "sample": asdict(sample_ref(state)),
-                "answer_sha256": text_digest(shape[ANSWER]),
-                "shape_sha256": facts_digest(*(shape[name] for name in SHAPE)),
-            }
-            journal.note("answer", facts)
+            journal.note("answer", answer_note(state, shape))
 
     async def count_tokens(
         self, input: str | list[ChatMessage], config: GenerateConfig | None = None
