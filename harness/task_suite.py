@@ -172,7 +172,8 @@ def played(
     samples = [by_id[id] for id in only or [one.id for one in suite.load()]]
     first, *others = cast(list[Scorer], task.scorer)
     facts = {**suite_facts(suite, "eval"), **metadata}
-    often = {} if epochs == suite.epochs else {"epochs": epochs}  # its own have their reducer
+    if epochs != suite.epochs:  # a task's own keep the task's own reducer
+        task = _task_with(task, epochs=epochs)
     return _task_with(
         task,
         dataset=MemoryDataset(samples, name=task.dataset.name),
@@ -180,7 +181,6 @@ def played(
         scorer=[*graded_once(first, journal), *others],
         name=name,
         metadata={**(task.metadata or {}), PODIUM: facts},
-        **often,
     )
 
 
