@@ -23,7 +23,7 @@ from podium.baselines import (
     trinity,
     voting,
 )
-from podium.baselines.routers import router_systems
+from podium.baselines.routers import router_systems, switchyard
 from podium.harness.system import SystemCard
 
 SYSTEMS: Mapping[str, SystemCard] = {
@@ -52,6 +52,7 @@ SYSTEMS: Mapping[str, SystemCard] = {
         frameworks.PLANNER_EXECUTOR_VERIFIER,
         *router_systems.ROUTER_CARDS,
         router_systems.ROUTER_LLM,
+        switchyard.SWITCHYARD,
         voting.SMOOTHIE_GLOBAL,
         voting.SMOOTHIE_LOCAL,
         cascade.CASCADE,

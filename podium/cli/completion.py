@@ -15,7 +15,8 @@ SYSTEMS = """
 best-single self-consistency moa-paper moa-lite moa-3 self-moa fusion remom confidence ratings
 self-reflection long-context best-of-n debate best-of-n-tests retry warming escalation ab-mcts
 planner-executor-verifier router-knn router-cluster router-logistic router-mlp router-mf
-router-contrastive router-llm smoothie-global smoothie-local cascade cascade-automix cascade-frugal
+router-contrastive router-llm router-switchyard smoothie-global smoothie-local cascade
+cascade-automix cascade-frugal
 mas-sample router-mas random-trinity trinity random-worker random-workflow template-router
 compute-matched-usd compute-matched-tokens rules-planner oracle langgraph langchain openai-agents
 autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-aware

@@ -29,7 +29,14 @@ from tests.providers.server import Server, serve
 pytestmark = CLIENTS_WARN
 TASKS = Path(__file__).with_name("foreign_tasks.py")
 CALL = {"name": "look", "arguments": '{"place": "box"}'}
-SYSTEMS = ("single:a", "moa-lite", "self-consistency@3", "router-llm", "conductor-prompted")
+SYSTEMS = (
+    "single:a",
+    "moa-lite",
+    "self-consistency@3",
+    "router-llm",
+    "router-switchyard",
+    "conductor-prompted",
+)
 PLAN = """model_id = [0, 1]
 subtasks = ["Look.", "Answer."]
 access_list = [[], [0]]"""
@@ -87,6 +94,7 @@ def test_systems_of_all_kinds_call_the_tools_of_a_task_and_the_ledger_has_every_
         "moa-lite": 6.0,
         "self-consistency@3": 6.0,
         "router-llm": 4.0,
+        "router-switchyard": 2.0,
         "conductor-prompted": 6.0,
     }
     assert {attempt.value for one in runs for attempt in one.attempts} == {1.0}
