@@ -47,7 +47,7 @@ from podium.harness.pool_config import (
 )
 from podium.harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
 from podium.harness.request import Offered, Request, SampleIndex, recorded_settings
-from podium.harness.text import make_storable, storable
+from podium.harness.text import first_line, make_storable, storable
 from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures, obey_waits
 from podium.harness.workflow import Sampling
 
@@ -205,7 +205,7 @@ def _reason(error: BaseException) -> str:
     """Return the first line of what went wrong; Inspect wraps what it has tried in vain."""
     if type(error).__name__ in WRAPPERS and error.__cause__ is not None:
         error = error.__cause__
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return first_line(error) or type(error).__name__
 
 
 def _prescribed(model: Model, sampling: Sampling | None) -> GenerateConfig:

@@ -26,8 +26,7 @@ from inspect_ai.solver._task_state import (
     sample_state,  # the only way to know whom a model answers
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
-from inspect_ai.util import LimitExceededError, message_limit
-from inspect_ai.util._limit import suspend_turn_limit  # has no public name
+from inspect_ai.util import LimitExceededError, message_limit, suspend_turn_limit
 
 from podium.harness.context import run_context
 from podium.harness.conversation import (

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -37,8 +37,9 @@ from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_score, graded_note, suite_facts, unscored
 from podium.harness.ledger.recorder import TaskJournal
 from podium.harness.records import PODIUM, Grade, Question
+from podium.harness.single_turn import asked_of, score_of
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
-from podium.harness.text import columns, records
+from podium.harness.text import columns, first_line, records
 
 UNKNOWN = "unknown"
 
@@ -69,10 +70,10 @@ class TaskSuite:
                 raise LookupError("there is no such task: `podium suites --inspect` lists some")
             (task,) = found
         except Exception as error:
-            why = next(iter(str(error).strip().splitlines()), "")
+            why = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(
-                f"The task {self.name} cannot be made ({type(error).__name__}: {why}): `inspect "
-                f"eval {self.path or self.name}` must be able to."
+                f"The task {self.name} cannot be made ({why}): `inspect eval "
+                f"{self.path or self.name}` must be able to."
             ) from error
         if why := _unfit(task):
             raise UserError(f"The task {self.name} {why}.")
@@ -114,9 +115,19 @@ class TaskSuite:
         sizes: Mapping[Split, int] = {"eval": len(self._task.dataset)}
         return Card(self.name, self.name, sizes, UNKNOWN, NONE_PUBLISHED, about, (self.version,))
 
+    @cached_property
+    def _samples(self) -> Mapping[str, Sample]:
+        return {_id(number, one): one for number, one in enumerate(self._task.dataset, start=1)}
+
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return its samples as questions in its order; of one that it shuffles by their ids."""
-        found = [_question(number, one) for number, one in enumerate(self._task.dataset, start=1)]
+        """Return its samples as questions in its order; of one that it shuffles by their ids.
+
+        What is to teach asks all that the task's solver adds, too.
+        """
+        found = [_question(id, one) for id, one in self._samples.items()]
+        if split == "train":
+            asked = {id: asked_of(self._task, one) for id, one in self._samples.items()}
+            found = [replace(one, text=asked[one.id]) for one in found]
         return sorted(found, key=_by_id) if self._task.dataset.shuffled else found
 
     def read_problems(self, path: Path) -> Sequence[Question]:
@@ -128,8 +139,24 @@ class TaskSuite:
         return question
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
-        """Raise UserError: its scorer needs the whole sample."""
-        raise UserError(f"{self.name} is graded inside Inspect: `inspect score` grades it again.")
+        """Return the first scorer's value of one reply; TypeError where it is no number."""
+        return _as_grade(score_of(self._task, self._samples[question.id], reply))
+
+    def for_training(self) -> "TaskSuite":
+        """Return the same to teach, and to grade single replies; UserError if only a run can."""
+        first = self.load()[0]
+        try:
+            if self._task.sandbox or any(sample.sandbox for sample in self._task.dataset):
+                raise UserError("It has a sandbox of Inspect's, and a single reply has none.")
+            asked_of(self._task, self._samples[first.id])
+            self.grade(first, "")
+        except Exception as error:
+            named = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            raise UserError(
+                f"{self.name} cannot grade a single reply: `podium run --suite {self.name}` plays "
+                f"it. {named}{first_line(error)}"
+            ) from error
+        return replace(self, splits=("train",))
 
 
 def show_tasks() -> tuple[list[dict[str, Any]], str]:
@@ -208,15 +235,22 @@ def graded_once(own: Scorer, journal: TaskJournal | None) -> tuple[Scorer, Score
 
 
 def _as_number(given: Score | None) -> Score:
+    try:
+        grade = _as_grade(given)
+    except TypeError as error:
+        return unscored(error)
+    return as_score(grade).model_copy(update={"metadata": {**grade.metadata, "parsed": True}})
+
+
+def _as_grade(given: Score | None) -> Grade:
     value = given.value if given else None
     if given is None or isinstance(value, dict | list):
         kind = "nothing" if given is None else f"a {type(value).__name__}"
-        return unscored(TypeError(f"the task's first scorer returns {kind}, not one value"))
+        raise TypeError(f"the task's first scorer returns {kind}, not one value")
     if isinstance(value, str) and value not in VALUES and not _is_number(value):
-        return unscored(TypeError(f"the task's first scorer returns the text {value[:40]!r}"))
+        raise TypeError(f"the task's first scorer returns the text {value[:40]!r}")
     number = value_to_float()(cast(Any, value))
-    grade = Grade(number, given.answer, given.explanation or "", given.metadata or {})
-    return as_score(grade).model_copy(update={"metadata": {**grade.metadata, "parsed": True}})
+    return Grade(number, given.answer, given.explanation or "", given.metadata or {})
 
 
 VALUES = frozenset("CIPNcipn") | {"yes", "no", "true", "false", "correct", "incorrect"}
@@ -250,8 +284,8 @@ def _id(number: int, sample: Sample) -> str:
     return str(sample.id if sample.id is not None else number)
 
 
-def _question(number: int, sample: Sample) -> Question:
+def _question(id: str, sample: Sample) -> Question:
     turns = sample.input
     text = turns if isinstance(turns, str) else "\n\n".join(one.text for one in turns)
     target = sample.target if isinstance(sample.target, str) else json.dumps(sample.target)
-    return Question(_id(number, sample), text, "text", target)
+    return Question(id, text, "text", target)

@@ -116,6 +116,15 @@ def records(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[st
 DEEPEST = 200  # Levels of a reply that are looked at; pydantic writes no more than 255
 
 
+def first_line(said: object) -> str:
+    r"""Return the first line of what an error says, or of any text; empty where it says nothing.
+
+    >>> first_line(ValueError("\nno such file\nat line 3"))
+    'no such file'
+    """
+    return next(iter(str(said).strip().splitlines()), "")
+
+
 def storable(text: str) -> str:
     r"""Return a text that UTF-8 can hold: each lone surrogate as its six-character escape.
 

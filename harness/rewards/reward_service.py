@@ -228,7 +228,7 @@ def _training_splits(
     named: dict[str, SuiteSplit] = {}
     for name in request.suites:
         suite: Suite[Any] = find_grader(catalogue.suites, name)
-        named[name] = split = load_training_split(suite, request.split, request.limit)
+        named[suite.name] = split = load_training_split(suite, request.split, request.limit)
         if judged := judged_among(suite, [*split.questions.values()]):
             raise UserError(
                 f"Only a model can judge {judged} of the {len(split.questions)} questions of suite "

@@ -117,14 +117,9 @@ def find_named(known: Mapping[str, Any], name: str, noun: str) -> Any:
 
 
 def find_grader(known: Mapping[str, Any], name: str) -> Suite[Any]:
-    """Return a suite that grades single replies; UserError for an Inspect task."""
+    """Return a suite that grades single replies; UserError for a task that only a run can play."""
     suite: Suite[Any] = find_named(known, name, "suite")
-    if isinstance(suite, TaskSuite):
-        raise UserError(
-            f"{name} is an Inspect task, whose scorer reads a whole sample: `podium run --suite "
-            f"{name}` plays it; single replies are graded, and rewarded, by podium's suites."
-        )
-    return suite
+    return suite.for_training() if isinstance(suite, TaskSuite) else suite
 
 
 def load_own(name: str, noun: str) -> Any:

@@ -4,8 +4,28 @@ import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, get_model
-from inspect_ai.scorer import Score, Scorer, Target, includes, mean, scorer
-from inspect_ai.solver import Generate, Solver, TaskState, generate, solver, use_tools
+from inspect_ai.scorer import (
+    Score,
+    Scorer,
+    Target,
+    answer,
+    choice,
+    includes,
+    mean,
+    model_graded_qa,
+    scorer,
+)
+from inspect_ai.solver import (
+    Generate,
+    Solver,
+    TaskState,
+    generate,
+    multiple_choice,
+    prompt_template,
+    solver,
+    system_message,
+    use_tools,
+)
 from inspect_ai.tool import Tool, tool
 
 SEEN = "There is 7 in"
@@ -120,3 +140,44 @@ def empty() -> Task:
 @task
 def raising() -> Task:
     raise RuntimeError("no data\nhere")
+
+
+@task
+def choosing() -> Task:
+    """One call, whose letters the task's solver reads and its scorer compares."""
+    asked = Sample(id="a", input="Which is a colour?", choices=["seven", "red"], target="B")
+    return Task(dataset=MemoryDataset([asked]), solver=multiple_choice(), scorer=choice())
+
+
+@task
+def adding() -> Task:
+    """One call, with instructions before the question."""
+    solvers = [system_message("You add."), prompt_template("{prompt}\nEnd in the sum."), generate()]
+    asked = [Sample(id=f"{n}", input=f"{n} + 1?", target=str(n + 1)) for n in range(3)]
+    return Task(
+        dataset=MemoryDataset(asked),
+        solver=solvers,
+        scorer=answer("line"),
+        metadata={"publishable": True},
+    )
+
+
+@task
+def judged() -> Task:
+    """Graded by a model."""
+    return Task(dataset=dataset("a"), solver=generate(), scorer=model_graded_qa())
+
+
+@task
+def boxed() -> Task:
+    return Task(dataset=dataset("a"), solver=generate(), scorer=includes(), sandbox="local")
+
+
+@task
+def twice_asked() -> Task:
+    return Task(dataset=dataset("a"), solver=[generate(), generate()], scorer=includes())
+
+
+@task
+def guessing() -> Task:
+    return Task(dataset=dataset("a"), solver=generate(), scorer=includes())

@@ -12,7 +12,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import get_model
 
 from podium.cli import main
-from podium.cli.functions import grade, run
+from podium.cli.functions import run
 from podium.harness.errors import UserError
 from podium.harness.ledger.journal import read_lines
 from podium.harness.ledger.logs import find_logs
@@ -238,12 +238,3 @@ def test_who_answers_in_words_only_is_asked_nothing_in_a_task_with_tools(tmp_pat
     assert not outcome.finished
     assert not server.bill.lines
     assert "debate answers in words only" in outcome.trouble[0]
-
-
-def test_single_replies_are_not_graded_by_a_task(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"foreign_tasks.py@looking` plays it"):
-        grade(f"{TASKS}@looking", {"0": "7"})
-    replies = tmp_path / "replies.jsonl"
-    replies.write_text('{"question_id": "0", "reply": "7"}\n')
-    assert main(["grade", "--suite", "nowhere/task", "--replies", str(replies)]) == 2
-    assert main(["reward", "serve", "--suite", "nowhere/task"]) == 2

@@ -1,0 +1,115 @@
+"""Tasks that ask their model once, without a run of Inspect: their own solver and scorer decide.
+
+The solver runs with a reply that is known in place of the model's, so that what it adds to the
+question, and what it reads out of the reply, is as in a run.
+"""
+
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from typing import Any, TypeVar, cast
+
+import anyio
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
+from inspect_ai.model import ChatMessage, ChatMessageUser, ModelName, ModelOutput
+from inspect_ai.scorer import Score, Scorer, Target
+from inspect_ai.solver import TaskState
+from inspect_ai.util import LimitExceededError, token_limit
+
+from podium.harness.conversation import Conversation, question_of
+from podium.harness.errors import UserError
+from podium.harness.execute import first_failure
+
+MODEL = "podium/reply"
+"""The name under which a known reply stands for a model's."""
+
+ResultT = TypeVar("ResultT")
+
+
+class _AskedOnce(Exception):
+    """What a task asks its model is known, and nothing else was wanted."""
+
+
+def asked_of(task: Task, sample: Sample) -> str:
+    """Return what a task asks its model, turns written out; UserError unless it asks once."""
+    return _in_a_thread(lambda: _asked_of(task, sample))
+
+
+def score_of(task: Task, sample: Sample, reply: str) -> Score | None:
+    """Return what a task's first scorer makes of a reply; raises what its code raises."""
+    return _in_a_thread(lambda: _score_of(task, sample, reply))
+
+
+def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
+    # Whoever asks may be on an event loop already, and in a sample of Inspect's.
+    async def without_models() -> ResultT:
+        with token_limit(0):  # a model that the task's code asks would be paid for unseen
+            try:
+                return await work()
+            except Exception as error:
+                cause = first_failure(error) if isinstance(error, ExceptionGroup) else error
+                if isinstance(cause, LimitExceededError):
+                    raise UserError("Its solver or scorer asks a model of its own.") from None
+                raise cause from None
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, without_models).result()
+
+
+async def _asked_of(task: Task, sample: Sample) -> str:
+    async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
+        _refuse_tools(state)
+        asked.append(question_of("", Conversation(messages=state.messages)).text)
+        raise _AskedOnce
+
+    asked, state = list[str](), _state(sample)
+    try:
+        await _solved(task, state, generate)
+    except _AskedOnce:
+        return asked[0]
+    raise UserError("Its solver asks no model by its `generate`.")
+
+
+async def _score_of(task: Task, sample: Sample, reply: str) -> Score | None:
+    asked = list[str]()
+
+    async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
+        if asked:
+            raise UserError("It asks its model more than once.")
+        _refuse_tools(state)
+        asked.append(reply)
+        state.output = ModelOutput.from_content(MODEL, reply)
+        state.messages.append(state.output.message)
+        return state
+
+    state = await _solved(task, _state(sample), generate)
+    first = cast(list[Scorer], task.scorer)[0]
+    return await first(state, Target(sample.target))
+
+
+async def _solved(task: Task, state: TaskState, generate: Any) -> TaskState:
+    for solver in filter(None, (task.setup, task.solver)):
+        state = await cast(Any, solver)(state, generate)
+    return state
+
+
+def _state(sample: Sample) -> TaskState:
+    turns = sample.input
+    messages = list[ChatMessage]()
+    messages += [ChatMessageUser(content=turns)] if isinstance(turns, str) else deepcopy(turns)
+    return TaskState(
+        model=ModelName(MODEL),
+        sample_id=sample.id or 0,
+        epoch=1,
+        input=turns,
+        messages=messages,
+        target=Target(sample.target),
+        choices=sample.choices,
+        metadata=deepcopy(sample.metadata),
+    )
+
+
+def _refuse_tools(state: TaskState) -> None:
+    if state.tools:
+        raise UserError("It gives its model tools, and a single reply calls none.")
