@@ -35,6 +35,7 @@ from podium.harness.ledger.served import (
     queries_of,
     traces_below,
 )
+from podium.harness.ledger.turns import Turn, turns_in, turns_json
 from podium.harness.records import CONDUCTOR, READ_BY
 from podium.harness.workflow import Workflow, workflow_of
 
@@ -104,6 +105,8 @@ class QueryTexts:
     """How many of the verdict's tests passed, of how many."""
     calls: Mapping[str, CallText] = field(default_factory=dict[str, CallText])
     """By event; of what was served, by call."""
+    turns: tuple[Turn, ...] = ()
+    """Of a sample of an Inspect task; none where a suite asks once."""
     refused: tuple[str, ...] = ()
     """A sentence for each text that was kept and is not what the journal has a digest of."""
 
@@ -201,7 +204,9 @@ def _texts(pair: Pair, events: set[str], logs: Sequence[RawLog], *, shown: bool)
             sample = log.sample(*pair)
             if sample is None or (str(sample["id"]), int(sample["epoch"])) != pair:
                 continue
-            facts = facts or {"log": log.path.name, **_facts(sample, shown=shown)}
+            if not facts:
+                turns = tuple(turns_in(sample, partial(_text, sample=sample)))
+                facts = {"log": log.path.name, "turns": turns, **_facts(sample, shown=shown)}
             calls = {**dict(_call_texts(sample)), **calls} if shown else {}
     return QueryTexts(**facts, calls=calls)
 
@@ -296,8 +301,15 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
         "discarded": at(detail.discarded),
         "calls": [_call(one, detail) for one in detail.calls],
         "sums": {name: plain(getattr(row, name)) for name in FIGURES},
+        **_turns(detail),
         **_served(detail),
     }
+
+
+def _turns(detail: QueryDetail) -> Json:
+    """Return what only a query of several turns has."""
+    turns = detail.texts.turns
+    return {"turns": turns_json(turns, detail.calls, shown=detail.shown)} if turns else {}
 
 
 def _served(detail: QueryDetail) -> Json:

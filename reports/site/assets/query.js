@@ -248,6 +248,46 @@
     return el("section", {}, el("h3", {}, "Steps"), ...detail.steps.map((step) => stepBox(detail, step)));
   }
 
+  // --- turns of a task: who was asked, who acted, which tool answered, what it has come to -------
+
+  function toolBox({ function: name, arguments: given, answer, failed }) {
+    const told = given == null ? "" : `(${JSON.stringify(given)})`;
+    const label = failed ? "The tool failed" : "The tool answered";
+    return el("article", { class: failed ? "query-call query-failed" : "query-call" },
+      el("h5", {}, "tool ", quoted(name + told)),
+      longText(label, answer, { open: true }) ?? el("p", {}, `${label}.`));
+  }
+
+  function actedIn(detail, { acted, calls }) {
+    if (acted != null) return el("span", {}, quoted(detail.calls[acted].role), " acted");
+    return calls.length ? "nobody's reply is the turn's" : "nobody was asked";
+  }
+
+  function turnBox(detail, turn, at) {
+    const calls = el("details", { class: "query-fold" }, el("summary", {}, several(turn.calls.length, "call")));
+    calls.addEventListener("toggle", () => {
+      if (calls.children.length === 1) calls.append(...turn.calls.map((place) => callBox(detail, place)));
+    });
+    return el("section", { class: "query-step query-turn" },
+      el("h4", {}, `Turn ${at + 1}: `, actedIn(detail, turn)),
+      el("p", {}, `So far ${usd(turn.usd_list)} listed, ${usd(turn.usd)} billed.`),
+      longText("Reply", turn.reply, { open: true }),
+      calls,
+      ...turn.tools.map(toolBox),
+      ...turn.others.map(({ role, text }) => longText(`Said by the task's ${short(role)}`, text, { open: true })
+        ?? el("p", {}, "The task's ", quoted(role), " spoke.")));
+  }
+
+  function turns(detail) {
+    return el("section", {}, el("h3", {}, `Turns (${detail.turns.length})`),
+      ...detail.turns.map((turn, at) => turnBox(detail, turn, at)));
+  }
+
+  function work(detail) {
+    if (detail.turns) return [turns(detail)];
+    return [planOf(detail), apart(detail, "Calls of the conductor", detail.conductor), steps(detail)];
+  }
+
   // --- verdict, checks, rows ---------------------------------------------------------------------
 
   function verdictOf(detail) {
@@ -381,9 +421,7 @@
       verdict(detail),
       detail.served ? servedAs(detail) : grade(detail),
       inspectLink(detail, detail.log, "open in Inspect View"),
-      planOf(detail),
-      apart(detail, "Calls of the conductor", detail.conductor),
-      steps(detail),
+      ...work(detail),
       apart(detail, "Calls of graders (in no figure of the answer)", detail.graders),
       apart(detail, "Attempts that were not graded (in no figure of the answer)", detail.discarded),
       checks(detail),

@@ -17,8 +17,11 @@ from podium.harness.system import planned
 from podium.harness.workflow import Step, Workflow
 from podium.reports.report import report_of
 from podium.reports.site import SiteOptions, write_site
+from tests.harness.foreign_tasks import SEEN
 from tests.harness.runs import Crew, Exam, failing_on, sit, steps, wrong
+from tests.harness.test_inspect_tasks import act, ran
 from tests.providers.scripted import Heard
+from tests.providers.server import serve
 from tests.reports.site.conftest import Look, Open, serious_faults
 from tests.reports.site.hostile import CLASSICS, hostile_run
 from tests.reports.site.viewed import viewed
@@ -146,6 +149,31 @@ def test_question_answer_and_verdict_come_before_the_calls_and_figures_come_last
     assert [text.index(one) for one in order] == sorted(text.index(one) for one in order)
     box = page.locator(".query-system").last.inner_text()
     assert box.index("wrong") < box.index("answer found") < box.index("Reply (")
+
+
+def played(home: Path) -> Path:
+    """Let two systems play a task with tools."""
+    with serve(act) as server:
+        ran(home, server, "looking", "moa-lite", "single:a", limit=1)
+    return write_site([home / "run"], report_of([home / "run"]), home / "site")
+
+
+def test_a_task_is_shown_turn_by_turn(tmp_path: Path, site_page: Open) -> None:
+    aside(played, tmp_path)
+    suite = quote("foreign_tasks.py@looking", safe="")
+    page = site_page(pages(tmp_path), address=address("0", "moa-lite", "single:a", suite=suite))
+    heads = page.locator(".query-turn h4").all_inner_texts()
+    assert heads == ["Turn 1: a acted", "Turn 2: a acted"] * 2
+    turn = page.locator(".query-turn").first
+    tool = turn.locator(".query-call h5").filter(has_text="tool").inner_text()
+    assert tool == 'tool look({"place":"box"})'
+    assert f"{SEEN} the box." in turn.inner_text()
+    turn.locator("summary", has_text="3 calls").click()
+    expect(turn.locator(".query-call h5").filter(has_text="call of")).to_have_count(3)
+    assert page.locator(".query-system h3", has_text="Calls by step").count() == 0
+    (found,) = details(tmp_path / "run", QuestionFilter("0", "moa-lite"))
+    assert f"So far ${shortest(found.row.usd_list)} listed" in page.inner_text("main")
+    assert serious_faults(page) == []
 
 
 def test_the_rule_that_decided_links_to_its_row_with_examples(home: Path, site_page: Open) -> None:
