@@ -42,6 +42,8 @@ def settings(home: Path) -> dict[str, str]:
         "PODIUM_DATA": str(home),
         "MLFLOW_TRACKING_URI": f"file:{home / 'mlruns'}",
         "MLFLOW_ALLOW_FILE_STORE": "true",
+        # With more threads its files lose a figure now and then: two make one folder at a time.
+        "MLFLOW_ASYNC_LOGGING_THREADPOOL_SIZE": "1",
         "WANDB_MODE": "offline",
         "WANDB_DIR": str(home),
         "WANDB_API_KEY": "0" * 40,
