@@ -60,8 +60,12 @@ def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") 
     Letters are Latin: the place of a Cyrillic or Arabic one in its alphabet and its looks point to
     different options.
     """
-    reader = _Choices(tuple(choices), letters)
-    return _read(folded(reply), reader.find, reader.read, reader.concluded)
+    reader, text = _Choices(tuple(choices), letters), folded(reply)
+    reading = _read(text, reader.find, reader.read, reader.concluded)
+    if reading.value is None and (short := reader.without_options(text)) != text:
+        # Words of an option are no hedge: `Answer: D) No, unless it can be shown that ...`
+        return _read(short, reader.find, reader.read, reader.concluded)
+    return reading
 
 
 def read_expressions(reply: str) -> Reading[tuple[str, ...]]:
@@ -402,6 +406,12 @@ class _Choices:
             found = next(filter(None, options), found)
         return found
 
+    def without_options(self, said: str) -> str:
+        """Return what is said without options that read as hedges, behind their own letters."""
+        for letter, option in _hedges_among(self.choices, self.letters):
+            said = option.sub(letter, said)
+        return said
+
     def letter(self, text: str) -> str | _Unclear | None:
         """Return the letter that a text begins with and says no more about."""
         plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
@@ -540,6 +550,22 @@ class _Choices:
 @cache
 def _of(letters: str, text: str) -> re.Pattern[str]:
     return re.compile(text.replace("@", f"[{letters}]"))
+
+
+STATED = ("Answer: {}) {}", "The correct answer is **{}. {}**.")
+
+
+@lru_cache(maxsize=256)
+def _hedges_among(choices: tuple[str, ...], letters: str) -> list[tuple[str, re.Pattern[str]]]:
+    """Return the options that are not read where they are plainly stated, by their letters."""
+    reader, found = _Choices(choices, letters), list[tuple[str, re.Pattern[str]]]()
+    for name, option in zip(letters, choices, strict=False):
+        said = [folded(form.format(name, option)) for form in STATED]
+        read = {_read(one, reader.find, reader.read, reader.concluded).value for one in said}
+        words = r"\s+".join(map(re.escape, folded(option).split()))
+        if words and read != {name}:
+            found.append((name, re.compile(rf"\b{name}[\s.):*_\]]{{1,5}}{words}")))
+    return found
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:

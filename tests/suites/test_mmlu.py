@@ -155,6 +155,25 @@ def test_an_option_s_own_text_stands_for_its_letter_when_no_other_option_has_it(
     assert letter_of_option("c 3", ["1", "2", "3", "4"]) == "C"
 
 
+LAW = (
+    "prevail, because of the mistake",
+    "not prevail, unless he knew it",
+    "Are we alone?",
+    "(A) and (B)",
+)
+
+
+@pytest.mark.parametrize("letter", "ABCD")
+@pytest.mark.parametrize(
+    "form", ["Answer: {0}) {1}", "So the correct answer is **{0}. {1}**.", "**Answer:** {0}. {1}"]
+)
+def test_the_words_of_an_option_behind_its_letter_are_no_hedge(letter: str, form: str) -> None:
+    text = LAW["ABCD".index(letter)]
+    assert extract_choice(form.format(letter, text), LAW) == letter
+    other = "A" if letter != "A" else "B"
+    assert extract_choice(f"{form.format(letter, text)}\nAnswer: {letter} or {other}", LAW) is None
+
+
 def test_a_sealed_question_cannot_be_graded() -> None:
     with pytest.raises(ValueError, match="sealed"):
         Mmlu().grade(replace(made(), target=None), "Answer: B")
