@@ -344,7 +344,7 @@ def started(url: str, path: Path) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     part = path.with_name(f".{path.name}.part")
     for _ in range(600):
-        if part.is_file():
+        if part.is_file() and part.stat().st_size:  # an empty one is removed
             return process
         time.sleep(0.05)
     raise AssertionError("the download did not start")
