@@ -35,6 +35,7 @@ from inspect_ai.solver import TaskState
 
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_score, graded_note, suite_facts, unscored
+from podium.harness.ledger.hooks import refuse_calls_past_ledger
 from podium.harness.ledger.recorder import TaskJournal
 from podium.harness.records import PODIUM, Grade, Question
 from podium.harness.single_turn import asked_of, score_of
@@ -198,6 +199,8 @@ def played(
     by_id = {_id(number, one): one for number, one in enumerate(task.dataset, start=1)}
     samples = [by_id[id] for id in only or [one.id for one in suite.load()]]
     first, *others = cast(list[Scorer], task.scorer)
+    if journal:
+        refuse_calls_past_ledger(name)
     facts = {**suite_facts(suite, "eval"), **metadata}
     if epochs != suite.epochs:  # a task's own keep the task's own reducer
         task = _task_with(task, epochs=epochs)

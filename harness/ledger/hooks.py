@@ -17,12 +17,14 @@ from inspect_ai.hooks import BeforeModelGenerate, Hooks, ModelRetry, ModelUsageD
 from inspect_ai.log import transcript
 from inspect_ai.log._transcript import Transcript, _transcript  # pyright: ignore[reportPrivateUsage]
 from inspect_ai.model import ModelOutput
+from inspect_ai.util import LimitExceededError
 
 from podium.harness.context import current
 from podium.harness.errors import SpendLimit
 from podium.harness.ledger.journal import CallOutcome
 from podium.harness.ledger.logs import (
     NOTHING,
+    SYSTEMS,
     Json,
     answer_in,
     attached,
@@ -100,7 +102,7 @@ class _LedgerHooks(Hooks):
     """Pays and counts; on while a journal is open, and for a call that is to be in one or paid."""
 
     def enabled(self) -> bool:
-        return bool(COUNTED.tasks) or current().in_flight is not None
+        return bool(COUNTED.tasks or PLAYED) or current().in_flight is not None
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         COUNTED.add(data)
@@ -113,14 +115,33 @@ class _LedgerHooks(Hooks):
                 raise NotAllowed from stop
             except OSError as error:
                 raise Unwritten from error
+        elif data.task_name in PLAYED and not data.model_name.startswith(UNPAID):
+            # The only exception that Inspect lets a hook stop a call by.
+            said = FOREIGN.format(data.model_name)
+            raise LimitExceededError("custom", value=1, limit=0, message=said)
 
     async def on_model_retry(self, data: ModelRetry) -> None:
         if call := _in_flight():
             call.retried(data.attempt, data.exception_type, data.status_code)
 
 
+PLAYED: set[str] = set()
+"""Tasks of others that systems play: none of their calls may go past the ledger."""
+UNPAID = (SYSTEMS, "mockllm/", "none/")
+"""Begin the names of models that cost nothing themselves."""
+FOREIGN = (
+    "This task asks {} by itself, which no ledger would have: add the model to the pool file, in a "
+    "table of its role, e.g. [roles.grader]"
+)
+
 COUNTED = _HookTotals()
 """Of this process, as Inspect has one instance of each hooks class per process."""
+
+
+def refuse_calls_past_ledger(task: str) -> None:
+    """Let no model be asked in a task, by its name, but those whose calls are written down."""
+    listen()
+    PLAYED.add(task)
 
 
 @cache

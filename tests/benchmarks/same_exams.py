@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +103,16 @@ class BoxEnvironment(SandboxEnvironment):
         return {"default": cls()}
 
     @classmethod
-    async def sample_cleanup(cls, *_: Any) -> None:
+    async def sample_cleanup(
+        cls, task_name: str, config: Any, environments: Any, interrupted: bool
+    ) -> None:
         """Do nothing: each program has a clean box."""
 
     async def exec(self, cmd: list[str], *_: Any, **__: Any) -> ExecResult[str]:
-        """Run a program; whoever asks for anything else has a bug."""
-        (_, _, source) = cmd
-        run = partial(_run, Program(source))
-        return await anyio.to_thread.run_sync(run)
+        """Run a program, `python -c PROGRAM`."""
+        return await anyio.to_thread.run_sync(partial(_run, Program(cmd[2])))
 
-    async def write_file(self, *_: Any) -> None:
+    async def write_file(self, file: str, contents: str | bytes) -> None:
         """Refuse: no verdict of these exams needs a file."""
         raise NotImplementedError
 
@@ -148,8 +149,9 @@ def theirs(task: Task, asked: Sequence[Asked], logs: Path) -> list[float]:
         output.usage = ModelUsage(total_tokens=1)  # else Inspect downloads a tokenizer's table
         return output
 
-    box = {"sandbox": "podium_box"} if task.sandbox else {}
-    task = task_with(task, dataset=MemoryDataset(samples), epochs=1, **box)
+    if task.sandbox:
+        task = task_with(task, sandbox="podium_box")
+    task = task_with(task, dataset=MemoryDataset(samples), epochs=1)
     model = get_model("mockllm/model", custom_outputs=answer, memoize=False)
     (log,) = inspect_eval(task, model=model, log_dir=str(logs), display="none", max_samples=2)
     assert log.status == "success", log.error
@@ -188,15 +190,18 @@ def put(folder: str, files: Mapping[str, Iterable[Mapping[str, Any]]], config: s
     (home / "README.md").write_text(f"---\nconfigs:\n{''.join(names)}---\n", encoding="utf-8")
 
 
+def task_of(package: str, name: str) -> Task:
+    """Return a task of inspect-evals, which is imported once its folders are there."""
+    return getattr(import_module(f"inspect_evals.{package}"), name)()
+
+
 def aime2025() -> tuple[Task, list[Asked]]:
     """AIME 2025: 120 replies of four real models."""
-    from inspect_evals.aime2025 import aime2025 as task
-
     problems = {one.id: one for one in SUITES["aime25"].load()}
     put("math-ai/aime25", {"test": [
         {"id": id, "problem": one.text, "answer": one.target} for id, one in problems.items()
     ]})  # fmt: skip
-    made = task()
+    made = task_of("aime2025", "aime2025")
     samples = {str(one.id): one for one in made.dataset}
     replies = rows("saturn_lighteval/aime25_4models.jsonl.gz")
     asked = [
@@ -209,16 +214,12 @@ def aime2025() -> tuple[Task, list[Asked]]:
 
 def gpqa_diamond() -> tuple[Task, list[Asked]]:
     """GPQA-Diamond, the authors' own file."""
-    from inspect_evals.gpqa import gpqa_diamond as task
-
-    made = task()
+    made = task_of("gpqa", "gpqa_diamond")
     return made, [asked for one in made.dataset for asked in forms_of(one)]
 
 
 def mmlu() -> tuple[Task, list[Asked]]:
     """MMLU: 200 questions of the test split."""
-    from inspect_evals.mmlu import mmlu_0_shot as task
-
     lines: list[Mapping[str, Any]] = []
     with zipfile.ZipFile(DATA / "mmlu" / "mmlu_llamafactory.zip") as archive:
         for name in sorted(archive.namelist()):
@@ -231,17 +232,18 @@ def mmlu() -> tuple[Task, list[Asked]]:
                     for asked, *options, letter in said
                 ]  # fmt: skip
     put("cais/mmlu", {"test": lines}, "all")
-    made = task()
+    made = task_of("mmlu", "mmlu_0_shot")
     return made, [asked for one in [*made.dataset][:200] for asked in forms_of(one)]
 
 
 def humaneval() -> tuple[Task, list[Asked]]:
     """HumanEval: the authors' own programs."""
-    from inspect_evals.humaneval import humaneval as task
-
     problems = {one["task_id"]: one for one in rows("humaneval_mbpp/HumanEval.jsonl.gz")}
     put("openai/openai_humaneval", {"test": problems.values()})
-    made, known = task(sandbox="podium_box"), {one.id: one for one in SUITES["humaneval"].load()}
+    made, known = (
+        task_of("humaneval", "humaneval"),
+        {one.id: one for one in SUITES["humaneval"].load()},
+    )
     asked: list[Asked] = []
     for sample in made.dataset:
         row = problems[str(sample.id)]
@@ -252,8 +254,6 @@ def humaneval() -> tuple[Task, list[Asked]]:
 
 def mbpp() -> tuple[Task, list[Asked]]:
     """MBPP: the authors' own programs for the first hundred questions."""
-    from inspect_evals.mbpp import mbpp as task
-
     known = {one.id: one for one in SUITES["mbpp"].load()}
     more = {"source_file": "", "test_imports": list[str]()}
     problems = {
@@ -263,7 +263,7 @@ def mbpp() -> tuple[Task, list[Asked]]:
     here = [row for id, row in problems.items() if f"mbpp-{id}" in known][:100]
     shots = [problems[n] for n in (2, 3, 4)]
     put("google-research-datasets/mbpp", {"test": here, "prompt": shots}, "full sanitized")
-    made = task()
+    made = task_of("mbpp", "mbpp")
     asked: list[Asked] = []
     for sample in made.dataset:
         code = problems[sample.id]["code"].replace("\r\n", "\n")

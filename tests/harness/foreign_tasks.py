@@ -181,3 +181,35 @@ def twice_asked() -> Task:
 @task
 def guessing() -> Task:
     return Task(dataset=dataset("a"), solver=generate(), scorer=includes())
+
+
+@solver
+def with_a_model_of_its_own() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        state = await generate(state)
+        said = await get_model("scripted/outsider", memoize=False).generate("Is it so?")
+        state.messages.append(ChatMessageUser(content=said.completion))
+        return await generate(state)
+
+    return solve
+
+
+@task
+def buying() -> Task:
+    """Its own code asks a model that nobody has named a price of."""
+    return Task(dataset=dataset("a"), solver=with_a_model_of_its_own(), scorer=includes())
+
+
+@scorer(metrics=[mean()])
+def by_a_model_of_its_own() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        said = await get_model("scripted/outsider", memoize=False).generate("Is it right?")
+        return Score(value=float(said.completion == "yes"))
+
+    return score
+
+
+@task
+def judged_by_its_own() -> Task:
+    """Its scorer does."""
+    return Task(dataset=dataset("a"), solver=generate(), scorer=by_a_model_of_its_own())

@@ -24,6 +24,7 @@ from tests.harness.foreign_tasks import LOOK, SEEN
 from tests.providers import CLIENTS_WARN
 from tests.providers.dialect import Asked
 from tests.providers.script import Act, failing, ok
+from tests.providers.scripted import script
 from tests.providers.server import Server, serve
 
 pytestmark = CLIENTS_WARN
@@ -238,3 +239,21 @@ def test_who_answers_in_words_only_is_asked_nothing_in_a_task_with_tools(tmp_pat
     assert not outcome.finished
     assert not server.bill.lines
     assert "debate answers in words only" in outcome.trouble[0]
+
+
+@pytest.mark.parametrize(("task", "graded"), [("buying", [1.0]), ("judged_by_its_own", [None])])
+def test_a_model_that_the_pool_does_not_name_is_not_asked_past_the_ledger(
+    task: str, graded: list[float | None], tmp_path: Path
+) -> None:
+    asked = list[str]()
+    script("outsider", lambda heard: asked.append(heard.last) or "yes")
+    with serve(act) as server:
+        ran(tmp_path, server, task, "single:a")
+    assert asked == []
+    (one,), _ = load_runs([tmp_path / "run"])
+    assert [attempt.value for attempt in one.attempts] == graded
+    (path,) = find_logs([tmp_path / "run"])
+    sample = (read_eval_log(path).samples or [])[0]
+    assert (sample.limit is not None) == (task == "buying")
+    assert "asks scripted/outsider by itself" in sample.model_dump_json()
+    assert audit(tmp_path / "run").ok
