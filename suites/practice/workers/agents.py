@@ -29,6 +29,10 @@ FAREWELL = "Thank you, goodbye. ###STOP###"
 """These tokens end tau2's conversations."""
 LEAVE = "Thank you. ###TRANSFER###"
 GIVE_UP = "I know nothing more. ###OUT-OF-SCOPE###"
+ADVISE, ACT = "Say which step comes next.", "Do what should be done next."
+MODELS = "AVAILABLE LANGUAGE MODELS:"
+"""Above the list in prompts of conductors and of routers."""
+_LISTED = re.compile(r"^Model (\d+)", re.MULTILINE)
 _REQUEST = re.compile(r"Please use `(\w+)`")
 _ADVICE = re.compile(r"The next step is `(\w+)` with (\{.*\})\.$", re.MULTILINE)
 _OWN_TURN = f"{TURNS['assistant']}: "
@@ -154,6 +158,17 @@ def respond_as_agent(
     if tool is None:
         return f"The next step is `{step.name}` with {json.dumps(step.arguments)}.", []
     return "", [_call(worker, messages, tool, step.arguments)]
+
+
+def respond_as_dispatcher(messages: Sequence[ChatMessage], rng: random.Random) -> str:
+    """Return a plan over the models that a prompt lists: one acts, by itself or after another."""
+    text = messages[-1].text if messages else ""
+    models = sorted({*map(int, _LISTED.findall(text.rpartition(MODELS)[2]))}) or [0]
+    chosen = [rng.choice(models) for _ in range(rng.choice((1, 2)))]
+    if "subtasks" not in text:  # only a worker is asked for
+        return f"model_id = {chosen[-1:]}"
+    subtasks, reads = [ADVISE, ACT][-len(chosen) :], [[], [0]][: len(chosen)]
+    return f"model_id = {chosen}\nsubtasks = {json.dumps(subtasks)}\naccess_list = {reads}"
 
 
 def _most_named(

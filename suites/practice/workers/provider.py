@@ -34,6 +34,7 @@ from podium.suites.practice.workers.agents import (
     AgentTurn,
     Episode,
     respond_as_agent,
+    respond_as_dispatcher,
     respond_as_user,
     spell_calls,
     turn_number,
@@ -152,6 +153,9 @@ class RehearsalAPI(ModelAPI):
         self, messages: list[ChatMessage], tools: list[str], config: GenerateConfig
     ) -> AgentTurn:
         episode = Episode.running() if self._worker.manner in ("act", "advise", "user") else None
+        if self._worker.manner == "dispatch":
+            draw = sample.occurrence if (sample := current().sample) else 0
+            return respond_as_dispatcher(messages, self._random(request_digest(messages), draw)), []
         if episode is None:
             digest = request_digest(messages)
             sample = sample_index(digest, self._asked)
@@ -196,7 +200,7 @@ _counted = lru_cache(maxsize=1024)(count_tokens)  # a policy and its tools come 
 
 
 OWN_WEIGHT = {"solve": 1.4, "part": 1.4, "verify": 1.6, "recite": 1.1, "plan": 0.5, "format": 0.0,
-              "act": 0.0, "advise": 0.0, "user": 0.0}  # fmt: skip
+              "act": 0.0, "advise": 0.0, "user": 0.0, "dispatch": 0.0}  # fmt: skip
 """How much a worker trusts its own answer against one earlier reply."""
 
 

@@ -18,7 +18,9 @@ from inspect_ai.model import ChatMessage
 from podium.harness.errors import UserError
 
 Facts = Literal["none", "common", "elements", "planets", "all"]
-Manner = Literal["solve", "part", "recite", "verify", "format", "plan", "act", "advise", "user"]
+Manner = Literal[
+    "solve", "part", "recite", "verify", "format", "plan", "act", "advise", "user", "dispatch"
+]
 
 ARITHMETIC = frozenset(
     {"sum", "difference", "product", "quotient", "floor quotient", "power", "remainder"}
@@ -98,6 +100,7 @@ WORKERS: dict[str, Worker] = {
         Worker("deputy", "act", slip=0.12, knows=NOTHING, latency_s=0.6, tokens_per_s=150),
         Worker("trainee", "act", slip=0.3, knows=NOTHING, latency_s=0.2, tokens_per_s=250),
         Worker("adviser", "advise", slip=0.02, knows=NOTHING, latency_s=2.0, tokens_per_s=60),
+        Worker("dispatcher", "dispatch", slip=0.0, knows=NOTHING, latency_s=0.5, tokens_per_s=100),
         Worker("customer", "user", slip=0.0, knows=NOTHING, latency_s=0.5, tokens_per_s=100),
     )
 }  # fmt: skip

@@ -26,8 +26,12 @@ from inspect_ai.solver import Generate, Solver, TaskState, generate, solver, use
 from inspect_ai.tool import Tool, ToolCall, ToolInfo, ToolParams, tool
 from inspect_ai.util import store
 
+from podium.baselines.routers.router_systems import named_worker, routing_prompt
+from podium.conductor.parse import parse_lists
+from podium.conductor.prompt import PlanFormat, plan_prompt
 from podium.harness.conversation import Conversation, question_of
 from podium.harness.pool_config import read_pool
+from podium.harness.workflow import Workflow
 from podium.suites.practice.workers.workers import WORKERS
 
 NO_TAU2 = "inspect-evals is not installed: uv pip install inspect-evals==0.26.0"
@@ -263,6 +267,18 @@ def test_tools_and_calls_are_in_the_tokens() -> None:
     assert usage
     assert alone
     assert usage.input_tokens > alone.input_tokens
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_the_dispatcher_writes_plans_that_a_pool_of_agents_can_run(number: int) -> None:
+    spec, asked = read_pool("rehearsal-agents"), f"Book seat {number}."
+    cards = [worker.card for worker in spec.workers]
+    said = asyncio.run(model("dispatcher").generate(plan_prompt(PlanFormat(), asked, cards)))
+    plan = parse_lists(said.completion, spec.names)
+    assert isinstance(plan, Workflow), said.completion
+    assert len(plan.steps) in (1, 2)
+    routed = asyncio.run(model("dispatcher").generate(routing_prompt(asked, cards)))
+    assert named_worker(routed.completion, len(cards)) is not None
 
 
 def test_dearer_agents_of_the_pool_are_slower_and_slip_less() -> None:
