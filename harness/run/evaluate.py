@@ -5,6 +5,7 @@ failed question again; with `log_realtime=False` alone a killed run asks finishe
 """
 
 import errno
+import os
 import re
 import sqlite3
 import sys
@@ -297,6 +298,7 @@ def _eval_set(
             model=None,
             model_roles=models,
             limit=limit,
+            max_samples=_samples_at_once(job),
             display="none" if still else cast(Any, display),
             retry_attempts=0,
             continue_on_fail=True,
@@ -320,6 +322,19 @@ def _eval_set(
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt  # after Ctrl-C the set reports success, with no logs
     return logs
+
+
+SAMPLES = 4
+"""Of an Inspect task that a system has in hand at once: each holds the task's state in memory."""
+
+
+def _samples_at_once(job: Job) -> int | None:
+    """Return how many samples of tasks a system has in hand, by Inspect's own variable if set."""
+    names = {row.suite for row in job.experiment.entries}
+    if not any(isinstance(job.catalogue.suites[name], TaskSuite) for name in names):
+        return None
+    named = os.environ.get("INSPECT_EVAL_MAX_SAMPLES", "")
+    return int(named) if named.isdecimal() and int(named) else SAMPLES
 
 
 def _unwritten(error: BaseException, seen: frozenset[int] = frozenset()) -> str:
