@@ -46,6 +46,8 @@ class Card:
     """A paragraph: what is asked, how a reply is graded, and what a score does not say."""
     changes: tuple[str, ...]
     """One line per version, newest last: `1-A (2026-11-19): first version`."""
+    saturated: str = ""
+    """Who answers nearly all of it, and what it can still show; empty where nobody does."""
 
 
 class Suite(Protocol[BoxT]):

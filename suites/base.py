@@ -136,6 +136,7 @@ class CardTable(BaseModel, extra="forbid", frozen=True):
     human: Text
     about: Text
     changes: tuple[Change, ...] = Field(min_length=1)
+    saturated: str = ""
 
 
 def card(name: str) -> Card:

@@ -264,6 +264,8 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield "questions", sizes or "known when they are loaded"
     yield "licence", card.licence
     yield "people", card.human
+    if card.saturated:
+        yield "saturated", card.saturated
     yield "version", suite.version
     yield from (("", change) for change in card.changes)
     yield "data", suite.data_revision
