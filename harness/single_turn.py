@@ -47,11 +47,10 @@ def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
         with token_limit(0):  # a model that the task's code asks would be paid for unseen
             try:
                 return await work()
-            except Exception as error:
-                cause = first_failure(error) if isinstance(error, ExceptionGroup) else error
-                if isinstance(cause, LimitExceededError):
-                    raise UserError("Its solver or scorer asks a model of its own.") from None
-                raise cause from None
+            except* LimitExceededError:
+                raise UserError("Its solver or scorer asks a model of its own.") from None
+            except* Exception as group:
+                raise first_failure(group) from None
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(anyio.run, without_models).result()
