@@ -11,13 +11,12 @@ from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, Model
 from inspect_ai.model._call_tools import prepare_tools  # how Inspect describes a task's tools
 from inspect_ai.solver._task_state import sample_state
 from inspect_ai.tool import ToolInfo
-from inspect_ai.util import span
 
 from podium.harness.context import current, run_context
 from podium.harness.inspect_adapters import sample_ref
 from podium.harness.ledger.call import Scope
 from podium.harness.ledger.recorder import Recorder, TaskJournal
-from podium.harness.pool import ask_once
+from podium.harness.pool import ask_once, step_span
 from podium.harness.records import ENVIRONMENT, GRADER
 from podium.harness.request import Offered, Request
 
@@ -49,7 +48,7 @@ def environment_model(
         async def ask() -> ModelOutput:
             return await generate(input, tools, tool_choice, config, **more)
 
-        async with span(step, type="workflow_step"):
+        async with step_span(step):
             with run_context(recorder=recorder):
                 return (await ask_once(request, current().spend, ask))[1]
 
