@@ -10,6 +10,7 @@ SEED = 2**63 - 1  # The largest seed that every generator takes
 
 
 Kind = Literal["integer", "choice", "program", "text"]  # how answers look, for normalising them
+BARE = "bare"  # key in a question's metadata: it without what is put around it
 READ_BY = "read_by"  # key in a grade's metadata: the rule of harness/rules that read the reply
 PODIUM = "podium"  # key of podium's facts in logs and samples, and name of its scorer
 SECONDS = "seconds"

@@ -37,7 +37,7 @@ from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_score, graded_note, suite_facts, unscored
 from podium.harness.ledger.hooks import refuse_calls_past_ledger
 from podium.harness.ledger.recorder import TaskJournal
-from podium.harness.records import PODIUM, Grade, Question
+from podium.harness.records import BARE, PODIUM, Grade, Question
 from podium.harness.single_turn import asked_of, score_of
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
 from podium.harness.text import columns, first_line, records
@@ -128,7 +128,7 @@ class TaskSuite:
         found = [_question(id, one) for id, one in self._samples.items()]
         if split == "train":
             asked = {id: asked_of(self._task, one) for id, one in self._samples.items()}
-            found = [replace(one, text=asked[one.id]) for one in found]
+            found = [replace(one, text=asked[one.id], metadata={BARE: one.text}) for one in found]
         return sorted(found, key=_by_id) if self._task.dataset.shuffled else found
 
     def read_problems(self, path: Path) -> Sequence[Question]:

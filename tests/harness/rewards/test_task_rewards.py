@@ -11,8 +11,10 @@ from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.rewards.outcome import RewardItem, Status
 from podium.harness.rewards.reward import Reward
-from podium.harness.rewards.splits import load_training_split
+from podium.harness.rewards.splits import load_split, load_training_split, overlaps
 from podium.harness.run.catalogue import find_grader
+from podium.harness.task_suite import TaskSuite
+from podium.suites import strip_instruction
 from tests import ROOT
 from tests.harness.rewards.service import get, post, started
 from tests.harness.test_inspect_tasks import pool
@@ -44,6 +46,14 @@ def test_a_task_rewards_and_asks_what_its_solver_adds() -> None:
     outcomes = anyio.run(reward.score, [RewardItem(name, "1", reply) for reply in said])
     assert [one.value for one in outcomes] == [*said.values()]
     assert {one.status for one in outcomes} == {Status.SCORED}
+
+
+def test_what_a_task_teaches_is_known_again_in_its_exam() -> None:
+    task = TaskSuite(f"{TASKS.name}@adding", path=f"{TASKS}@adding")
+    taught, exam = load_training_split(task.for_training()), load_split(task)
+    assert taught.questions["1"].text != exam.questions["1"].text
+    shared = overlaps([taught], [exam], strip_instruction)
+    assert {one.question for one in shared} == {*taught.questions} == {"0", "1", "2"}
 
 
 def test_a_reward_service_serves_a_task() -> None:
