@@ -270,7 +270,7 @@
     });
     return el("section", { class: "query-step query-turn" },
       el("h4", {}, `Turn ${at + 1}: `, actedIn(detail, turn)),
-      el("p", {}, `So far ${usd(turn.usd_list)} listed, ${usd(turn.usd)} billed.`),
+      el("p", {}, `So far ${usd(turn.usd_list)} listed, ${usd(turn.usd)} billed${paid(detail.label)}.`),
       longText("Reply", turn.reply, { open: true }),
       calls,
       ...turn.tools.map(toolBox),
