@@ -1,9 +1,7 @@
 """Rehearsal agents and their user, on a small task of the form of tau2 and on tau2 itself."""
 
 import asyncio
-import importlib
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,6 @@ from podium.harness.pool_config import read_pool
 from podium.harness.workflow import Workflow
 from podium.suites.practice.workers.workers import WORKERS
 
-NO_TAU2 = "inspect-evals is not installed: uv pip install inspect-evals==0.26.0"
 STOPS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 
 
@@ -289,42 +286,3 @@ def test_dearer_agents_of_the_pool_are_slower_and_slip_less() -> None:
     assert [agent.slip for agent in agents] == sorted(agent.slip for agent in agents)
     latencies = [agent.latency_s for agent in agents]
     assert latencies == sorted(latencies, reverse=True)
-
-
-@pytest.fixture
-def tau2() -> None:
-    """Register tau2's tasks; their import gives warnings, which are errors in our tests."""
-    pytest.importorskip("inspect_evals", reason=NO_TAU2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        importlib.import_module("inspect_evals._registry")
-
-
-def on_tau2(test: Any) -> Any:
-    """Mark a test that plays tau2 itself, whose data is in inspect-evals' wheel."""
-    for mark in (pytest.mark.usefixtures("tau2"), pytest.mark.filterwarnings("ignore")):
-        test = mark(test)
-    return pytest.mark.slow(test)
-
-
-@on_tau2
-def test_on_tau2_an_agent_that_never_slips_is_right(tmp_path: Path) -> None:
-    task, ids = "inspect_evals/tau2_airline", ["3", "7", "34"]
-    log = played(task, tmp_path / "none", model("concierge", slip=0), sample_id=ids)
-    assert sorted(right(log)) == sorted(ids)
-    log = played(task, tmp_path / "all", model("concierge", slip=1), sample_id=ids[1:])
-    assert right(log) == ["34"]
-
-
-@on_tau2
-def test_on_tau2_an_agent_that_calls_nothing_is_right_on_task_34(tmp_path: Path) -> None:
-    options = {"sample_id": ["7", "34"]}
-    log = played("inspect_evals/tau2_airline", tmp_path, model("adviser"), **options)
-    assert right(log) == ["34"]
-
-
-@on_tau2
-def test_on_tau2_the_user_of_telecom_acts_where_the_agent_asks_for_it(tmp_path: Path) -> None:
-    options: dict[str, Any] = {"task_args": {"shuffle": False}, "limit": 3}
-    agent = model("steward", slip=0)
-    assert len(right(played("inspect_evals/tau2_telecom", tmp_path, agent, **options))) == 3
