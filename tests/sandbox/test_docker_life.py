@@ -7,9 +7,11 @@ import sys
 import threading
 import time
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from docker.errors import APIError
 
 from podium.sandbox import Box, Limits, Program, ProgramOutcome, SandboxError, images
 from podium.sandbox.docker_box import DockerBox
@@ -139,11 +141,18 @@ def test_a_container_killed_from_outside_is_replaced_and_the_program_run_again()
     source = "import time; time.sleep(1); print('done')"
     thread = threading.Thread(target=lambda: outcomes.extend(run(box, source, limits=PATIENT)))
     thread.start()
-    assert until(30, lambda: {one.id for one in owned_by(os.getpid())} - before)
-    time.sleep(0.4)
-    for one in owned_by(os.getpid()):
-        if one.id not in before:
-            one.kill()
+
+    killed: list[str] = []
+
+    def at_work() -> bool:  # a program beside the two processes that wait for one
+        for one in owned_by(os.getpid()):
+            with suppress(APIError):  # it has ended
+                if one.id not in before and len(one.top()["Processes"]) > 2:
+                    one.kill()
+                    killed.append(one.id)
+        return bool(killed)
+
+    assert until(30, at_work)
     thread.join(60)
     box.close()
     assert [outcome.stdout for outcome in outcomes] == [b"done\n"]
