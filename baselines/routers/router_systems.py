@@ -150,7 +150,7 @@ def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
 
         def arguments(self, x: str) -> Mapping[str, Any]:
             if x not in ("", *MODES):
-                raise UserError(f"The mode {x!r} is not known: {' or '.join(MODES)} (the default).")
+                raise UserError(f"{name}@{x} is not known: {' or '.join(MODES)} (the default).")
             return {"mode": x} if x else {}
 
     return SystemCard(
