@@ -118,7 +118,7 @@ class TaskSuite:
 
     @cached_property
     def _samples(self) -> Mapping[str, Sample]:
-        return {_id(number, one): one for number, one in enumerate(self._task.dataset, start=1)}
+        return _samples_of(self._task)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
         """Return its samples as questions in its order; of one that it shuffles by their ids.
@@ -145,19 +145,21 @@ class TaskSuite:
 
     def for_training(self) -> "TaskSuite":
         """Return the same to teach, and to grade single replies; UserError if only a run can."""
-        first = self.load()[0]
+        taught = replace(self, splits=("train",))
+        task = taught._task  # made once, for all below; its own refusals go by themselves
         try:
-            if self._task.sandbox or any(sample.sandbox for sample in self._task.dataset):
+            if task.sandbox or any(sample.sandbox for sample in task.dataset):
                 raise UserError("It has a sandbox of Inspect's, and a single reply has none.")
-            asked_of(self._task, self._samples[first.id])
-            self.grade(first, "")
+            first = taught.load()[0]
+            asked_of(task, taught._samples[first.id])
+            taught.grade(first, "")
         except Exception as error:
             named = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
             raise UserError(
                 f"{self.name} cannot grade a single reply: `podium run --suite {self.name}` plays "
                 f"it. {named}{first_line(error)}"
             ) from error
-        return replace(self, splits=("train",))
+        return taught
 
 
 def show_tasks() -> tuple[list[dict[str, Any]], str]:
@@ -196,7 +198,7 @@ def played(
 ) -> Task:
     """Return the task with a system for its model, its first scorer under podium's name as well."""
     task = suite.made()
-    by_id = {_id(number, one): one for number, one in enumerate(task.dataset, start=1)}
+    by_id = _samples_of(task)
     samples = [by_id[id] for id in only or [one.id for one in suite.load()]]
     first, *others = cast(list[Scorer], task.scorer)
     if journal:
@@ -281,6 +283,10 @@ def _unfit(task: Task) -> str:
 
 def _by_id(question: Question) -> tuple[int, str]:
     return (int(question.id) if question.id.isdecimal() else -1), question.id
+
+
+def _samples_of(task: Task) -> Mapping[str, Sample]:
+    return {_id(number, one): one for number, one in enumerate(task.dataset, start=1)}
 
 
 def _id(number: int, sample: Sample) -> str:

@@ -32,8 +32,8 @@ class _SwitchyardMethods(SystemMethods):
 
     def arguments(self, x: str) -> Mapping[str, Any]:
         if x not in ("", *ALGORITHMS):
-            known = f"{', '.join(ALGORITHMS[:-1])} or {ALGORITHMS[-1]}"
-            raise UserError(f"The algorithm {x!r} is not known: {known} ({STAGE}: the default).")
+            names = f"{', '.join(ALGORITHMS[:-1])} or {ALGORITHMS[-1]}"
+            raise UserError(f"The algorithm {x!r} is not known: {names} ({STAGE}: the default).")
         return {"algorithm": x} if x else {}
 
 
@@ -65,8 +65,8 @@ def by_price(pool: Pool) -> Sequence[str]:
     book = pool.spec.book() if pool.spec else None
     price_of = {slot.name: slot.price_ref for slot in (pool.spec.workers if pool.spec else ())}
     prices = {name: book and book.price(price_of.get(name, "")) for name in pool.workers}
-    known = {name: price.output for name, price in prices.items() if price and price.output}
-    return sorted(known, key=lambda name: known[name]) or pool.workers
+    rates = {name: price.output for name, price in prices.items() if price and price.output}
+    return sorted(rates, key=lambda name: rates[name]) or pool.workers
 
 
 def request_of(question: Question, asked: Conversation | None) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from podium.harness.ledger.call import (
 )
 from podium.harness.ledger.hooks import (
     COUNTED,
+    PLAYED,
     NotAllowed,
     Unwritten,
     failed,
@@ -93,6 +94,7 @@ class TaskJournal:
 
     def close(self) -> None:
         """Write down what Inspect's hooks counted meanwhile, and close the file."""
+        PLAYED.discard(self.head.task)
         # The user is told of workers whose counts cannot be, once of each.
         for worker, times in sorted(self.unbelieved.items()):
             sys.stderr.write(UNBELIEVED.format(pluralise(times, "call"), worker) + "\n")

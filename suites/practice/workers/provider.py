@@ -153,8 +153,8 @@ class RehearsalAPI(ModelAPI):
         self, messages: list[ChatMessage], tools: list[str], config: GenerateConfig
     ) -> AgentTurn:
         episode = Episode.running() if self._worker.manner in ("act", "advise", "user") else None
+        draw = drawn.occurrence if (drawn := current().sample) else 0
         if self._worker.manner == "dispatch":
-            draw = sample.occurrence if (sample := current().sample) else 0
             return respond_as_dispatcher(messages, self._random(request_digest(messages), draw)), []
         if episode is None:
             digest = request_digest(messages)
@@ -165,7 +165,6 @@ class RehearsalAPI(ModelAPI):
         if self._worker.manner == "user":
             return respond_as_user(self._worker, episode, messages, tools)
         # Slips do not scale with temperature: tau2 sets 0. Draws differ only within a pool.
-        draw = sample.occurrence if (sample := current().sample) else 0
         rng = self._random(episode.sample, turn_number(messages), draw)
         return respond_as_agent(self._worker, episode, messages, tools, rng)
 
