@@ -28,6 +28,8 @@ from tests.reports.site.viewed import viewed
 
 SECRET = "Say what nobody may pass on"
 LONG = "word " * 20_000
+# No time, size or digest on a page has these digits by chance.
+PRIVATE_ANSWER = "860714935271"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Private(Exam):
 
     def load(self, split: Split = "eval") -> list[Question]:
         """Return one."""
-        return [Question(id="q1", text=SECRET, kind="integer", target="714", topic="")]
+        return [Question(id="q1", text=SECRET, kind="integer", target=PRIVATE_ANSWER, topic="")]
 
 
 def at_length(heard: Heard) -> str:
@@ -311,7 +313,7 @@ def test_texts_that_may_not_be_passed_on_are_withheld_and_the_page_says_so(
     unfold(page)
     said = page.locator("body").inner_text()
     assert "does not allow its texts to be passed on" in said
-    for text in (SECRET, "714", "the answer must be", "Find out."):
+    for text in (SECRET, PRIVATE_ANSWER, "the answer must be", "Find out."):
         assert text not in said, text
     assert page.locator(".plan-step").count() == 4
     assert page.locator(".query-call").count() == 4
