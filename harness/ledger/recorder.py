@@ -526,9 +526,11 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
 def next_draw(request: Request) -> ReplyDraw | None:
     """Return which draw a request is; None where no replies are kept, as outside a run."""
     recorder = current_recorder()
-    if recorder is None or recorder.sample is None or recorder.journal.replies is None:
+    if recorder is None or recorder.sample is None:
         return None
     journal, asked = recorder.journal, recorder.sample
+    if journal.replies is None:
+        return None
     task, scope = journal.head.task, recorder.scope
     # A model in this process costs nothing, and its seconds are its system's own.
     embedded = str(request.model).startswith(EMBEDDED)

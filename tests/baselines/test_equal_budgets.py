@@ -25,7 +25,7 @@ from podium.baselines._registry import (
     smoothie_local,
 )
 from podium.baselines.cascade import AGREEMENT, VERIFIER, cascade_system
-from podium.baselines.trinity import turns_system
+from podium.baselines.trinity import Role, Turn, turns_system
 from podium.conductor.policy import RoundLimits, conductor_system
 from podium.harness.envelope import Envelope, equal_budgets
 from podium.harness.inspect_adapters import best_within, system_of
@@ -54,7 +54,7 @@ def within(
     system: System,
     question: Question = SUM,
     tests: Callable[[Question, str], Any] | None = None,
-    **replies: ReplyFunction | str,
+    **replies: Any,
 ) -> tuple[Answer, list[str]]:
     """Return the answer of a system within a budget, and whom it asked, in order."""
     rig = scripted_pool(**replies)
@@ -66,6 +66,10 @@ def within(
 
 def of(solver: Any) -> System:
     return system_of(solver)
+
+
+def working_then_thinking(question: Question, turns: Sequence[Turn]) -> tuple[int, Role]:
+    return 0, "thinker" if turns else "worker"
 
 
 THREE = {"a": "ANSWER: 1", "b": "ANSWER: 2", "c": "ANSWER: 2"}
@@ -171,9 +175,7 @@ CALLS: dict[str, tuple[int, Callable[[], System], dict[str, Any], str, Sequence[
     ),
     "what a worker said last": (
         2,
-        lambda: turns_system(
-            lambda *_: lambda _, turns: (0, ("worker", "thinker")[len(turns) % 2])
-        ),
+        lambda: turns_system(lambda *_: working_then_thinking),
         {"a": drawing("ANSWER: 1", "ANSWER: 2")},
         "ANSWER: 1",
         ["a", "a"],
