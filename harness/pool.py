@@ -30,7 +30,7 @@ from podium.harness.budget import Spend
 from podium.harness.cassette import open_cassette
 from podium.harness.context import PublicTests, current, run_context
 from podium.harness.context_length import read_refusal
-from podium.harness.envelope import Envelope, within
+from podium.harness.envelope import Envelope, EqualBudget, within
 from podium.harness.errors import PodiumError, UserError, WorkerError
 from podium.harness.ledger.hooks import WRAPPERS, last_event
 from podium.harness.ledger.recorder import (
@@ -366,7 +366,7 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
     run = current().spend
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
     equal = current().equal
-    pool.envelope = Envelope(equal) if equal else None
+    pool.envelope = Envelope(equal) if isinstance(equal, EqualBudget) else None
     if not pool.workers:
         raise UserError(
             "There are no workers: name a pool (-S pool=rehearsal) or give --model-role NAME=MODEL."
