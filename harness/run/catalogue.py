@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
@@ -34,6 +35,14 @@ ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
 Suites = Sequence[Suite[Any]]
+SET_BY_RUN: Mapping[str, str] = {
+    "pool": "--pool sets it for the whole run",
+    "seed": "--seed sets it for the whole run",
+    "cards": "--worker-cards sets it for the whole run",
+    "learned": "the run sets it to what the system has learnt",
+    "sha256": "the run sets it to the digest of what it loads",
+}
+"""Arguments of solvers that `-S` does not set, and what sets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class Catalogue:
     """Keyed by table name; one manifest, `single:<worker>`, serves all single workers."""
     solver: Callable[[str, Mapping[str, Any]], Solver]
     """Registry name and plain arguments -> solver."""
-    parameters: Callable[[str], Collection[str]]  # registry name -> the arguments that solver takes
+    parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
     """Number of pools -> one pool that joins so many drawn ones, for training."""
@@ -57,6 +66,19 @@ class Catalogue:
     def card(self, system: str) -> SystemCard:
         """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
         return self.systems[manifest_key(system)]
+
+    def options(self, system: str) -> dict[str, Parameter]:
+        """Return the arguments of a system that `-S` may set; the run sets all others itself."""
+        card, key = self.card(system), manifest_key(system)
+        if key in (ANY_SINGLE, BEST_SINGLE, ORACLE) or "match" in card.needs:
+            return {}
+        by_name = (card.k, "checkpoint") if card.takes_name else ()
+        return {
+            name: one
+            for name, one in self.parameters(card.solver).items()
+            if name not in (*SET_BY_RUN, *by_name)
+            and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +109,10 @@ class RunRequest:
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
+    system_options: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]]
+    )
+    """System -> option -> value (`-S`); under `""` for every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
@@ -155,6 +181,10 @@ def with_own(
         request,
         suites=tuple(suites[name].name if name in suites else name for name in request.suites),
         systems=tuple(cards[name].name if name in cards else name for name in request.systems),
+        system_options={
+            cards[name].name if name in cards else name: options
+            for name, options in request.system_options.items()
+        },
     )
     parts = {one.name: one for one in (*suites.values(), *cards.values(), *given)}
     own = {name: one for name, one in parts.items() if isinstance(one, SystemCard)}
@@ -351,7 +381,21 @@ def show_systems(known: Catalogue, name: str | None) -> Shown:
         return _listed(known)
     key = manifest_key(name)
     card: SystemCard = find_named(known.systems, key if key in known.systems else name, "system")
-    return _sheet(card.name, [*_facts(card), (FROM, known.package(card.name))], card.summary)
+    facts = [*_facts(card), ("options", _options(known, name)), (FROM, known.package(card.name))]
+    return _sheet(card.name, facts, card.summary)
+
+
+def _options(known: Catalogue, system: str) -> str:
+    """Return a system's options with their defaults, as `-S` sets them."""
+    try:
+        options = known.options(system).values()
+    except (UserError, KeyError):  # a card whose solver is missing, or one in a file of its own
+        return "known when it runs"
+    shown = (
+        f"{one.name} (required)" if one.default is Parameter.empty else f"{one.name}={one.default}"
+        for one in options
+    )
+    return ", ".join(shown) or "none"
 
 
 def _listed(known: Catalogue) -> Shown:

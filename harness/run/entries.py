@@ -11,14 +11,17 @@ from podium.harness.errors import UserError, reasons_of
 from podium.harness.learning import write_artifact
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun, SystemTotals, system_totals
+from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY
 from podium.harness.rewards.splits import asked_digest, question_digest
 from podium.harness.run import lessons
-from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
-from podium.harness.run.evaluate import Job, RunOutcome
+from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, conductor_override, split_k
+from podium.harness.run.evaluate import Job, RunOutcome, planned_system
 from podium.harness.run.experiment import Entry, open_experiment, task_name
+from podium.harness.run.forecast import counted_all
 from podium.harness.run.lessons import FitTask, SingleScores
 from podium.harness.run.preflight import match_target
+from podium.harness.run.system_options import chosen_options, named_arguments, option_words
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
@@ -91,6 +94,58 @@ def refuse_other_cards(job: Job) -> None:
             )
 
 
+def refuse_other_options(job: Job) -> None:
+    """Raise UserError if an experiment's rows have other options than are asked for now."""
+    for row in job.stored.entries if job.stored else ():
+        if row.system not in job.systems:
+            continue
+        has = job.catalogue.options(row.system)
+        for name, wanted in options_of(job, row.system).items():
+            stored = row.args.get(name, has[name].default)
+            if stored != wanted:
+                raise UserError(
+                    f"{job.request.log_dir} holds {row.system} with {option_words(name, stored)}, "
+                    f"not {option_words(name, wanted)}: leave -S {name} out to go on with it, or "
+                    "name another --log-dir."
+                )
+
+
+MOST_CALLS = 10_000
+"""Worker calls of one question up to which options may raise what a system makes."""
+
+
+def refuse_options(job: Job, system: str) -> None:
+    """Raise UserError if a system cannot be made with its options, or plans too many calls."""
+    options, card = options_of(job, system), job.catalogue.card(system)
+    if not options or not job.suites:
+        return
+    suite, shown = job.suites[0], ", ".join(option_words(*one) for one in options.items())
+    made = new_entry(job, suite, system, {"worker": job.spec.names[0]})
+    asked = [(question.sealed(), 1) for question in job.questions(suite)[:1]]
+    span = card.calls.span(len(job.spec.names), made.args)
+    if span and span[1] > MOST_CALLS:
+        raise UserError(
+            f"{system} would make up to {span[1]:,} calls for each question with {shown}. "
+            f"At most {MOST_CALLS:,} are allowed: set a smaller value."
+        )
+    if card.learns:
+        return  # it is made once it has learnt
+    spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
+    try:
+        planned = planned_system(job, made.solver, made.args, spec)
+    except LookupError:  # a solver that is not made of a system of ours
+        return
+    except Exception as error:  # solvers check their arguments, each in its own way
+        why = f"{error}" if isinstance(error, UserError) else f"{type(error).__name__}: {error}."
+        raise UserError(f"{system} cannot be made with {shown}. {why}") from error
+    try:
+        counted_all(planned, asked, spec.names, spec)
+    except UserError as error:
+        raise UserError(f"{system} cannot plan with {shown}. {error}") from error
+    except Exception:  # its plan needs replies, or is the run's own matter
+        return
+
+
 def refuse_untriable(training: FitTask) -> None:
     """Raise UserError when a system says at once that it cannot learn from what there is."""
     card = training.job.catalogue.card(training.system)
@@ -106,13 +161,25 @@ def is_deferred(system: str, job: Job) -> bool:
 def is_chosen(job: Job, system: str) -> bool:
     """Say whether a system needs what single workers did on train questions."""
     card = job.catalogue.card(system)
-    return "best worker" in card.traits or card.methods.replaces("learn")
+    return is_given_worker(job, system) or card.methods.replaces("learn")
+
+
+def is_given_worker(job: Job, system: str) -> bool:
+    """Say whether a system's worker is the best single one, and not one that `-S` names."""
+    best = "best worker" in job.catalogue.card(system).traits
+    return best and "worker" not in options_of(job, system)
+
+
+def options_of(job: Job, system: str) -> Mapping[str, Any]:
+    """Return the options that the request sets for a system."""
+    return chosen_options(system, job.request.system_options, job.catalogue)
 
 
 def is_given_best(job: Job, system: str) -> bool:
     """Say whether a system's arguments name the best single worker where one has been chosen."""
-    card = job.catalogue.card(system)
-    return "best worker" in card.traits or AGGREGATOR in job.catalogue.parameters(card.solver)
+    takes = job.catalogue.parameters(job.catalogue.card(system).solver)
+    merges = AGGREGATOR in takes and AGGREGATOR not in options_of(job, system)
+    return is_given_worker(job, system) or merges
 
 
 def _entries(
@@ -131,7 +198,7 @@ def _entries(
     card = job.catalogue.card(system)
     if card.learns:
         return (_trained(job, suite, made, taught),)
-    if taught is None or not ("best worker" in card.traits and job.experiment.train_on):
+    if taught is None or not (is_given_worker(job, system) and job.experiment.train_on):
         return (made,)
     questions = len(taught.matrix.questions)
     suites = ", ".join(one.name for one in taught.lessons.suites)
@@ -168,10 +235,7 @@ def _arguments(
     if job.request.worker_cards == "hidden":
         offered[CARDS] = False
     found = {name: value for name, value in offered.items() if name in takes}
-    k = split_k(system)[1]
-    if manifest.takes_name:
-        return {**found, **manifest.methods.arguments(k)}
-    return {**found, manifest.k: int(k)} if k else found
+    return {**found, **named_arguments(system, manifest), **options_of(job, system)}
 
 
 def plans_of(suite: str) -> str:

@@ -86,7 +86,7 @@ def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
         choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
         made = _entry_work(job, suite, choices)
-        if card.learns and (span := card.calls.span(len(job.spec.names), {})):
+        if card.learns and (span := card.calls.span(len(job.spec.names), choices[0].args)):
             made = replace(made, steps=span[1])
         yield made
     late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)

@@ -27,6 +27,7 @@ from podium.cli.arguments import (
     finite,
     launch,
     names,
+    option,
     per_minute,
     percentage_points,
     renamed,
@@ -125,6 +126,7 @@ def run(add: Arguments) -> None:
     add.repeated(
         "-T KEY=VALUE", "an argument of an Inspect task among the suites; repeat", argument
     )
+    _options(add)
     _pool(add)
     add("--log-dir", "an experiment: new, or to resume", Path, required=True)
     add("--limit", "first N questions (all)", up_to(MOST))
@@ -183,6 +185,11 @@ def _box(add: Arguments) -> None:
     add("--max-sandboxes N", "programs that run at once (all cores)", up_to(SANDBOXES))
 
 
+def _options(add: Arguments) -> None:
+    whose = "of the systems that have it, SYSTEM.NAME=VALUE of one (`podium systems` lists them)"
+    add.repeated("-S NAME=VALUE", f"an option {whose}; repeat", option)
+
+
 def _learning(add: Arguments) -> None:
     budget = "worker calls that each system may spend on learning (40 per worker)"
     add("--train-calls N", budget, up_to(MOST))
@@ -225,10 +232,8 @@ def view(add: Arguments) -> None:
     """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
-    add(
-        "--vs SYSTEM",
-        "hold all others against this one (best-single, else the first single worker)",
-    )
+    reference = "hold all others against this one (best-single, else the first single worker)"
+    add("--vs SYSTEM", reference)
 
 
 def power(add: Arguments) -> None:
@@ -332,12 +337,10 @@ def serve(add: Arguments) -> None:
     add("--log-dir DIR", "where requests are written down: new, or to go on with", Path)
     add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
-    add.repeated(
-        "--allow-host NAME", "name under which clients reach it, beside its address; repeat"
-    )
-    add(
-        "--keys FILE", "who may ask, as digests of keys; needed beyond this machine (anybody)", Path
-    )
+    host = "name under which clients reach it, beside its address; repeat"
+    add.repeated("--allow-host NAME", host)
+    who = "who may ask, as digests of keys; needed beyond this machine (anybody)"
+    add("--keys FILE", who, Path)
     add("--new-key NAME", "with --keys: make a key, print it once, and serve nothing")
     add("--learnt DIR", "serve systems that learn as they answered in this run", Path)
     add.flag("--keep-texts", "also keep prompts and replies, for their owner alone to read")
@@ -358,12 +361,8 @@ def _serving_limits(add: Arguments) -> None:
     ):
         add(f"{name} USD", f"dollars that {whose} may cost", dollars)
     add("--max-calls N", "calls that one request may make (30)", up_to(EPOCHS), default=30)
-    add(
-        "--deadline S",
-        "seconds after which a request makes no new call (600)",
-        finite,
-        default=600.0,
-    )
+    deadline = "seconds after which a request makes no new call (600)"
+    add("--deadline S", deadline, finite, default=600.0)
     add("--concurrency N", "requests of one key at once (64)", up_to(EPOCHS), default=64)
 
 
@@ -549,6 +548,7 @@ def doctor(add: Arguments) -> None:
     workers(add)
     add.repeated("--suite", "check a run of this suite; repeat")
     add.repeated("--system", "by this system, or a group; repeat")
+    _options(add)
     add("--split", "train, validation or eval (eval)")
     add("--limit", "first N questions (all)", int)
     add("--log-dir", "an experiment that the run would go on with (a new one)", Path)

@@ -25,8 +25,20 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
     more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
+    more |= {"system_options": _by_system(args.S)} if hasattr(args, "S") else {}
     more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
+
+
+def _by_system(given: Sequence[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return system -> option -> value; UserError for an option that is given twice."""
+    by_system: dict[str, dict[str, Any]] = {}
+    for system, name, value in given:
+        options = by_system.setdefault(system, {})
+        if options.setdefault(name, value) != value:
+            shown = f"-S {system}{'.' if system else ''}{name}"
+            raise UserError(f"{shown} has two values: {options[name]!r}, {value!r}. Leave one out.")
+    return by_system
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -199,6 +211,8 @@ def doctor_command(args: argparse.Namespace) -> int:
 
     if args.yes and not args.drill:
         raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
+    if args.S and not (args.suite or args.system):
+        raise UserError("-S sets options of systems: add --system, or leave -S out.")
     known = whole_catalogue()
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)
