@@ -70,15 +70,12 @@ class Catalogue:
     def options(self, system: str) -> dict[str, Parameter]:
         """Return the arguments of a system that `-S` may set; the run sets all others itself."""
         card, key = self.card(system), manifest_key(system)
-        if key in (ANY_SINGLE, BEST_SINGLE, ORACLE) or "match" in card.needs:
-            return {}
-        by_name = (card.k, "checkpoint") if card.takes_name else ()
-        return {
-            name: one
-            for name, one in self.parameters(card.solver).items()
-            if name not in (*SET_BY_RUN, *by_name)
-            and one.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-        }
+        if key in (ANY_SINGLE, BEST_SINGLE, ORACLE) or "match" in card.needs or card.explores:
+            return {}  # what learns by trying learns with its defaults
+        set_otherwise = {*SET_BY_RUN, *((card.k, "checkpoint") if card.takes_name else ())}
+        taken = self.parameters(card.solver).values()
+        named = [one for one in taken if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        return {one.name: one for one in named if one.name not in set_otherwise}
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,10 +388,7 @@ def _options(known: Catalogue, system: str) -> str:
         options = known.options(system).values()
     except (UserError, KeyError):  # a card whose solver is missing, or one in a file of its own
         return "known when it runs"
-    shown = (
-        f"{one.name} (required)" if one.default is Parameter.empty else f"{one.name}={one.default}"
-        for one in options
-    )
+    shown = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
     return ", ".join(shown) or "none"
 
 

@@ -21,7 +21,7 @@ from podium.harness.run.experiment import Entry, open_experiment, task_name
 from podium.harness.run.forecast import counted_all
 from podium.harness.run.lessons import FitTask, SingleScores
 from podium.harness.run.preflight import match_target
-from podium.harness.run.system_options import chosen_options, named_arguments, option_words
+from podium.harness.run.system_options import chosen_options, named_arguments
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
@@ -96,53 +96,45 @@ def refuse_other_cards(job: Job) -> None:
 
 def refuse_other_options(job: Job) -> None:
     """Raise UserError if an experiment's rows have other options than are asked for now."""
-    for row in job.stored.entries if job.stored else ():
-        if row.system not in job.systems:
-            continue
+    rows = job.stored.entries if job.stored else ()
+    for row in (row for row in rows if row.system in job.systems):
         has = job.catalogue.options(row.system)
         for name, wanted in options_of(job, row.system).items():
             stored = row.args.get(name, has[name].default)
             if stored != wanted:
                 raise UserError(
-                    f"{job.request.log_dir} holds {row.system} with {option_words(name, stored)}, "
-                    f"not {option_words(name, wanted)}: leave -S {name} out to go on with it, or "
-                    "name another --log-dir."
+                    f"{job.request.log_dir} holds {row.system} with {name}={stored!r}, not "
+                    f"{wanted!r}: leave -S {name} out to go on with it, or name another --log-dir."
                 )
 
 
 MOST_CALLS = 10_000
-"""Worker calls of one question up to which options may raise what a system makes."""
+"""Calls of one question up to which options may raise what a system makes."""
 
 
 def refuse_options(job: Job, system: str) -> None:
-    """Raise UserError if a system cannot be made with its options, or plans too many calls."""
+    """Raise UserError if a system with options cannot be made, or cannot plan a question."""
     options, card = options_of(job, system), job.catalogue.card(system)
     if not options or not job.suites:
         return
-    suite, shown = job.suites[0], ", ".join(option_words(*one) for one in options.items())
-    made = new_entry(job, suite, system, {"worker": job.spec.names[0]})
-    asked = [(question.sealed(), 1) for question in job.questions(suite)[:1]]
-    span = card.calls.span(len(job.spec.names), made.args)
-    if span and span[1] > MOST_CALLS:
+    shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    made = new_entry(job, job.suites[0], system, {"worker": job.spec.names[0]})
+    span = card.calls.span(len(job.spec.names), made.args) or (0, 0)
+    most = span[1] + card.calls.most_planning(made.args)
+    if most > MOST_CALLS:
         raise UserError(
-            f"{system} would make up to {span[1]:,} calls for each question with {shown}. "
+            f"{system} would make up to {most:,} calls for each question with {shown}. "
             f"At most {MOST_CALLS:,} are allowed: set a smaller value."
         )
+    asked = [(question.sealed(), 1) for question in job.questions(job.suites[0])[:1]]
+    spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
     if card.learns:
         return  # it is made once it has learnt
-    spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
     try:
-        planned = planned_system(job, made.solver, made.args, spec)
-    except LookupError:  # a solver that is not made of a system of ours
-        return
-    except Exception as error:  # solvers check their arguments, each in its own way
-        why = f"{error}" if isinstance(error, UserError) else f"{type(error).__name__}: {error}."
-        raise UserError(f"{system} cannot be made with {shown}. {why}") from error
-    try:
-        counted_all(planned, asked, spec.names, spec)
+        counted_all(planned_system(job, made.solver, made.args, spec), asked, spec.names, spec)
     except UserError as error:
-        raise UserError(f"{system} cannot plan with {shown}. {error}") from error
-    except Exception:  # its plan needs replies, or is the run's own matter
+        raise UserError(f"{system} cannot run with {shown}. {error}") from error
+    except Exception:  # its plan needs replies, or its solver is not of our making
         return
 
 

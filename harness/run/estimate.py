@@ -298,7 +298,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)
     except Unplannable as stop:
-        steps, planning = allowed[1] if allowed else MAX_STEPS, card.calls.conductor
+        steps, planning = allowed[1] if allowed else MAX_STEPS, card.calls.most_planning(row.args)
         most = _worst(work, stop.first, estimator, (planning, steps))
         asked = pluralise(planning, "conductor call"), pluralise(steps, "step")
         basis = f"at most: {' and '.join(asked)} a question"

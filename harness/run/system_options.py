@@ -44,18 +44,9 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
     except ValidationError:
         form = formatannotation(kind).replace("typing.", "")
         raise UserError(
-            f"-S {option_words(option.name, value)} has the wrong type for {system}. "
-            f"Give a value of type {form}{_default(option)}."
+            f"-S {option.name}={value!r} has the wrong type for {system}. Give a value of type "
+            f"{form}."
         ) from None
-
-
-def _default(option: Parameter) -> str:
-    return "" if option.default is option.empty else f" (default {option.default!r})"
-
-
-def option_words(name: str, value: Any) -> str:
-    """Return an option and its value as messages show them."""
-    return f"{name}={value!r}"
 
 
 def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
@@ -108,6 +99,6 @@ def _contradictions(system: str, asked: OptionsBySystem, catalogue: Catalogue) -
     for name in chosen.keys() & named.keys():
         if chosen[name] != named[name]:
             yield (
-                f"-S {option_words(name, chosen[name])} contradicts the name {system}, which sets "
-                f"{option_words(name, named[name])}. Leave one of them out."
+                f"-S {name}={chosen[name]!r} contradicts the name {system}, which sets {name}="
+                f"{named[name]!r}. Leave one of them out."
             )
