@@ -378,7 +378,8 @@ def show_systems(known: Catalogue, name: str | None) -> Shown:
         return _listed(known)
     key = manifest_key(name)
     card: SystemCard = find_named(known.systems, key if key in known.systems else name, "system")
-    facts = [*_facts(card), ("options", _options(known, name)), (FROM, known.package(card.name))]
+    options = _options(replace(known, systems={card.name: card}), card.name)
+    facts = [*_facts(card), ("options", options), (FROM, known.package(card.name))]
     return _sheet(card.name, facts, card.summary)
 
 
@@ -386,8 +387,8 @@ def _options(known: Catalogue, system: str) -> str:
     """Return a system's options with their defaults, as `-S` sets them."""
     try:
         options = known.options(system).values()
-    except (UserError, KeyError):  # a card whose solver is missing, or one in a file of its own
-        return "known when it runs"
+    except UserError as error:  # a card whose solver is missing
+        return str(error)
     shown = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
     return ", ".join(shown) or "none"
 

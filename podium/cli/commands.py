@@ -186,7 +186,7 @@ def _box(add: Arguments) -> None:
 
 
 def _options(add: Arguments) -> None:
-    whose = "of the systems that have it, SYSTEM.NAME=VALUE of one (`podium systems` lists them)"
+    whose = "of the systems that have it, SYSTEM.NAME=VALUE of one (`podium systems NAME` lists)"
     add.repeated("-S NAME=VALUE", f"an option {whose}; repeat", option)
 
 
