@@ -127,6 +127,7 @@ def _optional_columns(
         }
     columns |= _turns(system_run.attempts)
     columns |= intervals.official_columns(system_run.attempts)[0]
+    columns |= intervals.tries_columns(grades_of(system_run.attempts), system_run.epochs, maj)
     if totals.n_planned:
         faults = totals.plan_faults
         found = sum(faults.values())

@@ -198,6 +198,28 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
     }
 
 
+def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str, Any]:
+    """Return a row's avg@k, pass@k and pass^k with their intervals by question, k being all epochs.
+
+    They are of questions with k graded tries. There are none for a single epoch, nor for grades
+    beside 0 and 1: of those nobody can say which tries pass.
+    """
+    k = epochs if k is None else k
+    whole = {question: grades for question, grades in values.items() if len(grades) >= k}
+    right = {grade for grades in values.values() for grade in grades} <= {0.0, 1.0}
+    if not 2 <= k <= epochs or not whole or not right:
+        return {}
+    passed = {
+        name: {question: [chance(len(x), x.count(1.0), k)] for question, x in whole.items()}
+        for name, chance in (("pass_at_k", stats.pass_at_k), ("pass_all_k", stats.pass_all_k))
+    }
+    columns: dict[str, Any] = {"tries_k": k}
+    for name, found in {"avg_at_k": whole, **passed}.items():
+        low, high = accuracy_interval(found) or (None, None)
+        columns |= {name: accuracy(found), f"{name}_low": low, f"{name}_high": high}
+    return columns
+
+
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
     """Return k and question -> expected grade of the majority of k tries; all epochs for no k."""
     k = system_run.epochs if k is None else k

@@ -127,6 +127,16 @@ class TableRow:
     tool_calls: float | None = None
     n_limited: int | None = None
     usd_environment_per_query: Decimal | None = None
+    tries_k: int | None = None
+    avg_at_k: float | None = None
+    avg_at_k_low: float | None = None
+    avg_at_k_high: float | None = None
+    pass_at_k: float | None = None
+    pass_at_k_low: float | None = None
+    pass_at_k_high: float | None = None
+    pass_all_k: float | None = None
+    pass_all_k_low: float | None = None
+    pass_all_k_high: float | None = None
 
 
 IMPOSSIBLE = "impossible "

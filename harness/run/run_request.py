@@ -103,7 +103,9 @@ class RequestReader:
         self.job = self._named(spec, book, stored)
         yield from _changed_pool(self.job)
         yield from self._unusable_systems()
-        yield from self._refused_options()
+        options = self.request.system_options
+        yield from why_options_refused(options, self.job.systems, self.job.catalogue)
+        yield from reasons_of(entries.refuse_other_options, self.job)
         if ready:
             yield from missing_needs(self.job)
         if not self.request.settled:
@@ -216,12 +218,6 @@ class RequestReader:
         yield from self._undeclared(fitting)
         experiment = replace(job.experiment, headline=self._headline(fitting))
         self.job = replace(job, systems=fitting, left_out=left_out, experiment=experiment)
-
-    def _refused_options(self) -> Iterator[str]:
-        """Yield what is wrong with options of systems, by their names and types."""
-        job = self.job
-        yield from why_options_refused(self.request.system_options, job.systems, job.catalogue)
-        yield from reasons_of(entries.refuse_other_options, job)
 
     def _headline(self, fitting: Sequence[str]) -> str:
         """Return the system of the headline: none is declared for a run that is under way."""

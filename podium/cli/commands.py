@@ -210,7 +210,7 @@ def report(add: Arguments) -> None:
     reference = "hold all others against this one (best-single, else the first single worker)"
     add("--vs SYSTEM", reference)
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
-    add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
+    add("--maj K", "k of maj@k, avg@k, pass@k and pass^k (all epochs)", up_to(EPOCHS))
     same = "call systems equivalent that are shown to differ by less (not asked)"
     add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
