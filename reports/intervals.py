@@ -206,15 +206,12 @@ def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str
     """
     k = epochs if k is None else k
     whole = {question: grades for question, grades in values.items() if len(grades) >= k}
-    right = {grade for grades in values.values() for grade in grades} <= {0.0, 1.0}
-    if not 2 <= k <= epochs or not whole or not right:
+    if not 2 <= k <= epochs or not {x for one in values.values() for x in one} <= {0.0, 1.0}:
         return {}
-    passed = {
-        name: {question: [chance(len(x), x.count(1.0), k)] for question, x in whole.items()}
-        for name, chance in (("pass_at_k", stats.pass_at_k), ("pass_all_k", stats.pass_all_k))
-    }
-    columns: dict[str, Any] = {"tries_k": k}
-    for name, found in {"avg_at_k": whole, **passed}.items():
+    columns: dict[str, Any] = {"tries_k": k} if whole else {}
+    chances = {"avg_at_k": None, "pass_at_k": stats.pass_at_k, "pass_all_k": stats.pass_all_k}
+    for name, chance in chances.items() if whole else ():
+        found = {q: [chance(len(x), x.count(1.0), k)] if chance else x for q, x in whole.items()}
         low, high = accuracy_interval(found) or (None, None)
         columns |= {name: accuracy(found), f"{name}_low": low, f"{name}_high": high}
     return columns

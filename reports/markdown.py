@@ -303,8 +303,8 @@ EQUAL: Columns[TableRow] = (
     (label("verdict"), lambda row: row.verdict),
 )
 TRIES = (
-    "Of questions with k graded tries, with 95 % intervals by question. avg@k: the mean of a "
-    "question's tries; pass@k: that one of k is right; pass^k: that all are."
+    "Of questions with k graded tries, with 95 % intervals by question. avg@k: the mean of their "
+    "tries; pass@k: that one of k is right; pass^k: that all are."
 )
 TRY: Columns[TableRow] = (
     ("system", lambda row: f"`{row.system}`"),

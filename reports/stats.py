@@ -344,13 +344,7 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def pass_all_k(n: int, right: int, k: int) -> float:
-    """Return the chance that k of n tries, drawn without replacement, are all right: pass^k.
-
-    C(right, k) / C(n, k): Yao et al. 2024 (tau-bench), arXiv 2406.12045.
-
-    >>> pass_all_k(4, 3, 2), pass_all_k(4, 1, 2), pass_all_k(4, 4, 4)
-    (0.5, 0.0, 1.0)
-    """
+    """Return the chance that k of n tries are all right: pass^k (Yao et al., arXiv 2406.12045)."""
     return comb(right, k) / comb(n, k)
 
 

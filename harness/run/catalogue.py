@@ -35,13 +35,8 @@ ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
 Suites = Sequence[Suite[Any]]
-SET_BY_RUN: Mapping[str, str] = {
-    "pool": "--pool sets it for the whole run",
-    "seed": "--seed sets it for the whole run",
-    "cards": "--worker-cards sets it for the whole run",
-    "learned": "the run sets it to what the system has learnt",
-    "sha256": "the run sets it to the digest of what it loads",
-}
+SET_BY_RUN = {"pool": "--pool", "seed": "--seed", "cards": "--worker-cards"}
+SET_BY_RUN |= dict.fromkeys(("learned", "sha256"), "the run")
 """Arguments of solvers that `-S` does not set, and what sets them."""
 
 
@@ -106,9 +101,7 @@ class RunRequest:
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
-    system_options: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict[str, Mapping[str, Any]]
-    )
+    system_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
     """System -> option -> value (`-S`); under `""` for every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
@@ -174,14 +167,12 @@ def with_own(
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, known)}
     suites = {name: _with_arguments(one, request.task_args) for name, one in suites.items()}
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
+    called, options = {name: one.name for name, one in cards.items()}, request.system_options
     request = replace(
         request,
         suites=tuple(suites[name].name if name in suites else name for name in request.suites),
-        systems=tuple(cards[name].name if name in cards else name for name in request.systems),
-        system_options={
-            cards[name].name if name in cards else name: options
-            for name, options in request.system_options.items()
-        },
+        systems=tuple(called.get(name, name) for name in request.systems),
+        system_options={called.get(name, name): one for name, one in options.items()},
     )
     parts = {one.name: one for one in (*suites.values(), *cards.values(), *given)}
     own = {name: one for name, one in parts.items() if isinstance(one, SystemCard)}
@@ -378,19 +369,10 @@ def show_systems(known: Catalogue, name: str | None) -> Shown:
         return _listed(known)
     key = manifest_key(name)
     card: SystemCard = find_named(known.systems, key if key in known.systems else name, "system")
-    options = _options(replace(known, systems={card.name: card}), card.name)
-    facts = [*_facts(card), ("options", options), (FROM, known.package(card.name))]
-    return _sheet(card.name, facts, card.summary)
-
-
-def _options(known: Catalogue, system: str) -> str:
-    """Return a system's options with their defaults, as `-S` sets them."""
-    try:
-        options = known.options(system).values()
-    except UserError as error:  # a card whose solver is missing
-        return str(error)
+    options = replace(known, systems={card.name: card}).options(card.name).values()
     shown = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
-    return ", ".join(shown) or "none"
+    facts = [*_facts(card), ("options", ", ".join(shown) or "none")]
+    return _sheet(card.name, [*facts, (FROM, known.package(card.name))], card.summary)
 
 
 def _listed(known: Catalogue) -> Shown:

@@ -126,10 +126,10 @@ def refuse_options(job: Job, system: str) -> None:
             f"{system} would make up to {most:,} calls for each question with {shown}. "
             f"At most {MOST_CALLS:,} are allowed: set a smaller value."
         )
-    asked = [(question.sealed(), 1) for question in job.questions(job.suites[0])[:1]]
-    spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
     if card.learns:
         return  # it is made once it has learnt
+    asked = [(question.sealed(), 1) for question in job.questions(job.suites[0])[:1]]
+    spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
     try:
         counted_all(planned_system(job, made.solver, made.args, spec), asked, spec.names, spec)
     except UserError as error:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
-from podium.harness.errors import UserError, did_you_mean
+from podium.harness.errors import UserError, did_you_mean, reasons_of
 from podium.harness.run.catalogue import SET_BY_RUN, Catalogue, split_k
 from podium.harness.system import SystemCard
 
@@ -38,15 +38,11 @@ def _checked(system: str, option: Parameter, value: Any) -> Any:
         adapter = TypeAdapter[Any](Any if isinstance(kind, str) or kind is option.empty else kind)
     except PydanticUserError:  # a type of the system's own, which its solver checks
         return value
-    try:
-        # Numbers of a comma list are still text.
+    try:  # numbers of a comma list are still text
         return adapter.validate_python(value, strict=not isinstance(value, list))
     except ValidationError:
-        form = formatannotation(kind).replace("typing.", "")
-        raise UserError(
-            f"-S {option.name}={value!r} has the wrong type for {system}. Give a value of type "
-            f"{form}."
-        ) from None
+        said = f"-S {option.name}={value!r} has the wrong type for {system}. Give a value of type"
+        raise UserError(f"{said} {formatannotation(kind).replace('typing.', '')}.") from None
 
 
 def named_arguments(system: str, card: SystemCard) -> Mapping[str, Any]:
@@ -72,18 +68,15 @@ def why_options_refused(
                 )
             elif not any(name in catalogue.options(one) for one in meant):
                 yield f"{shown}: {_unknown(name, meant, catalogue)}"
-    for system in systems if asked else ():
-        try:
-            yield from _contradictions(system, asked, catalogue)
-        except UserError as error:
-            yield str(error)
+    for system in systems:
+        yield from reasons_of(_refuse_contradiction, system, asked, catalogue)
 
 
 def _unknown(name: str, systems: Sequence[str], catalogue: Catalogue) -> str:
     """Return why none of the systems has an option."""
     cards = [catalogue.card(one) for one in systems]
     if name in SET_BY_RUN:
-        return f"{SET_BY_RUN[name]}. Leave it out."
+        return f"{SET_BY_RUN[name]} sets it for all systems. Leave it out."
     if own := next((one for one in cards if one.takes_name and name == one.k), None):
         return f"the system's name sets it. Write --system {own.name}@{name.upper()}."
     has = {one: [*catalogue.options(one)] for one in systems}
@@ -92,13 +85,12 @@ def _unknown(name: str, systems: Sequence[str], catalogue: Catalogue) -> str:
     return f"{near}There is no option {name!r}. Known options: {listed or 'none'}."
 
 
-def _contradictions(system: str, asked: OptionsBySystem, catalogue: Catalogue) -> Iterator[str]:
-    """Yield which options a system's name sets to another value."""
-    chosen = chosen_options(system, asked, catalogue)
-    named = named_arguments(system, catalogue.card(system)) if chosen else {}
-    for name in chosen.keys() & named.keys():
-        if chosen[name] != named[name]:
-            yield (
-                f"-S {name}={chosen[name]!r} contradicts the name {system}, which sets {name}="
-                f"{named[name]!r}. Leave one of them out."
+def _refuse_contradiction(system: str, asked: OptionsBySystem, catalogue: Catalogue) -> None:
+    """Raise UserError for an option of the wrong type, or that a system's name sets otherwise."""
+    for name, value in chosen_options(system, asked, catalogue).items():
+        named = named_arguments(system, catalogue.card(system)).get(name, value)
+        if named != value:
+            raise UserError(
+                f"-S {name}={value!r} contradicts the name {system}, which sets {name}={named!r}. "
+                "Leave one of them out."
             )

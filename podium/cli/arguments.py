@@ -296,11 +296,7 @@ def argument(text: str) -> tuple[str, Any]:
 
 
 def option(text: str) -> tuple[str, str, Any]:
-    """Return a system (or ""), its option and the value, which is read as Inspect's `-S` reads it.
-
-    >>> option("moa-3.layers=2"), option("panel=a,b")
-    (('moa-3', 'layers', 2), ('', 'panel', ['a', 'b']))
-    """
+    """Return a system (or ""), its option and the value, read as Inspect's `-S` reads it."""
     from inspect_ai._util.config import parse_cli_args  # help does not wait for it
 
     names, _, raw = text.partition("=")

@@ -126,7 +126,6 @@ def run(add: Arguments) -> None:
     add.repeated(
         "-T KEY=VALUE", "an argument of an Inspect task among the suites; repeat", argument
     )
-    _options(add)
     _pool(add)
     add("--log-dir", "an experiment: new, or to resume", Path, required=True)
     add("--limit", "first N questions (all)", up_to(MOST))
@@ -143,7 +142,7 @@ def run(add: Arguments) -> None:
     add("--display line|full|rich|plain|none", display)
     grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
     add("--grace S", grace, finite, default=20.0)
-    _learning(add)
+    _of_systems(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))
     starts = "with --shards: what starts them, processes here, SLURM's jobs or Ray's tasks (local)"
@@ -185,12 +184,9 @@ def _box(add: Arguments) -> None:
     add("--max-sandboxes N", "programs that run at once (all cores)", up_to(SANDBOXES))
 
 
-def _options(add: Arguments) -> None:
+def _of_systems(add: Arguments) -> None:
     whose = "of the systems that have it, SYSTEM.NAME=VALUE of one (`podium systems NAME` lists)"
     add.repeated("-S NAME=VALUE", f"an option {whose}; repeat", option)
-
-
-def _learning(add: Arguments) -> None:
     budget = "worker calls that each system may spend on learning (40 per worker)"
     add("--train-calls N", budget, up_to(MOST))
     add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
@@ -548,7 +544,6 @@ def doctor(add: Arguments) -> None:
     workers(add)
     add.repeated("--suite", "check a run of this suite; repeat")
     add.repeated("--system", "by this system, or a group; repeat")
-    _options(add)
     add("--split", "train, validation or eval (eval)")
     add("--limit", "first N questions (all)", int)
     add("--log-dir", "an experiment that the run would go on with (a new one)", Path)
@@ -556,7 +551,7 @@ def doctor(add: Arguments) -> None:
     add("--max-usd USD", "list who is asked one call at a time under such a limit, too", dollars)
     add.flag("--drill", "also put one short question to each model; says the price and asks first")
     add.flag("--yes", "drill without asking, where no terminal can answer")
-    _learning(add)
+    _of_systems(add)
 
 
 def completion(add: Arguments) -> None:

@@ -25,20 +25,10 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
     more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
-    more |= {"system_options": _by_system(args.S)} if hasattr(args, "S") else {}
+    options = getattr(args, "S", ())
+    more |= {"system_options": {at: {n: v for x, n, v in options if x == at} for at, *_ in options}}
     more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
-
-
-def _by_system(given: Sequence[tuple[str, str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return system -> option -> value; UserError for an option that is given twice."""
-    by_system: dict[str, dict[str, Any]] = {}
-    for system, name, value in given:
-        options = by_system.setdefault(system, {})
-        if options.setdefault(name, value) != value:
-            shown = f"-S {system}{'.' if system else ''}{name}"
-            raise UserError(f"{shown} has two values: {options[name]!r}, {value!r}. Leave one out.")
-    return by_system
 
 
 def run_command(args: argparse.Namespace) -> int:
