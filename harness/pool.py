@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, wraps
+from time import monotonic
 from typing import Any, cast
 
 from anyio.lowlevel import RunVar
@@ -33,6 +34,8 @@ from podium.harness.errors import PodiumError, UserError, WorkerError
 from podium.harness.ledger.hooks import WRAPPERS, last_event
 from podium.harness.ledger.recorder import (
     CallInFlight,
+    ReplyDraw,
+    as_if_bought,
     call_in_flight,
     next_draw,
     read_back,
@@ -189,9 +192,24 @@ async def ask_once(
     request: Request, spend: Spend | None, generate: Callable[[], Awaitable[ModelOutput]]
 ) -> tuple[CallInFlight, ModelOutput]:
     """Return the output for a request: `generate`d, unless this very draw was paid for before."""
-    draw = next_draw(request)
-    if draw and (event := draw.replayed(request)):
-        return read_back(request, event, spend), event.output
+    draw, begun = next_draw(request), monotonic()
+    if draw is None:
+        return await _ask(request, spend, generate, None)
+    async with draw.turn():
+        bought = draw.bought(request, monotonic() - begun)
+        if bought is None:
+            return await _ask(request, spend, generate, draw)
+    async with as_if_bought(request, spend if bought.shared_from else None):
+        return read_back(request, bought, spend), bought.event.output
+
+
+async def _ask(
+    request: Request,
+    spend: Spend | None,
+    generate: Callable[[], Awaitable[ModelOutput]],
+    draw: ReplyDraw | None,
+) -> tuple[CallInFlight, ModelOutput]:
+    """Return the output that is generated for a request, recorded and paid for."""
     async with record_call(request, spend) as asked:
         asked.draw = draw
         output = asked.output = await generate()

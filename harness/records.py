@@ -28,6 +28,11 @@ ANSWER = "answer"  # key in a sample's facts: what its system answered
 TOOL_CALLS = "Tool calls: "  # begins what systems read of a reply that calls tools
 CONDUCTOR, GRADER = "conductor", "grader"  # the two roles that are not workers
 ENVIRONMENT: Literal["environment"] = "environment"  # of calls that a task's own code makes
+Draws = Literal["fresh", "shared"]
+FRESH: Draws = "fresh"
+"""Every system buys its own replies."""
+SHARED: Draws = "shared"
+"""The k-th draw of a worker on one request is the same reply for every system of a run."""
 Overflows = Literal["wrong", "unanswered"]
 WRONG: Overflows = "wrong"
 """What a run makes of an answer whose request was refused for its length: wrong, counted apart."""

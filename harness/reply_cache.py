@@ -1,8 +1,9 @@
 """Replies that were paid for, kept so that who resumes pays nothing twice.
 
 Only the very same draw is read back. One SQLite file per process, its owner's alone and written
-through: kill -9 loses nothing. A run keeps a reply until its sample is in its log, a training for
-good; those of questions that may not be published stay in memory.
+through: kill -9 loses nothing. A run keeps a draw that its systems share to the run's end, any
+other reply until its sample is in its log; a training keeps all for good, but those of questions
+that may not be published in memory alone.
 """
 
 import errno
@@ -13,8 +14,8 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -105,9 +106,6 @@ class PaidReplies:
     rank: int = 0  # Which process of a training this is: each has a file of its own
     _file: _File | None = None
     _known: OrderedDict[bytes, Reply] = field(default_factory=OrderedDict[bytes, Reply])
-    _under_way: RunVar[dict[bytes, anyio.Event]] = field(
-        default_factory=lambda: RunVar[dict[bytes, anyio.Event]]("podium replies under way")
-    )
 
     @property
     def path(self) -> Path | None:
@@ -127,7 +125,10 @@ class PaidReplies:
         return file.read(key) if (file := self.open()) else None
 
     def keep(self, key: bytes, reply: str, sample: str) -> None:
-        """Keep a reply of a run until its sample is in its log; OSError when it cannot be."""
+        """Keep a reply of a run until its sample is in its log, without one to the run's end.
+
+        Raises OSError if it cannot be written.
+        """
         if file := self.open():
             file.write(key, reply, sample)
 
@@ -168,21 +169,30 @@ class PaidReplies:
 
     async def reply(self, key: bytes, ask: Ask, *, lasting: bool) -> tuple[Reply, bool]:
         """Return a reply and whether it was known; `ask` is called once for equal keys."""
-        if (under_way := self._under_way.get(None)) is None:
-            self._under_way.set(under_way := dict[bytes, anyio.Event]())
-        while (known := self._read(key, lasting)) is None:
-            if told := under_way.get(key):
-                await told.wait()
-                continue
-            under_way[key] = told = anyio.Event()
-            try:
-                reply = await ask()
-                self._write(key, reply, lasting)
-            finally:
-                del under_way[key]
-                told.set()
+        async with self.turn(key):
+            if (known := self._read(key, lasting)) is not None:
+                return known, True
+            reply = await ask()
+            self._write(key, reply, lasting)
             return reply, False
-        return known, True
+
+    @asynccontextmanager
+    async def turn(self, key: bytes) -> AsyncGenerator[None]:
+        """Let one task at a time look for a key's reply and ask for it; the others wait.
+
+        If the task that asks fails or is cancelled, the next one asks.
+        """
+        if (under_way := _UNDER_WAY.get(None)) is None:
+            _UNDER_WAY.set(under_way := dict[tuple[int, bytes], anyio.Event]())
+        mine = id(self.open() or self), key
+        while ended := under_way.get(mine):
+            await ended.wait()
+        under_way[mine] = ended = anyio.Event()
+        try:
+            yield
+        finally:
+            del under_way[mine]
+            ended.set()
 
     def _read(self, key: bytes, lasting: bool) -> Reply | None:
         file = self.open()
@@ -203,6 +213,10 @@ class PaidReplies:
         self._known[key] = reply
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
+
+
+_UNDER_WAY: RunVar[dict[tuple[int, bytes], anyio.Event]] = RunVar("podium replies under way")
+"""By store and key, in each event loop: set when the task that asks has ended."""
 
 
 def _opened(path: Path) -> _File:

@@ -15,6 +15,7 @@ import numpy as np
 from podium.harness.ledger.system_runs import GROUPINGS
 from podium.harness.ledger.totals import QuestionResult, SystemRun
 from podium.harness.parallel import without_collector
+from podium.harness.records import SHARED
 from podium.reports import costs, intervals
 from podium.reports.across import AcrossRow, across_rows
 from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions, avg_at
@@ -184,6 +185,12 @@ class Frontier:
     passed: CostOfPass | None  # each question by the system that answers it most cheaply: a bound
 
 
+DRAWS_SHARED = (
+    "; draws shared: rows are paired, not independent; paid dollars depend on the set of systems, "
+    "list dollars do not"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class BlockSummary:
     """The rows of one block, and what is said of them all."""
@@ -195,6 +202,8 @@ class BlockSummary:
     frontier: Frontier | None
     declared: str = ""
     """The system of the headline, which was declared before the run; empty for none."""
+    shares_draws: bool = False
+    """Whether several rows may hold the same reply of a worker."""
 
     @property
     def headline(self) -> str:
@@ -203,7 +212,11 @@ class BlockSummary:
 
     @property
     def said(self) -> str:
-        """What so many questions can show; the first thing to know of a table."""
+        """The first thing to know of a table: what it can show, and if rows share replies."""
+        return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
+
+    def _detectable(self) -> str:
+        """Return what so many questions can show."""
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
         asked = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
         known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
@@ -247,6 +260,7 @@ def block_summary(block: Sequence[Pair]) -> BlockSummary:
         cochran=cochran_q(whole) if once and len(whole) else None,
         frontier=_frontier_of(rows, arrays),
         declared=declared.pop() if len(declared) == 1 else "",
+        shares_draws=len(block) > 1 and any(run.facts.draws == SHARED for _, run in block),
     )
 
 

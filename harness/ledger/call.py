@@ -79,6 +79,7 @@ class Call:
     stop: str | None
     cache: Cache
     from_store: bool = False
+    shared_from: str | None = None
     billable: Billable
     usage_source: UsageSource
     input_uncached: int | None

@@ -61,7 +61,7 @@ ENDED: Columns = {
     "from_store": False,
     "cache": "none",
     **dict.fromkeys(("event", "served_model", "request_id", "http_status", "error", "stop")),
-    **dict.fromkeys(("latency_s", "output_sha256")),
+    **dict.fromkeys(("latency_s", "output_sha256", "shared_from")),
 }
 """How an attempt ended of which nothing is known."""
 
@@ -171,7 +171,10 @@ def ended(outcome: Json | None, event: CallEvent | None, why: str = IN_FLIGHT) -
     }
 
 
-COPIED = ("served_model", "request_id", "stop", "latency_s", "output_sha256", "usd_provider")
+COPIED = (
+    *("served_model", "request_id", "stop", "latency_s", "output_sha256", "usd_provider"),
+    "shared_from",
+)
 """Fields of an outcome line that a row has as they are."""
 
 

@@ -99,6 +99,8 @@ class CallOutcome:
     """True when nothing was generated or billed: the provider refused the request, or a limit of
     ours ended it before it was sent (then there is an error and no event)."""
     from_store: bool = False
+    shared_from: str | None = None
+    """Id of the call that bought the reply for another system of the run."""
     latency_s: float | None = None
     output_sha256: str | None = None
     """Of the completion alone: all that older journals have of a reply."""

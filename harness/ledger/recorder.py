@@ -7,7 +7,6 @@ journal is in the store, and is billed once. One that came and was not stored wh
 has no outcome, and is named as in flight.
 """
 
-import json
 import sys
 import threading
 from collections import Counter
@@ -21,7 +20,7 @@ from typing import Any, Literal, Protocol
 
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
+from inspect_ai.model import ModelOutput
 from inspect_ai.util import current_span_id
 
 from podium.harness.budget import Allowance, CallPrice, Spend
@@ -36,6 +35,7 @@ from podium.harness.ledger.call import (
     plain,
     upper_bound,
 )
+from podium.harness.ledger.draws import BoughtReply, ReplyDraw, sample_name, what_is_asked
 from podium.harness.ledger.hooks import (
     COUNTED,
     PLAYED,
@@ -49,7 +49,8 @@ from podium.harness.ledger.hooks import (
 )
 from podium.harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from podium.harness.ledger.logs import responses
-from podium.harness.pool_config import provider_of
+from podium.harness.pool_config import REPLAYING, provider_of
+from podium.harness.prices import EMBEDDED
 from podium.harness.records import Usage
 from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
@@ -71,6 +72,8 @@ class TaskJournal:
     head: Head
     replies: PaidReplies | None = None
     """Where the replies of its samples are kept until its log has them; None: nowhere."""
+    draws: str = ""
+    """Tasks with the same name here share the draws of their workers; empty: none are shared."""
     unbelieved: Counter[str] = field(default_factory=Counter[str])
     """By worker: replies with token counts that cannot be."""
     _open: Journal | None = None
@@ -119,7 +122,7 @@ class Recorder:
     draws: Counter[bytes] = field(default_factory=Counter[bytes])
     """How often each request was made for the sample: which draw the next one is."""
     replays: list[str] = field(default_factory=list[str])
-    """Ids of the calls whose replies had been paid for: they took no time."""
+    """Ids of the calls whose replies an earlier attempt had bought: they took no time."""
 
 
 class HttpResponse(Protocol):
@@ -164,6 +167,7 @@ class CallInFlight:
     call: str | None = None
     """Its id in the journal; None until it goes out, for it may wait in a queue."""
     began: float = 0.0
+    attempt_began: float = 0.0
     waits: bool = False
     """Whether an attempt has failed and the next has not gone out."""
     response: HttpResponse | None = None
@@ -172,7 +176,7 @@ class CallInFlight:
     """What came in the attempt in flight before its provider reported a failure."""
     asked_wait: str = ""
     """What to print of the wait that a provider has asked for; empty: nothing."""
-    draw: "ReplyDraw | None" = None
+    draw: ReplyDraw | None = None
     """Under which its reply is kept; None where none is."""
     kept: bool = False
     sent: bool = True
@@ -192,6 +196,12 @@ class CallInFlight:
         """Seconds since it went out."""
         return monotonic() - self.began if self.call else 0.0
 
+    def _attempt_s(self) -> float | None:
+        """Return the seconds since the attempt in flight went out; None for a recorded reply."""
+        if provider_of(str(self.request.model)) == REPLAYING:
+            return None
+        return round(monotonic() - self.attempt_began, 6)
+
     async def goes_out(self) -> None:
         """Wait for what the next attempt can cost and for its turn; write down that it goes out."""
         self.response = None
@@ -208,6 +218,7 @@ class CallInFlight:
             if self.waits:
                 journal.again(call, round(self.took_s, 6))
                 self.waits = False
+            self.attempt_began = monotonic()
 
     def retried(self, attempt: int, error: str | None, status: int | None) -> None:
         """Count an attempt that failed and is to be made again, and give back what it held."""
@@ -277,7 +288,7 @@ class CallInFlight:
         """Keep a reply that has just come, once; OSError when it cannot be written."""
         # Nothing is kept of what nobody is billed for.
         if self.draw and not self.kept and not output.empty:
-            self.draw.keep(output, response or {})
+            self.draw.keep(output, response or {}, self.call, self._attempt_s())
             self.kept = True
 
     def end(self, error: BaseException | None = None) -> None:
@@ -430,6 +441,23 @@ def _allowance(request: Request, spend: Spend) -> Allowance:
     return Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
 
 
+@asynccontextmanager
+async def as_if_bought(request: Request, spend: Spend | None) -> AsyncGenerator[None]:
+    """Hold in the meter of a question what a call would hold there; raises as `record_call`.
+
+    Whether a question has reached its limit must not depend on who bought a shared draw.
+    """
+    if spend is None or not spend.above or spend.limit is None:
+        yield
+        return
+    allowance = _allowance(request, spend)
+    held = await spend.hold(request.price_ref, allowance.most)
+    try:
+        yield
+    finally:
+        spend.release(request.price_ref, held)
+
+
 def _unanswered(event: ModelEvent | None) -> int:
     """Return the tries inside one event before its last that got no answer."""
     if event is None:
@@ -441,17 +469,19 @@ def _unanswered(event: ModelEvent | None) -> int:
     return max(0, (event.retries or 0) - sum(map(is_refusal, statuses)))
 
 
-def read_back(request: Request, event: ModelEvent, spend: Spend | None) -> CallInFlight:
+def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> CallInFlight:
     """Write down a call whose reply was paid for before: nothing goes out, and nobody is paid."""
+    event = bought.event
     asked = CallInFlight(request, spend, current_recorder(), event.span_id, event.output)
-    told = outcome_of(event.output, event, 0.0, refused=asked.too_long)
-    ended = replace(told, from_store=True)
+    told = outcome_of(event.output, event, event.working_time or 0.0, refused=asked.too_long)
+    ended = replace(told, from_store=True, shared_from=bought.shared_from)
     asked.ended, asked.usage = ended, ended.usage
     asked.set_price(ended)
     if recorder := asked.recorder:
         journal, call = asked.written(recorder)
         journal.outcome(call, asked.ended)
-        recorder.replays.append(call)
+        if not bought.shared_from:
+            recorder.replays.append(call)
     # After the journal: Inspect keeps an event of a killed process, and none may lack its lines.
     transcript()._event(event)  # pyright: ignore[reportPrivateUsage]
     if spend and asked.price:
@@ -483,85 +513,18 @@ def recording_calls(log_dir: Path, scope: Scope, head: Head) -> Generator[TaskJo
         journal.close()
 
 
-USAGES = ("usage", "usageMetadata", "usage_metadata")
-"""Where a provider's response has its own counts: all of it that is kept beside the output."""
-UNSAID = {"id", "metadata", "source", "model"}
-"""Fields of a message that no provider is sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyDraw:
-    """One draw of the reply to a request: the k-th time that a sample makes it."""
-
-    replies: PaidReplies
-    key: bytes
-    sample: str
-
-    def replayed(self, request: Request) -> ModelEvent | None:
-        """Return the event of a reply that was paid for, in no transcript yet; None without."""
-        said = self.replies.known(self.key)
-        if said is None:
-            return None
-        output, usage = json.loads(said)
-        model, offered = request.model, request.offered
-        return ModelEvent(  # as Inspect has one of a reply that it reads from its cache
-            model=str(model),
-            role=model.role,
-            input=list(request.messages),
-            tools=list(offered.tools),
-            tool_choice=offered.tool_choice or "none",
-            config=model.config.merge(request.config),
-            cache="read",
-            output=ModelOutput.model_validate(output),
-            call=ModelCall.create({}, usage) if usage else None,
-        )
-
-    def keep(self, output: ModelOutput, response: Mapping[str, Any]) -> None:
-        """Keep a reply that no file has yet; OSError when it cannot be written."""
-        usage = {name: response[name] for name in USAGES if name in response}
-        try:
-            said = f"[{output.model_dump_json(exclude_none=True)},{json.dumps(usage)}]"
-        except ValueError:  # a text that no file can hold
-            return
-        self.replies.keep(self.key, said, self.sample)
-
-
 def next_draw(request: Request) -> ReplyDraw | None:
     """Return which draw a request is; None where no replies are kept, as outside a run."""
     recorder = current_recorder()
     if recorder is None or recorder.sample is None or recorder.journal.replies is None:
         return None
-    asked, task = recorder.sample, recorder.journal.head.task
-    sample = sample_name(task, asked.question, asked.epoch)
-    whole = key_of(sample, recorder.scope, request.role, *_asked(request))
+    journal, asked = recorder.journal, recorder.sample
+    task, scope = journal.head.task, recorder.scope
+    # A model in this process costs nothing, and its seconds are its system's own.
+    embedded = str(request.model).startswith(EMBEDDED)
+    shared = "" if scope != "inference" or embedded else journal.draws
+    sample = sample_name(shared or task, asked.question, asked.epoch)
+    whole = key_of(sample, scope, request.role, *what_is_asked(request))
     number = recorder.draws[whole]
     recorder.draws[whole] += 1
-    return ReplyDraw(recorder.journal.replies, key_of(whole.hex(), number), sample)
-
-
-def sample_name(task: str, question: str, epoch: int) -> str:
-    """Return what the replies of a sample are kept for."""
-    return json.dumps([task, question, epoch])
-
-
-def _asked(request: Request) -> tuple[object, ...]:
-    offered = request.offered
-    return (
-        str(request.model),
-        request.model.model_args,
-        _settings(request.model.config),
-        _settings(request.config),
-        [_turn(message) for message in request.messages],
-        [tool.model_dump(exclude_none=True) for tool in offered.tools],
-        str(offered.tool_choice),
-    )
-
-
-def _settings(config: GenerateConfig) -> dict[str, Any]:
-    return config.model_dump(exclude_none=True) if config.model_fields_set else {}
-
-
-def _turn(message: ChatMessage) -> object:
-    if isinstance(message.content, str) and message.role in ("system", "user"):
-        return [message.role, message.content]  # as nearly all
-    return message.model_dump(exclude=UNSAID, exclude_none=True)
+    return ReplyDraw(journal.replies, key_of(whole.hex(), number), "" if shared else sample, task)

@@ -46,7 +46,7 @@ from podium.harness.ledger.logs import (
 from podium.harness.pool_config import Label
 from podium.harness.prices import Book, newest_list
 from podium.harness.prices.cost import Service
-from podium.harness.records import PODIUM, UNANSWERED, Overflows
+from podium.harness.records import FRESH, PODIUM, UNANSWERED, Draws, Overflows
 from podium.harness.request import service_tier
 from podium.harness.suite import OFFICIAL, Prompt
 
@@ -126,6 +126,8 @@ class RunFacts(BaseModel):
     """The least and the most worker calls of a question; None where nothing was promised."""
     prompt_sha256: str = ""
     """Of the system's own prompts; empty where it has none."""
+    draws: Draws = FRESH
+    """Whether the run's systems shared draws; logs that do not say are older than sharing."""
     headline: str = ""
     """The system that the run declared beforehand for its headline; empty for none."""
     redacted: bool = False

@@ -110,6 +110,8 @@ class RunRequest:
     """System whose verdict stands above the table, declared beforehand; None is the conductor."""
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
+    fresh_draws: bool = False
+    """Whether every system of a new run buys its own replies; False: they share draws."""
     display: str = "line"
     grace_s: float = GRACE_S
     """Seconds that calls in flight are waited for once a signal stops the run."""

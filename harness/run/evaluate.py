@@ -5,6 +5,7 @@ failed question again; with `log_realtime=False` alone a killed run asks finishe
 """
 
 import errno
+import json
 import os
 import re
 import sqlite3
@@ -46,9 +47,10 @@ from podium.harness.inspect_adapters import (
     public_tests_of,
     system_of,
 )
+from podium.harness.ledger.draws import sample_name
 from podium.harness.ledger.journal import Head
 from podium.harness.ledger.logs import newest_logs
-from podium.harness.ledger.recorder import TaskJournal, sample_name
+from podium.harness.ledger.recorder import TaskJournal
 from podium.harness.ledger.runs import NO_MODEL
 from podium.harness.ledger.system_runs import spent_so_far
 from podium.harness.ledger.totals import SpentSoFar
@@ -56,7 +58,7 @@ from podium.harness.parallel import ProgressLine, RateLimiter, progress_line
 from podium.harness.pool import pool_models, slot_model
 from podium.harness.pool_config import PoolSpec, WorkerSpec, with_conductor
 from podium.harness.prices import Book
-from podium.harness.records import CONDUCTOR, GRADER, Question
+from podium.harness.records import CONDUCTOR, GRADER, SHARED, Question
 from podium.harness.reply_cache import PaidReplies
 from podium.harness.rewards.splits import BareText, whole_text
 from podium.harness.run.catalogue import Catalogue, RunRequest, Suites, conductor_override
@@ -494,6 +496,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
         "order": row.order,
         "headline": job.experiment.headline,
         "journal": JOURNAL,
+        **({"draws": SHARED} if job.experiment.draws == SHARED else {}),
         "overflows": job.experiment.overflows,
         "pool": spec.name,
         "pool_sha256": spec.sha256,
@@ -532,4 +535,6 @@ def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
         book_sha256=job.book.sha256,
         shown=job.catalogue.suites[row.suite].publishable,
     )
-    return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.log_dir))
+    # Train draws are never those of an eval: the purpose is part of the name.
+    draws = json.dumps([row.suite, purpose]) if job.experiment.draws == SHARED else ""
+    return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.log_dir), draws)

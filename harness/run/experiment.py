@@ -25,7 +25,7 @@ from podium.harness.ledger.logs import newest_logs, open_log
 from podium.harness.ledger.manifest import covered, write_manifest
 from podium.harness.ledger.runs import RunFacts, WorkerFacts, calls_of, facts_in
 from podium.harness.prices import Book, book_from_json
-from podium.harness.records import UNANSWERED, WRONG, Overflows
+from podium.harness.records import FRESH, SHARED, UNANSWERED, WRONG, Draws, Overflows
 from podium.harness.suite import OFFICIAL, Prompt, Split
 
 SELECTION = "selection"
@@ -106,6 +106,8 @@ class Experiment:
     """What an answer comes to whose request was too long; older files do not say, and keep that."""
     headline: str = ""
     """System whose verdict stands above every table, declared before the run; empty for none."""
+    draws: Draws = FRESH
+    """Whether systems share the draws of their workers; older files do not say: they did not."""
     schema: Literal[1] = 1
 
     @property
@@ -131,6 +133,8 @@ class Experiment:
         said = f"--limit {self.limit}" if self.limit else "all questions"
         _not_less("--limit", self.limit or inf, new.limit or inf, said)
         _same("headline", self.headline, new.headline)
+        if self.draws == SHARED and new.draws == FRESH:
+            raise UserError("its systems share draws; leave --fresh-draws out")
         for name in LEARNING:
             if getattr(self, name) and getattr(new, name):
                 _same(name.replace("_", "-"), getattr(self, name), getattr(new, name))
@@ -234,6 +238,7 @@ def _write(log_dir: Path, experiment: Experiment) -> None:
         }
     }
     left_out |= {} if experiment.headline else {"headline": True}
+    left_out |= {} if experiment.draws == SHARED else {"draws": True}
     left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}
     told = _FILE.dump_json(experiment, indent=1, exclude=left_out)
     replace_file(log_dir / FILE, told + b"\n")

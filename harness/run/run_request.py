@@ -14,7 +14,7 @@ from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
 from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
 from podium.harness.prices import Book
-from podium.harness.records import WRONG
+from podium.harness.records import FRESH, SHARED, WRONG
 from podium.harness.run import entries, lessons, preflight
 from podium.harness.run.catalogue import (
     ANY_SINGLE,
@@ -185,6 +185,7 @@ class RequestReader:
             prompts={suite.name: prompt_of(suite) for suite in suites},
             entries=(),
             overflows=WRONG,
+            draws=FRESH if request.fresh_draws else stored.draws if stored else SHARED,
             train_calls=request.train_calls or (stored.train_calls if stored else None),
             train_on=tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ()),
         )

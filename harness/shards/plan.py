@@ -6,7 +6,7 @@ entries, each question with all its epochs. Every planned query is in exactly on
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Literal
@@ -97,6 +97,35 @@ def cut(rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 
         for piece in _bounded(list(_parts(rows, starts, begin, end)), rows)
     )
     return [Shard(f"{first + at:04d}", wave, tuple(one)) for at, one in enumerate(pieces) if one]
+
+
+def cut_by_question(
+    rows: Sequence[PlannedRow], shards: int, *, first: int = 1, wave: int = 1
+) -> list[Shard]:
+    """Return shards as `cut` does, each with all the entries of its questions: they share draws."""
+    together: dict[str, list[PlannedRow]] = {}
+    for row in rows:
+        together.setdefault(f"{row.suite} {row.first} {row.last}", []).append(row)
+    blocks = [
+        replace(
+            own[0],
+            entry=name,
+            cost=sum(row.cost for row in own),
+            epochs=sum(row.epochs for row in own),
+        )
+        for name, own in together.items()
+    ]
+    return [
+        replace(
+            shard,
+            parts=tuple(
+                replace(part, entry=row.entry)
+                for part in shard.parts
+                for row in together[part.entry]
+            ),
+        )
+        for shard in cut(blocks, shards, first=first, wave=wave)
+    ]
 
 
 def _parts(

@@ -21,6 +21,7 @@ from podium.harness.ledger.logs import newest_logs
 from podium.harness.ledger.manifest import SAMPLES
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.parallel import ProgressLine, cores, progress_line
+from podium.harness.records import SHARED
 from podium.harness.run import entries
 from podium.harness.run.catalogue import OWN, Catalogue, RunRequest, with_own
 from podium.harness.run.estimate import cost_of_one
@@ -48,6 +49,7 @@ from podium.harness.shards.plan import (
     ShardOutcome,
     ShardPlan,
     cut,
+    cut_by_question,
     parent_of,
     read_outcome,
     read_plan,
@@ -217,7 +219,8 @@ def _cut(job: Job, sharding: Sharding, wave: int) -> ShardPlan:
     for shard in plan.shards:
         _raise_epochs(job.experiment, plan, log_dir, shard)
     rows = [*_unplanned(job, plan)]
-    new = cut(rows, sharding.shards, first=len(plan.shards) + 1, wave=wave) if rows else []
+    cuts = cut_by_question if job.experiment.draws == SHARED else cut
+    new = cuts(rows, sharding.shards, first=len(plan.shards) + 1, wave=wave) if rows else []
     plan = replace(plan, shards=(*plan.shards, *new))
     for shard in new:
         _make(job.experiment, plan, log_dir, shard)

@@ -138,8 +138,8 @@ def run(add: Arguments) -> None:
     add("--headline SYSTEM", "system whose verdict stands above the table (the conductor)")
     _box(add)
     add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
-    display = "progress: line is ours, the others are Inspect's (line)"
-    add("--display line|full|rich|plain|none", display)
+    add("--display line|full|rich|plain|none", "progress: line is ours, others Inspect's (line)")
+    add.flag("--fresh-draws", "let each system buy its own replies; a new run shares equal draws")
     grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
     add("--grace S", grace, finite, default=20.0)
     _of_systems(add)

@@ -26,6 +26,7 @@ from podium.harness.ledger.system_runs import Beside
 from podium.harness.ledger.totals import CallSum, add_up, sums_by, total
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.harness.prices.cost import Service
+from podium.harness.records import SHARED
 from podium.harness.request import STANDARD
 from podium.harness.shards.lease import FILE as LEASES
 from podium.harness.shards.plan import FILE as PLAN
@@ -60,6 +61,7 @@ from podium.reports.audit.invariants import (
 )
 from podium.reports.audit.routerarena_audit import SCHEMA as PREDICTIONS
 from podium.reports.audit.sharded import leases_kept, planned_once
+from podium.reports.audit.shared_draws import SharedDraw, draws_of, unbought
 
 UNLABELLED = "unlabelled"
 """Of calls that podium did not make: nobody wrote down whether they were paid."""
@@ -75,6 +77,9 @@ class Reconciled:
     """By record: what the ledger counts and that record does not (negative: the other way)."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """By label and scope, e.g. `live inference`, and by how an attempt was billed (`BILLING`)."""
+    bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
+    """Calls of runs that share draws -> what was asked and replied; None without a reply."""
+    shared: list[SharedDraw] = field(default_factory=list[SharedDraw])
     findings: dict[str, InvariantCheck] = field(
         default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
     )
@@ -100,6 +105,8 @@ class Reconciled:
             own = self.billing.setdefault(name, {})
             for how, dollars in ways.items():
                 own[how] = own.get(how, CallSum()).plus(dollars)
+        self.bought.update(other.bought)
+        self.shared += other.shared
         for id, more in other.findings.items():
             self.findings[id].join(more)
 
@@ -107,6 +114,8 @@ class Reconciled:
 def reconciled(evidence: Evidence) -> Reconciled:
     """Return what one system run comes to."""
     found = Reconciled(counts=_counts(evidence))
+    if evidence.facts and evidence.facts.draws == SHARED:
+        found.bought, found.shared = draws_of(evidence)
     ways = sums_by(evidence.rows, lambda row: (_scope(evidence, row), _billed(row)))
     for (name, how), dollars in ways.items():
         found.billing.setdefault(name, {})[how] = dollars
@@ -164,6 +173,7 @@ def _counts(evidence: Evidence) -> Counter[str]:
             "without event": sum(row.event is None for row in rows),
             "without journal": sum(row.journal is None for row in rows),
             "cached": sum(row.cache == "read" for row in rows),
+            "shared": sum(row.shared_from is not None for row in rows),
             "failed": sum(row.error is not None for row in rows),
             "refused": sum(row.billable == "no" and row.error is not None for row in rows),
             "unknown": sum(row.billable == "unknown" for row in rows),
@@ -319,6 +329,9 @@ def _check_whole(
     for run in (one for one in runs if shard_dirs(one)):
         whole.check("I17", f"{shown(run)}/{PLAN}".removeprefix("./"), planned_once, run)
         whole.check("I18", f"{shown(run)}/{LEASES}".removeprefix("./"), leases_kept, run)
+    cache = InvariantCheck()
+    cache.faults = [AuditFault("I8", *one) for one in unbought(whole.bought, whole.shared)]
+    whole.findings["I8"].join(cache)
     if bills:
         whole.findings["I10"] = InvariantCheck()
     for bill in bills:
@@ -356,6 +369,7 @@ COUNTS = (
     ("refused", "of them refused by the provider: not billed"),
     ("unknown", "of them without an answer or a count that can be: billed within a range"),
     ("cached", "of them read from the local cache: paid 0"),
+    ("shared", "of these, draws that another system of the run had bought: paid once"),
     ("events", "model events in logs"),
     ("without event", "attempts that no log has"),
     ("without journal", "attempts that no journal has"),

@@ -71,7 +71,8 @@ def stopped(tmp_path: Path) -> Path:
     """A run with money for nine calls: its second question has two replies of five."""
     log_dir = tmp_path / "run"
     toy_pool(log_dir, connections=1)
-    assert not toy_run(log_dir, **FIVE_DRAWS, max_usd=9 * CENT).finished
+    # A run that shares draws keeps all of them to its end: tests/harness/test_shared_draws.py.
+    assert not toy_run(log_dir, **FIVE_DRAWS, fresh_draws=True, max_usd=9 * CENT).finished
     return log_dir
 
 

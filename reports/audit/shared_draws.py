@@ -1,0 +1,50 @@
+"""Draws that systems share: each was bought once, by a call of the run that got the same reply."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from podium.harness.ledger.call import Call
+from podium.reports.audit.evidence import Evidence
+
+Bought = Mapping[str, bytes | None]
+"""Call -> digest of what was asked and replied; None for a call without a reply."""
+
+
+class SharedDraw(NamedTuple):
+    """A call whose reply another system had bought."""
+
+    task: str
+    call: str
+    shared_from: str
+    digest: bytes | None
+
+
+def draws_of(evidence: Evidence) -> tuple[dict[str, bytes | None], list[SharedDraw]]:
+    """Return what a system run bought, and what it took over from others."""
+    bought, shared = dict[str, bytes | None](), list[SharedDraw]()
+    for row in evidence.rows:
+        if row.shared_from is not None:
+            shared.append(SharedDraw(evidence.name, row.call, row.shared_from, _digest(row)))
+        elif row.scope == "inference":
+            bought[row.call] = _digest(row) or bought.get(row.call)
+    return bought, shared
+
+
+def _digest(row: Call) -> bytes | None:
+    if row.output_sha256 is None:
+        return None
+    # 16 bytes suffice to tell the draws of one run apart: a large one has a million.
+    said = f"{row.question} {row.epoch} {row.role} {row.prompt_sha256} {row.output_sha256}"
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def unbought(bought: Bought, shared: Iterable[SharedDraw]) -> Iterator[tuple[str, str, str]]:
+    """Yield task, place and fault of each shared draw that no call of the run has bought."""
+    for draw in shared:
+        where = f"call {draw.call}"
+        if draw.shared_from not in bought:
+            yield draw.task, where, f"no run here has call {draw.shared_from}, which bought it"
+        # A process that was killed may have stored a reply and not written down its end.
+        elif bought[draw.shared_from] not in (None, draw.digest):
+            yield draw.task, where, f"call {draw.shared_from}, which bought it, got another reply"
