@@ -14,6 +14,7 @@ import numpy as np
 from podium.baselines.by_tests import best_of, is_tested, public_results
 from podium.baselines.common import import_extra, register, seeded_random
 from podium.baselines.single import at_least_one, calls_by
+from podium.harness.envelope import BudgetSpent
 from podium.harness.execute import Session
 from podium.harness.extract import normalised
 from podium.harness.pool import Pool
@@ -54,6 +55,7 @@ AB_MCTS = SystemCard(
         "the prompt that asks to improve a reply is in our own words",
         "every worker of the pool is an action, as in the authors' multi-model variant",
     ),
+    spent="the reply with the best grade so far",
 )
 
 
@@ -116,15 +118,20 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
             with _global_draws(random):
                 tree, trials = algorithm.ask_batch(tree, min(batch, left), list(pool.workers))
             start = len(grades)
-            await session.ask_all([_step(trial, grades) for trial in trials])
+            try:
+                await session.ask_all([_step(trial, grades) for trial in trials])
+            except BudgetSpent:
+                if not grades:
+                    raise
+                break
             grades += await _graded(session, start)
             for at, trial in enumerate(trials, start=start):
                 tree = algorithm.tell(tree, trial.trial_id, (at, grades[at].value))
         tested = is_tested(session)
-        chosen = best_of(grades if tested else await _graded(session, 0))
+        chosen = best_of(grades if tested else (await _graded(session, 0))[: len(grades)])
         noted: dict[str, Any] = {"step": chosen + 1, "score": round(grades[chosen].value, 4)}
         if tested:
-            noted["trials"] = calls
+            noted["trials"] = len(grades)
         return session.answer(session.replies[chosen].text, noted)
 
     return answer

@@ -37,6 +37,7 @@ BEST_OF_N_TESTS = SystemCard(
         "samples at the worker's own temperature",
         "a tie goes to the program that appeared first; a reply without one comes last",
     ),
+    spent="the best of the programs that came, by public tests",
 )
 RETRY = SystemCard(
     name="retry",
@@ -168,11 +169,11 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
         refuse_untested(pool, BEST_OF_N_TESTS.name)
         asked = known(pool, worker)
         session = Session(question, pool)
-        texts = [reply.text for reply in await session.ask_all([Step(asked)] * n)]
+        texts = [reply.text for reply in await session.ask_all([Step(asked)] * n, partly=True)]
         grades = await public_results(session, texts)
         at = best_of(grades)
         passed = grades[at].value >= 1
-        return session.answer(texts[at], {"trials": n, "passed_public_tests": passed})
+        return session.answer(texts[at], {"trials": len(texts), "passed_public_tests": passed})
 
     return answer
 

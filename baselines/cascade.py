@@ -103,7 +103,9 @@ async def score_answer(
     said = (await session.ask(Step(worker))).text
     if scoring.scorer == "verifier":
         checks = [Step(worker, VERIFY, reads=(len(session.steps) - 1,))] * scoring.samples
-        votes = [approves(kind, said, one.text) for one in await session.ask_all(checks)]
+        votes = [
+            approves(kind, said, one.text) for one in await session.ask_all(checks, opinion=True)
+        ]
         return said, sum(votes) / len(votes), ()
     seen = answer_features(session.question, said)
     sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
@@ -270,6 +272,7 @@ def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: s
             "(FrugalGPT: within a budget of dollars)",
         ),
         acts="passes",
+        spent="the best so far: the vote of its last whole stage",
     )
 
 

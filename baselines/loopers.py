@@ -22,7 +22,7 @@ from podium.harness.execute import Session
 from podium.harness.pool import Pool
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import FALLBACK, Answer, Question, Reply
-from podium.harness.system import Calls, System, SystemCard, SystemMethods, exactly
+from podium.harness.system import VOTED, Calls, System, SystemCard, SystemMethods, exactly
 from podium.harness.workflow import Sampling, Step
 
 SOURCE = "vLLM Semantic Router, pkg/looper/{}.go, commit 3d48f8c (Apache-2.0)"
@@ -159,6 +159,7 @@ FUSION = SystemCard(
         OWN_LIMIT,
     ),
     methods=_Presets(),
+    spent=VOTED,
 )
 
 
@@ -210,10 +211,11 @@ def fusion_system(
         asked = asked or [_with_model(pool, one) for one in PRESETS.get(preset or "", ())]
         ends = _with_model(pool, OPUS) if preset and not aggregator else known(pool, aggregator)
         session = Session(question, pool)
-        drawn = await session.ask_all([Step(one) for one in asked or pool.workers[:PANEL]])
+        steps = [Step(one) for one in asked or pool.workers[:PANEL]]
+        drawn = await session.ask_all(steps, partly=True, keeps=2)
         parts = {"question": question.text, "responses": _numbered("Response", drawn).strip()}
         judging = Step(ends, _filled(ANALYSIS, **parts), reads="all", sampling=COLD)
-        found = comparison((await session.ask(judging, quoted=True)).text)
+        found = comparison((await session.ask(judging, quoted=True, opinion=True)).text)
         told = NO_ANALYSIS if found is None else json.dumps(found, indent=2, ensure_ascii=False)
         writing = Step(ends, _filled(FINAL, analysis=told, **parts), reads="all")
         final = await session.ask(writing, quoted=True)
@@ -273,6 +275,7 @@ REMOM = SystemCard(
         OWN_LIMIT,
     ),
     methods=_Unread(),
+    spent=VOTED,
 )
 
 
@@ -293,7 +296,8 @@ def remom_system(
             begun = len(session.steps)
             shuffled = random.sample(replies, len(replies))
             steps = [_synthesis(one, shuffled, read) for one in workers]
-            replies = await session.ask_all(steps, quoted=True)
+            keeps = int(at < len(rounds))
+            replies = await session.ask_all(steps, quoted=True, partly=True, keeps=keeps)
         return session.answer(replies[0].text)
 
     return answer
@@ -416,7 +420,7 @@ async def _rated(session: Session, worker: str, said: str) -> float | None:
     asked = _filled(RATE, response=said)
     read = (len(session.steps) - 1,)
     step = Step(worker, asked, reads=read, system=EVALUATING, sampling=NEARLY_COLD)
-    return stated_confidence((await session.ask(step, quoted=True)).text)
+    return stated_confidence((await session.ask(step, quoted=True, opinion=True)).text)
 
 
 # --- ratings ----------------------------------------------------------------------------------
@@ -442,7 +446,7 @@ def ratings_system() -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)
-        replies = await session.ask_all([Step(worker) for worker in pool.workers])
+        replies = await session.ask_all([Step(worker) for worker in pool.workers], partly=True)
         return session.answer(replies[0].text)
 
     return answer

@@ -28,6 +28,7 @@ togethercomputer/MoA, utils.py, commit 14c0f35 (Apache-2.0, Together AI)."""
 WARM = Sampling(temperature=0.7)
 """The authors' temperature, for proposers and aggregator: same file."""
 
+AGGREGATED = "an aggregation of the replies that came; without a call left for it, their vote"
 LAYERS = 3  # the authors' own number (arXiv 2406.04692, section 3.1)
 
 OWN_LIMIT = "each worker keeps its own token limit (the authors: 2048)"
@@ -63,6 +64,7 @@ MOA_LITE = SystemCard(
     prompts=(AGGREGATE_AND_SYNTHESIZE,),
     deviations=(*_DEVIATIONS, _AGGREGATOR),
     acts="last step acts",
+    spent=AGGREGATED,
 )
 MOA_3 = replace(
     MOA_LITE,
@@ -113,7 +115,7 @@ def moa_system(
         chosen = [known(pool, worker) for worker in proposers or pool.workers]
         return layered(chosen, known(pool, aggregator), layers)
 
-    return planned(plan)
+    return planned(plan, keeps=1)
 
 
 @register
@@ -124,7 +126,7 @@ def moa_paper_system(seed: int = 0) -> System:
         random = seeded_random(MOA_PAPER.name, seed, question.id, pool.epoch)
         return layered(pool.workers, random.choice(pool.workers), 2)
 
-    return planned(plan)
+    return planned(plan, keeps=1)
 
 
 @register
@@ -160,6 +162,7 @@ SELF_MOA = SystemCard(
         "the worker is the best on our train split (the authors: on the benchmark itself)",
     ),
     acts="last step acts",
+    spent=AGGREGATED,
 )
 
 
@@ -168,4 +171,7 @@ def self_moa_system(worker: str | None = None, k: int = SAMPLES) -> System:
     """Return the system that asks `worker` (default: the pool's first) k times, then once more."""
     at_least_one("Self-MoA", "k", k)
 
-    return planned(lambda _, pool: layered([known(pool, worker)] * k, known(pool, worker), 2))
+    def plan(question: Question, pool: Pool) -> Workflow:
+        return layered([known(pool, worker)] * k, known(pool, worker), 2)
+
+    return planned(plan, keeps=1)

@@ -93,7 +93,8 @@ def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
         accepted = False
         while len(taken) < turns and not accepted:
             at, role = coordinator(question, taken)
-            reply = await session.ask(Step(pool.workers[at], PROMPTS[role], reads="all"))
+            step = Step(pool.workers[at], PROMPTS[role], reads="all")
+            reply = await session.ask(step, opinion=role != "worker")
             taken.append((role, reply.text))
             accepted = is_accepted(question.kind, taken)
         said = latest_work(taken)
@@ -129,6 +130,7 @@ RANDOM_TRINITY = SystemCard(
     calls=Calls("2-5", _expected),
     prompts=(THINK, WORK, VERIFY),
     deviations=DEVIATIONS,
+    spent="what a worker said last",
 )
 
 

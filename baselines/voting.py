@@ -1,7 +1,6 @@
 """Several replies, one answer: a vote, a judge, a debate, or the one nearest to all (Smoothie)."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,15 +17,16 @@ from podium.baselines.common import (
 )
 from podium.baselines.single import at_least_one, calls_by, known
 from podium.harness.errors import UserError
-from podium.harness.execute import Session
+from podium.harness.execute import Session, vote
 from podium.harness.extract import normalised
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
 from podium.harness.pool import Pool
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import FALLBACK, Answer, Kind, Question
-from podium.harness.system import Calls, System, SystemCard, SystemMethods, exactly
+from podium.harness.system import VOTED, Calls, System, SystemCard, SystemMethods, exactly
 from podium.harness.workflow import REPLIES, Sampling, Step
 
+LAST_ROUND = "the vote of its last whole round"
 SAMPLES = 5  # votes of self-consistency, candidates of best-of-n
 
 SELF_CONSISTENCY = SystemCard(
@@ -45,17 +45,8 @@ SELF_CONSISTENCY = SystemCard(
         "pick by public tests instead",
     ),
     acts="votes",
+    spent=VOTED,
 )
-
-
-def vote(kind: Kind, replies: Sequence[str]) -> str:
-    """Return the first reply with the most frequent answer; of equals, with the first answer."""
-    answers = [normalised(kind, reply) for reply in replies]
-    votes = Counter(answer for answer in answers if answer is not None)
-    if not votes:
-        return replies[0] if replies else ""
-    winner = votes.most_common(1)[0][0]
-    return replies[answers.index(winner)]
 
 
 @register
@@ -68,7 +59,8 @@ def self_consistency_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)
-        drawn = await session.ask_all([Step(known(pool, worker), sampling=sampling)] * k)
+        steps = [Step(known(pool, worker), sampling=sampling)] * k
+        drawn = await session.ask_all(steps, partly=True)
         return session.answer(vote(question.kind, [reply.text for reply in drawn]))
 
     return answer
@@ -106,6 +98,7 @@ BEST_OF_N = SystemCard(
         "samples at the worker's own temperature",
     ),
     acts="votes",
+    spent=VOTED,
 )
 
 _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
@@ -148,8 +141,9 @@ def best_of_n_system(
         asked = known(pool, worker)
         picking = known(pool, judge or asked)
         session = Session(question, pool)
-        drawn = await session.ask_all([Step(asked)] * n)
-        verdict = await session.ask(Step(picking, CHOOSE, reads="all", system=CANDIDATES))
+        drawn = await session.ask_all([Step(asked)] * n, partly=True, keeps=1)
+        judging = Step(picking, CHOOSE, reads="all", system=CANDIDATES)
+        verdict = await session.ask(judging, opinion=True)
         at = pick_candidate(question.kind, verdict.text, [reply.text for reply in drawn])
         noted = {FALLBACK: UNREADABLE} if at is None else {}
         return session.answer(drawn[at or 0].text, noted)
@@ -197,6 +191,7 @@ DEBATE = SystemCard(
         "agents of a round answer at once (the authors: one after another; same requests)",
         "samples at the worker's own temperature",
     ),
+    spent=LAST_ROUND,
 )
 
 
@@ -346,6 +341,7 @@ SMOOTHIE_LOCAL = SystemCard(
         *_OF_SMOOTHIE,
     ),
     acts="votes",
+    spent=VOTED,
 )
 SMOOTHIE_GLOBAL = replace(
     SMOOTHIE_LOCAL,

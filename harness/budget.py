@@ -285,6 +285,7 @@ class Allowance:
     price_ref: str
     most: Decimal | None = None  # What one HTTP request can cost; None where nothing bounds it
     requests: int = 1  # HTTP requests that an attempt may be: a client may try again by itself
+    requests_lost: int = 0
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
 
     @property
@@ -310,6 +311,7 @@ class Allowance:
 
     def lost(self, requests: int = 1) -> None:
         """Count requests that got no answer: they may have been billed."""
+        self.requests_lost += requests
         for _ in range(requests):
             self.spend.lost(self.price_ref, self.most)
 

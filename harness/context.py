@@ -18,6 +18,7 @@ from podium.harness.request import SampleIndex
 
 if TYPE_CHECKING:
     from podium.harness.budget import Spend, Turns
+    from podium.harness.envelope import EqualBudget
     from podium.harness.parallel import ProgressLine
     from podium.harness.pool_config import PoolSpec
 
@@ -38,6 +39,9 @@ class RunContext(NamedTuple):
     generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
     recorder: object = None  # `current_recorder`: where calls of the running sample are written
+    equal: "EqualBudget | None" = None  # what every system may use for one question
+    begins_s: float | None = None  # when a call begins on its answer's critical path
+    keeps: int = 0  # calls of an equal budget that are kept for a judge or an aggregator
     sample: SampleIndex | None = None  # which sample of a reply a pool asks for
     in_flight: object = None  # `call_in_flight`: the call that is waited for
     overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to

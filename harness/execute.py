@@ -4,6 +4,7 @@ The paper runs them one by one (arXiv 2512.04388, section 3.1), with the same re
 that is written while it runs (retries, a cascade, a debate) is a `Session`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -12,9 +13,12 @@ from typing import Any
 import anyio
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
+from podium.harness.context import run_context
+from podium.harness.envelope import BudgetSpent
 from podium.harness.errors import WorkerError
+from podium.harness.extract import normalised
 from podium.harness.pool import Pool
-from podium.harness.records import EMPTY, Answer, Question, Reply
+from podium.harness.records import EMPTY, Answer, Kind, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
 EARLIER = "Replies of earlier steps:"
@@ -32,18 +36,32 @@ class Budget:
     depth: int | None = None
 
 
+def vote(kind: Kind, replies: Sequence[str]) -> str:
+    """Return the first reply with the most frequent answer; of equals, with the first answer."""
+    answers = [normalised(kind, reply) for reply in replies]
+    votes = Counter(answer for answer in answers if answer is not None)
+    if not votes:
+        return replies[0] if replies else ""
+    winner = votes.most_common(1)[0][0]
+    return replies[answers.index(winner)]
+
+
 async def execute(
     workflow: Workflow,
     question: Question,
     pool: Pool,
     budget: Budget | None = None,
     begun: Answer | None = None,
+    *,
+    keeps: int = 0,
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
     `begun` is what its first steps have come to, where a later round adds steps: they count against
     every limit. Where one ends the work early (`stopped`), the answer is the latest reply in step
-    order. Raises what `Pool.ask` raises, once, after all other steps have ended.
+    order. `keeps` is 1 for a workflow whose last step puts the others' replies together: of an
+    equal budget in calls one is kept for it, and it reads what came. Raises what `Pool.ask` raises,
+    once, after all other steps have ended.
     """
     known = begun.replies if begun else ()
     # Whoever planned the rest waited for all that has replied, so it comes on top.
@@ -53,16 +71,26 @@ async def execute(
     ended = [anyio.Event() for _ in depths]
     replies = [*known, *(None for _ in left)]
     run = _Run(workflow, depths, question, pool, budget or Budget(), len(known), replies, ended)
+    run.began_s, run.keeps = pool.envelope.now_s if pool.envelope else 0.0, keeps
     await _side_by_side(run.step, left)
     done = [reply for reply in run.replies if reply is not None]
     deep = (depth for depth, reply in zip(depths, run.replies, strict=True) if reply)
-    return Answer(
-        text=done[-1].text if done else "",
+    answer = Answer(
+        text=_text(run, done),
         replies=tuple(done),
         depth=max(deep, default=0),
         stopped=run.stopped,
         plan=workflow.as_json(),
     )
+    pool.so_far = lambda: answer
+    return answer
+
+
+def _text(run: "_Run", done: Sequence[Reply]) -> str:
+    """Return the latest reply; if nothing put the replies together, their vote."""
+    if run.keeps and run.spent and run.replies[-1] is None:
+        return vote(run.question.kind, [reply.text for reply in done])
+    return done[-1].text if done else ""
 
 
 async def _side_by_side(
@@ -90,6 +118,10 @@ class _Run:
     replies: list[Reply | None]
     ended: list[anyio.Event]
     stopped: str | None = None
+    began_s: float = 0.0
+    keeps: int = 0
+    spent: bool = False
+    """Whether the question's equal budget was too small for a step."""
 
     async def step(self, index: int) -> None:
         steps, reads = self.workflow.steps, self.workflow.reads(index)
@@ -97,11 +129,18 @@ class _Run:
             if self.replies[read] is None:
                 await self.ended[read].wait()
         self.stopped = self.stopped or self._over_budget(index)
-        if self.stopped is None:
+        # All that it reads has replied, or a budget has stopped us.
+        history = [(steps[read], reply) for read in reads if (reply := self.replies[read])]
+        joins = self.keeps and index == len(steps) - 1
+        lacks = self.spent and reads and len(history) < (1 if self.keeps else len(reads))
+        if self.stopped is None and not lacks:
             self.started += 1
-            # All that it reads has replied, or the budget has stopped us.
-            history = [(steps[read], reply) for read in reads if (reply := self.replies[read])]
-            self.replies[index] = await _ask(self, index, steps[index], history)
+            began_s = latest_s((reply for _, reply in history), self.began_s)
+            try:
+                with run_context(begins_s=began_s, keeps=0 if joins else self.keeps):
+                    self.replies[index] = await _ask(self, index, steps[index], history)
+            except BudgetSpent:
+                self.spent = True
         self.ended[index].set()
 
     def _over_budget(self, index: int) -> str | None:
@@ -128,6 +167,11 @@ def _usd(reply: Reply) -> Decimal:
     if reply.usd is None:
         raise WorkerError(f"{reply.worker} has no price, so a dollar budget cannot hold")
     return reply.usd
+
+
+def latest_s(replies: Iterable[Reply], began_s: float) -> float:
+    """Return when the last of some replies came on the critical path; `began_s` without any."""
+    return max((reply.ended_s for reply in replies if reply.ended_s is not None), default=began_s)
 
 
 async def _ask(
@@ -192,30 +236,66 @@ class Session:
     replies: list[Reply] = field(default_factory=list[Reply])
     waves: list[int] = field(default_factory=list[int])
     """How many were asked at once, wave after wave: each waited for all before it."""
+    candidates: list[Reply] = field(default_factory=list[Reply])
+    """The latest replies that may be the answer: of whole waves, until there is one of any."""
 
-    async def ask(self, step: Step, *, quoted: bool = False) -> Reply:
+    def __post_init__(self) -> None:
+        self.pool.so_far = self.so_far
+
+    async def ask(self, step: Step, *, quoted: bool = False, opinion: bool = False) -> Reply:
         """Ask one more step, which may read those before it, and return its reply."""
-        return (await self.ask_all([step], quoted=quoted))[0]
+        return (await self.ask_all([step], quoted=quoted, opinion=opinion))[0]
 
-    async def ask_all(self, steps: Sequence[Step], *, quoted: bool = False) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others."""
+    async def ask_all(
+        self,
+        steps: Sequence[Step],
+        *,
+        quoted: bool = False,
+        opinion: bool = False,
+        partly: bool = False,
+        keeps: int = 0,
+    ) -> list[Reply]:
+        """Ask several steps side by side; each may read what was there before, none the others.
+
+        An `opinion` is no candidate for the answer: a judge's or a verifier's words. If an equal
+        budget is too small for all steps, what came is kept and BudgetSpent raised; with `partly`
+        the replies that came, if any, are returned. Of a budget in calls, `keeps` are kept for
+        what follows.
+        """
         start = len(self.steps)
         every = tuple(range(start))  # steps asked beside one another do not count
         reads = [every if step.reads == "all" else step.reads for step in steps]
         assert {read for own in reads for read in own} <= {*every}, "steps read what has replied"
         spelled = [replace(step, reads=own) for step, own in zip(steps, reads, strict=True)]
         found: dict[int, Reply] = {}
+        refused: list[BudgetSpent] = []
+        envelope = self.pool.envelope
+        began_s = latest_s(self.replies, envelope.now_s if envelope else 0.0)
 
         async def ask(at: int) -> None:
             history = [(self.steps[read], self.replies[read]) for read in reads[at]]
-            found[at] = await _ask(self, start + at, spelled[at], () if quoted else history)
+            told = () if quoted else history
+            try:
+                with run_context(begins_s=began_s, keeps=keeps):
+                    found[at] = await _ask(self, start + at, spelled[at], told)
+            except BudgetSpent as spent:
+                refused.append(spent)
 
         await _side_by_side(ask, range(len(spelled)))
-        replies = [found[at] for at in range(len(spelled))]
-        self.steps += spelled
+        came = sorted(found)
+        replies = [found[at] for at in came]
+        self.steps += [spelled[at] for at in came]
         self.replies += replies
-        self.waves.append(len(replies))
+        self.waves += [len(replies)] if replies else []
+        if replies and not opinion and not (refused and self.candidates):
+            self.candidates = replies
+        if refused and not (partly and replies):
+            raise refused[0]
         return replies
+
+    def so_far(self) -> Answer:
+        """Return the best answer by now: the vote of the latest replies that may be one."""
+        return self.answer(vote(self.question.kind, [reply.text for reply in self.candidates]))
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:
         """Return the answer `text`, with the workflow that led to it and what the log shall say."""

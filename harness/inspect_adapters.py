@@ -17,18 +17,20 @@ from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesView, ViewerConfig
 
 from podium.harness.context import PublicTests, current, extend_context
 from podium.harness.context_length import graded_refusal, is_refused
+from podium.harness.envelope import BudgetSpent
 from podium.harness.errors import UserError
 from podium.harness.ledger.hooks import SHAPE, facts_digest, text_digest
 from podium.harness.ledger.journal import SampleRef
 from podium.harness.ledger.recorder import current_journal, recording
 from podium.harness.parallel import cores
-from podium.harness.pool import active_pool
+from podium.harness.pool import Pool, active_pool
 from podium.harness.pool_config import PoolSpec, WorkerSpec, read_pool, with_conductor
 from podium.harness.records import (
     ANSWER,
     EMPTY,
     PODIUM,
     SECONDS,
+    UNUSED,
     WAVES,
     WRONG,
     Answer,
@@ -71,13 +73,14 @@ def as_solver(
         with recording(journal, "inference", sample_ref(state)) as recorder:
             pool = active_pool(spec, state.epoch, override)
             pool.public_tests = known.public_tests or current().public_tests
-            answer = await system(asked_in(state), pool)
+            answer = await best_within(system, asked_in(state), pool)
         took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
         stop = "model_length" if answer.too_long else "stop"  # as the worker's own reply says it
         state.output = ModelOutput.from_content(PODIUM, answer.text, stop_reason=stop)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         # Of a killed process Inspect keeps the metadata, and makes the output of the calls.
         kept = {SECONDS: took, ANSWER: answer.text}
+        kept |= {UNUSED: float(pool.envelope.unused)} if pool.envelope else {}
         state.metadata[PODIUM] = shape = {**_answer_shape(answer), **kept}
         if journal:
             journal.note("answer", answer_note(state, shape))
@@ -85,6 +88,18 @@ def as_solver(
 
     setattr(solve, SYSTEM, system)
     return solve
+
+
+async def best_within(system: System, question: Question, pool: Pool) -> Answer:
+    """Return a system's answer; the best that it has, if its equal budget is spent before."""
+    try:
+        answer = await system(question, pool)
+    except BudgetSpent:
+        answer = pool.so_far() if pool.so_far else Answer("")
+    envelope = pool.envelope
+    return (
+        replace(answer, stopped=envelope.budget.unit) if envelope and envelope.refused else answer
+    )
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:

@@ -30,6 +30,7 @@ from podium.harness.budget import Spend
 from podium.harness.cassette import open_cassette
 from podium.harness.context import PublicTests, current, run_context
 from podium.harness.context_length import read_refusal
+from podium.harness.envelope import Envelope, within
 from podium.harness.errors import PodiumError, UserError, WorkerError
 from podium.harness.ledger.hooks import WRAPPERS, last_event
 from podium.harness.ledger.recorder import (
@@ -49,7 +50,8 @@ from podium.harness.pool_config import (
     read_pool,
     refuse_other_conductor,
 )
-from podium.harness.records import CONDUCTOR, GRADER, WRONG, Grade, Question, Reply
+from podium.harness.prices import EMBEDDED
+from podium.harness.records import CONDUCTOR, GRADER, WRONG, Answer, Grade, Question, Reply
 from podium.harness.request import Offered, Request, SampleIndex, recorded_settings
 from podium.harness.text import first_line, make_storable, storable
 from podium.harness.upstream_failure import dialect_fix, failure_in, name_failures, obey_waits
@@ -64,6 +66,10 @@ class Pool:
     spec: PoolSpec | None = None
     epoch: int = 1
     spend: Spend | None = None
+    envelope: Envelope | None = None
+    """What the question may use; None without an equal budget."""
+    so_far: Callable[[], Answer] | None = None
+    """The best answer that its system has by now; None before the first reply."""
     public_tests: PublicTests | None = None
     """Runs a program on a question's public tests; None where the suite has none."""
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -143,12 +149,19 @@ class Pool:
         return (await self._put(request, number))[1]
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
-        worker, step = request.role, request.step or request.role
+        worker, ended_s = request.role, None
+        # A model in this process costs no call and no dollar: its seconds are shown apart.
+        envelope = None if str(request.model).startswith(EMBEDDED) else self.envelope
         try:
-            async with step_span(step):
-                with run_context(sample=number):
-                    generate = partial(_generate, request, number)
-                    asked, output = await ask_once(request, self.spend, generate)
+            if envelope is None:
+                asked, output = await self._asked_once(request, number)
+            else:
+                price = self.spend.book.price(request.price_ref) if self.spend else None
+                async with within(envelope, request, price) as call:
+                    asked, output = await self._asked_once(request, number)
+                    call.replied(envelope.budget, asked.usage, asked.requests_lost)
+                ended_s = call.begins_s + (asked.reply_s or 0.0)
+                envelope.arrived(ended_s)
             if output.empty:
                 raise WorkerError(f"{worker} ({request.model}) gave no reply: it sent no choices")
         except (PodiumError, LimitExceededError):
@@ -157,7 +170,18 @@ class Pool:
             told = f"{storable(_reason(error))}{dialect_fix(request.model, error)}"
             said = f"{worker} ({request.model}) gave no reply: {told}"
             raise WorkerError(said) from error
-        return output, Reply(worker, output.completion, asked.usage, asked.usd, asked.too_long)
+        reply = Reply(
+            worker, output.completion, asked.usage, asked.usd, asked.too_long, ended_s=ended_s
+        )
+        return output, reply
+
+    async def _asked_once(
+        self, request: Request, number: SampleIndex
+    ) -> tuple[CallInFlight, ModelOutput]:
+        """Return what a request came to, in a span of its step."""
+        async with step_span(request.step or request.role):
+            with run_context(sample=number):
+                return await ask_once(request, self.spend, partial(_generate, request, number))
 
     async def try_on_public_tests(self, question: Question, reply: str) -> Grade:
         """Return how a program does on the public tests; UserError where there are none to run."""
@@ -341,6 +365,8 @@ def active_pool(spec: PoolSpec | None, epoch: int = 1, override: WorkerSpec | No
         models[CONDUCTOR] = _absent_role(None, override)
     run = current().spend
     pool = Pool(models=models, spec=spec, epoch=epoch, spend=run.for_question() if run else None)
+    equal = current().equal
+    pool.envelope = Envelope(equal) if equal else None
     if not pool.workers:
         raise UserError(
             "There are no workers: name a pool (-S pool=rehearsal) or give --model-role NAME=MODEL."

@@ -20,7 +20,7 @@ STATED = "stated_s"
 """Key in a reply's metadata: the seconds that a rehearsal worker takes, however long it slept."""
 WAVES = "waves"
 """Key in a sample's facts: how many steps were asked at once, where one wave waits for another."""
-TURN_COUNT, TOOL_CALL_COUNT = "turns", "tool_calls"
+TURN_COUNT, TOOL_CALL_COUNT, UNUSED = "turns", "tool_calls", "unused"
 """Keys in the facts of a sample whose task asks more than once, and may offer tools."""
 ORDER = "order"
 """Key in a redacted sample's facts: its plan without texts, who read whom."""
@@ -122,6 +122,8 @@ class Reply:
     too_long: bool = False
     """True when the provider refused the request because it exceeds the model's context; the text
     is then the refusal."""
+    ended_s: float | None = None
+    """When it came on its answer's critical path; known within an equal budget."""
 
 
 FALLBACK = "fallback"

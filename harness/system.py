@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from podium.harness.envelope import EqualBudget
 from podium.harness.errors import UserError
 from podium.harness.execute import Budget, execute
 from podium.harness.learning import Artifact, Explorer, Matrix
@@ -15,6 +16,8 @@ from podium.harness.pool_config import PoolSpec, WorkerSpec
 from podium.harness.records import Answer, Question
 from podium.harness.workflow import MALFORMED, Malformed, Workflow
 
+VOTED = "the vote of the replies that came"
+"""What systems with several candidates answer once an equal budget is spent."""
 Plan = Callable[[Question, Pool], Workflow]  # of the sealed question and the pool's worker names
 
 
@@ -171,6 +174,14 @@ class SystemCard:
     """Where it is not what its authors ran, one clause each."""
     methods: SystemMethods = NO_METHODS
     acts: Acts = "no"
+    spent: str = "the latest reply"
+    """What it answers once an equal budget (harness/envelope.py) is spent."""
+
+    @property
+    def fits_budgets(self) -> bool:
+        """Whether it can answer within an equal budget: its calls are ours to refuse."""
+        targets = "sees targets" in self.traits
+        return not (self.group == "frameworks" or "match" in self.needs or targets)
 
     @property
     def prompt_sha256(self) -> str:
@@ -203,11 +214,11 @@ def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
     return lambda n, args: (count(n, args), count(n, args))
 
 
-def planned(plan: Plan, budget: Budget | None = None) -> System:
-    """Return the system that writes a workflow with `plan` and runs it within `budget`."""
+def planned(plan: Plan, budget: Budget | None = None, keeps: int = 0) -> System:
+    """Return the system that writes a workflow with `plan` and runs it, as `execute` does."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        return await execute(plan(question, pool), question, pool, budget or Budget())
+        return await execute(plan(question, pool), question, pool, budget, keeps=keeps)
 
     return answer
 
@@ -217,9 +228,14 @@ def malformed(reason: Malformed) -> Answer:
     return Answer(text="", plan=f"{MALFORMED}{reason.reason}")
 
 
-def card_header(manifest: SystemCard, workers: int, args: Mapping[str, Any]) -> dict[str, Any]:
+def card_header(
+    manifest: SystemCard, workers: int, args: Mapping[str, Any], equal: EqualBudget | None = None
+) -> dict[str, Any]:
     """Return what a log's header says of a system, for so many workers and these arguments."""
     span = manifest.calls.span(workers, args)
+    if equal and span:
+        most = min(span[1], int(equal.limit)) if equal.unit == "calls" else span[1]
+        span = 0, most
     return {
         "source": manifest.source,
         "prompt_sha256": manifest.prompt_sha256,

@@ -198,7 +198,7 @@ def group_title(row: AcrossRow) -> str:
     asked = "" if one.split == "eval" else f"{one.split} split, "
     book = pinned_name(one.price_book, one.price_book_sha256)
     facts = (f"pool {pinned_name(one.pool, one.pool_sha256)}", f"prices {book}", f"seed {one.seed}")
-    return f"{asked}{one.label}{prompt_words(one.prompt)}, {', '.join(facts)}"
+    return f"{asked}{one.label}{prompt_words(one.prompt, one.equal)}, {', '.join(facts)}"
 
 
 def across_data(row: AcrossRow, places: Mapping[int, int]) -> dict[str, object]:

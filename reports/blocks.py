@@ -13,8 +13,8 @@ from podium.reports.intervals import FEWEST, grades_of
 from podium.reports.row import TableRow, block_of
 
 BEST_SINGLE, SINGLE = "best-single", "single:"
-Group = tuple[str, str, str, str, str, str, str]
-"""Suite, split, label, prompt, pool digest, seed, price book: what a reference is good within."""
+Group = tuple[str, str, str, str, str, str, str, str]
+"""Suite, split, label, prompt, pool digest, seed, price book and equal budget: of one reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def group_of(system_run: SystemRun) -> Group:
     facts = system_run.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
     asked = (facts.suite, facts.split, facts.label, facts.prompt)
-    return (*asked, facts.pool_sha256, str(facts.seed), book)
+    return (*asked, facts.pool_sha256, str(facts.seed), book, facts.equal)
 
 
 def comparable_groups(
@@ -200,12 +200,13 @@ def versioned_suite(row: TableRow) -> str:
 
 def asked_name(row: TableRow) -> str:
     """Return what a block is about, e.g. `aime25, version 1-A (eval), rehearsal`."""
-    return f"{versioned_suite(row)}{prompt_words(row.prompt)}, {row.label}"
+    return f"{versioned_suite(row)}{prompt_words(row.prompt, row.equal)}, {row.label}"
 
 
-def prompt_words(prompt: Prompt) -> str:
-    """Return the words on how questions were put; none where it was the official way."""
-    return "" if prompt == OFFICIAL else f", {prompt} prompt"
+def prompt_words(prompt: Prompt, equal: str) -> str:
+    """Return the words on how questions were put: none for the official way, without a budget."""
+    put = "" if prompt == OFFICIAL else f", {prompt} prompt"
+    return f"{put}, within {equal}" if equal else put
 
 
 def avg_at(rows: Sequence[TableRow]) -> str:

@@ -36,6 +36,7 @@ ROUTED = (
 KEPT = (
     "suite", "suite_version", "label", "pool", "data_revision", "price_book",
     "box", "split", "dates", "seed", "time_scale", "prompt", "pool_sha256", "price_book_sha256",
+    "equal",
     "price_book_date", "auditable", "box_python", "box_image", "box_image_id", "box_packages",
     "knowledge_cutoff", "uses_targets",
 )  # fmt: skip

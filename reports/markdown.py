@@ -138,7 +138,7 @@ def _head(block: Sequence[TableRow]) -> str:
     why = f" ({rule})" if rule else ""
     pool = blocks.pinned_name(one.pool, one.pool_sha256)
     book = f"{blocks.pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
-    asked = f"**{one.label}**{blocks.prompt_words(one.prompt)}"
+    asked = f"**{one.label}**{blocks.prompt_words(one.prompt, one.equal)}"
     return f"{asked}, pool {pool}, price book {book} seed {one.seed}; reference: {reference}{why}"
 
 
@@ -147,7 +147,8 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
     groups, rows = by_group(kept)
     lines = [("system", *groups)]
     for row, own in rows:
-        label = f"`{row.system}` ({row.label}{blocks.prompt_words(row.prompt)}, pool {row.pool})"
+        asked = blocks.prompt_words(row.prompt, row.equal)
+        label = f"`{row.system}` ({row.label}{asked}, pool {row.pool})"
         shown = (
             f"{percent(one.value)} {interval(one.ci_low, one.ci_high)} n={one.n}"
             if one
@@ -197,7 +198,7 @@ def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
         calls = total(spend.values()).calls
         whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
-        suite = f"{facts.suite} ({facts.split}){blocks.prompt_words(facts.prompt)}"
+        suite = f"{facts.suite} ({facts.split}){blocks.prompt_words(facts.prompt, facts.equal)}"
         cells = [facts.purpose, suite, f"`{facts.system}`", facts.label]
         cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
         lines.append(cells)
@@ -230,7 +231,8 @@ def _table(title: str, said: str, columns: Columns[TableRow], rows: Sequence[Tab
 
 
 def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
-    return f"{row.label}{blocks.prompt_words(row.prompt)}, pool {blocks.pool_name(row, rows)}"
+    asked = blocks.prompt_words(row.prompt, row.equal)
+    return f"{row.label}{asked}, pool {blocks.pool_name(row, rows)}"
 
 
 def _sections(

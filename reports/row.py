@@ -127,6 +127,8 @@ class TableRow:
     tool_calls: float | None = None
     n_limited: int | None = None
     usd_environment_per_query: Decimal | None = None
+    equal: str = ""
+    unused: float | None = None
     tries_k: int | None = None
     avg_at_k: float | None = None
     avg_at_k_low: float | None = None
@@ -144,7 +146,8 @@ IMPOSSIBLE = "impossible "
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
 
 
-def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str]:
+def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str, str]:
     """Return what the rows of one block share; tables and plots show a block at a time."""
     asked = (row.suite, row.split, row.label, row.prompt)
-    return (*asked, row.pool, row.pool_sha256, row.seed, row.price_book, row.price_book_sha256)
+    book = (row.price_book, row.price_book_sha256)
+    return (*asked, row.pool, row.pool_sha256, row.seed, *book, row.equal)

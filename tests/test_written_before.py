@@ -24,7 +24,7 @@ RUN = (
 )
 WORDS = {"notes", "deviations", "source"}
 """Columns that hold sentences, which may be put better."""
-SINCE = {"usd_provider"}
+SINCE = {"usd_provider", "shared_from"}
 """Columns of calls that are newer."""
 HOLM = {"min_detectable"}
 """It counts how many systems are compared since 0.3."""

@@ -143,7 +143,7 @@ def router_switchyard_system(
                 for turn in step.call.request["instructions"]
                 for block in turn["content"]
             )
-            judged = await session.ask(Step(step.call.models[0], system=told))
+            judged = await session.ask(Step(step.call.models[0], system=told), opinion=True)
             output = {"role": "assistant", "content": _text(judged.text), "stop_reason": "end_turn"}
             step.call.respond(library.LlmResponse.Agg({"outputs": [output]}))
         reply = await session.ask(Step(chosen))

@@ -30,6 +30,8 @@ class BoughtReply:
     event: ModelEvent  # in no transcript yet
     shared_from: str | None
     """Id of the call of another system; None if an earlier attempt at the same sample paid."""
+    took_s: float | None
+    """What it took when it was bought; None if nobody noted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class ReplyDraw:
     key: bytes
     sample: str
     """What the reply is kept for; empty: for all systems, to the end of the run."""
-    task: str
+    buyer: str
+    """The run and the task that ask."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Let one system at a time ask for a draw that several share."""
@@ -51,16 +54,16 @@ class ReplyDraw:
         kept = self.replies.known(self.key)
         if kept is None:
             return None
-        output, usage, *buyer = json.loads(kept)  # earlier versions kept no buyer
-        task, call, took_s = buyer or (self.task, None, None)
-        if task == self.task:
-            return BoughtReply(self._event(request, output, usage), None)
+        output, usage, *bought = json.loads(kept)  # earlier versions kept no buyer
+        buyer, call, took_s = bought or (self.buyer, None, None)
+        if buyer == self.buyer:
+            return BoughtReply(self._event(request, output, usage), None, took_s)
         # As a rehearsal worker says how long it takes: the critical path counts it.
         if took_s is not None:
             output["metadata"] = {**(output.get("metadata") or {}), STATED: took_s}
         event = self._event(request, output, usage)
         event.working_time = round(waited_s, 6)
-        return BoughtReply(event, call)
+        return BoughtReply(event, call, took_s)
 
     def _event(self, request: Request, output: Any, usage: Any) -> ModelEvent:
         model, offered = request.model, request.offered
@@ -88,9 +91,8 @@ class ReplyDraw:
         Raises OSError if it cannot be written.
         """
         usage = {name: response[name] for name in USAGES if name in response}
-        took_s = (output.metadata or {}).get(STATED, took_s)
         try:
-            buyer = json.dumps([usage, self.task, call, took_s])[1:]
+            buyer = json.dumps([usage, self.buyer, call, took_s])[1:]
             said = f"[{output.model_dump_json(exclude_none=True)},{buyer}"
         except ValueError:  # a text that no file can hold
             return

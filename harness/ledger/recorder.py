@@ -51,7 +51,7 @@ from podium.harness.ledger.journal import CallOutcome, Head, Journal, SampleRef,
 from podium.harness.ledger.logs import responses
 from podium.harness.pool_config import REPLAYING, provider_of
 from podium.harness.prices import EMBEDDED
-from podium.harness.records import Usage
+from podium.harness.records import STATED, Usage
 from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 from podium.harness.shutdown import Shutdown, current_shutdown
@@ -168,6 +168,8 @@ class CallInFlight:
     """Its id in the journal; None until it goes out, for it may wait in a queue."""
     began: float = 0.0
     attempt_began: float = 0.0
+    reply_s: float | None = None
+    """What its reply took when it was bought; None if nobody knows."""
     waits: bool = False
     """Whether an attempt has failed and the next has not gone out."""
     response: HttpResponse | None = None
@@ -197,10 +199,15 @@ class CallInFlight:
         return monotonic() - self.began if self.call else 0.0
 
     def _attempt_s(self) -> float | None:
-        """Return the seconds since the attempt in flight went out; None for a recorded reply."""
-        if provider_of(str(self.request.model)) == REPLAYING:
+        """Return the seconds since the attempt went out; None if none did, or a record replied."""
+        if not self.attempt_began or provider_of(str(self.request.model)) == REPLAYING:
             return None
         return round(monotonic() - self.attempt_began, 6)
+
+    @property
+    def requests_lost(self) -> int:
+        """Return how many of its requests got no answer and may have been billed."""
+        return self.allowance.requests_lost if self.allowance else 0
 
     async def goes_out(self) -> None:
         """Wait for what the next attempt can cost and for its turn; write down that it goes out."""
@@ -286,9 +293,11 @@ class CallInFlight:
 
     def keep(self, output: ModelOutput, response: Mapping[str, Any] | None) -> None:
         """Keep a reply that has just come, once; OSError when it cannot be written."""
+        if self.reply_s is None:
+            self.reply_s = (output.metadata or {}).get(STATED, self._attempt_s())
         # Nothing is kept of what nobody is billed for.
         if self.draw and not self.kept and not output.empty:
-            self.draw.keep(output, response or {}, self.call, self._attempt_s())
+            self.draw.keep(output, response or {}, self.call, self.reply_s)
             self.kept = True
 
     def end(self, error: BaseException | None = None) -> None:
@@ -476,6 +485,7 @@ def read_back(request: Request, bought: BoughtReply, spend: Spend | None) -> Cal
     told = outcome_of(event.output, event, event.working_time or 0.0, refused=asked.too_long)
     ended = replace(told, from_store=True, shared_from=bought.shared_from)
     asked.ended, asked.usage = ended, ended.usage
+    asked.reply_s = bought.took_s
     asked.set_price(ended)
     if recorder := asked.recorder:
         journal, call = asked.written(recorder)
@@ -524,7 +534,9 @@ def next_draw(request: Request) -> ReplyDraw | None:
     embedded = str(request.model).startswith(EMBEDDED)
     shared = "" if scope != "inference" or embedded else journal.draws
     sample = sample_name(shared or task, asked.question, asked.epoch)
+    # Several runs may share draws, one for each size of a budget.
+    buyer = f"{journal.log_dir.name} {task}"
     whole = key_of(sample, scope, request.role, *what_is_asked(request))
     number = recorder.draws[whole]
     recorder.draws[whole] += 1
-    return ReplyDraw(journal.replies, key_of(whole.hex(), number), "" if shared else sample, task)
+    return ReplyDraw(journal.replies, key_of(whole.hex(), number), "" if shared else sample, buyer)

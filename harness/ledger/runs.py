@@ -126,6 +126,8 @@ class RunFacts(BaseModel):
     """The least and the most worker calls of a question; None where nothing was promised."""
     prompt_sha256: str = ""
     """Of the system's own prompts; empty where it has none."""
+    equal: str = ""
+    """What every system could use for one question, as `calls=9`; empty: each what it took."""
     draws: Draws = FRESH
     """Whether the run's systems shared draws; logs that do not say are older than sharing."""
     headline: str = ""

@@ -66,7 +66,7 @@ from podium.harness.ledger.totals import (
 )
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.harness.prices import EMBEDDED, Book, book_from_json
-from podium.harness.records import CONDUCTOR, FALLBACK, TOOL_CALL_COUNT, TURN_COUNT, Usage
+from podium.harness.records import CONDUCTOR, FALLBACK, TOOL_CALL_COUNT, TURN_COUNT, UNUSED, Usage
 from podium.harness.shards.figures import joined, read_figures_of, whole_plan
 from podium.harness.shards.plan import outside_shards, parent_of, shard_dirs
 from podium.harness.suite import redacted_message
@@ -408,6 +408,7 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
         erratum=bool(found.get("errata")),
         turns=shape.get(TURN_COUNT),
         tool_calls=shape.get(TOOL_CALL_COUNT),
+        unused=shape.get(UNUSED),
         limit=(sample.get("limit") or NOTHING).get("type"),
         vote=answer_key(metadata, score.get("answer")),
         fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),

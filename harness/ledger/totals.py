@@ -303,6 +303,8 @@ class QuestionResult:
     turns: int | None = None
     """Of a task that asks more than once: how often; None elsewhere, as the next two."""
     tool_calls: int | None = None
+    unused: float | None = None
+    """What was left of an equal budget, in its unit; None without one."""
     limit: str | None = None
     """The task's own limit that ended it: `message`, `token`, `time`."""
     vote: str | None = None

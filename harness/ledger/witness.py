@@ -24,7 +24,7 @@ INPUT = ("input", "cache_read", "cache_write")
 OWN = ("orchestration_in", "orchestration_in_cached", "orchestration_out")
 PARTS = (*INPUT, "output", "reasoning", "cache_write_1h", *OWN)
 BARE = dict.fromkeys((*INPUT[1:], "cache_write_1h", OWN[1]), 0)
-BLOCK = ("suite", "split", "prompt", "label", "pool_sha256", "seed", "suite_version")
+BLOCK = ("suite", "split", "prompt", "label", "pool_sha256", "seed", "suite_version", "equal")
 SUMS = ("tokens_in", "tokens_out", "tokens_reasoning", "usd_per_query")
 UNZSTD = """SELECT line FROM read_csv(?, columns = {'line': 'TEXT'}, delim = chr(31), quote = '',
     escape = '', header = false, auto_detect = false, compression = 'zstd', max_line_size = ?)"""
@@ -155,7 +155,7 @@ def _read(db: Any, run: int, row: Json, logs: list[Any]) -> Json:
 
 def _remade(db: Any, rows: list[Json], run: int) -> Json:
     row, k = rows[run], rows[run]["maj_k"]
-    beside = [at for at, one in enumerate(rows) if all(one[key] == row[key] for key in BLOCK)]
+    beside = [at for at, one in enumerate(rows) if all(one.get(k) == row.get(k) for k in BLOCK)]
     singles = [at for at in beside if rows[at]["system"].startswith("single:")]
     if row["derived"] and not k:
         priced = all(rows[at]["usd_per_query"] is not None for at in singles)
@@ -179,11 +179,11 @@ def figures(folder: Path, path: Path | None = None) -> Iterator[tuple[str, bool]
         head = [*_members(log, "header.json"), *_members(log, "_journal/start.json")][0]["eval"]
         facts = (head.get("metadata") or NONE).get("podium", NONE)
         if facts.get("purpose", "eval") == "eval" and "system" in facts:
-            names = tuple(facts.get(name, "official") for name in (*BLOCK, "system"))
+            names = tuple(facts.get(name) or "official" for name in (*BLOCK, "system"))
             place = log.parents[2] if log.parents[1].name == "shards" else log.parent
             groups[names].setdefault(place, []).append((head["created"], log.name, log, head))
     for run, row in enumerate(rows):
-        sat = groups[tuple(row[name] for name in (*BLOCK, "system"))]  # none for a derived row
+        sat = groups[tuple(row.get(name) or "official" for name in (*BLOCK, "system"))]
         rest.append(_read(db, run, row, sorted(sat.pop(min(sat)), reverse=True)) if sat else NONE)
     for run, row in enumerate(rows):
         for name, told in (rest[run] | _remade(db, rows, run)).items():

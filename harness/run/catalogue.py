@@ -110,6 +110,10 @@ class RunRequest:
     """System whose verdict stands above the table, declared beforehand; None is the conductor."""
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
+    equal: str | None = None
+    """What every system may use for one question, as `calls=9`; None: no equal budget."""
+    group_dir: Path | None = None
+    """Directory of several runs that share draws and `max_usd`, one for each size of a budget."""
     fresh_draws: bool = False
     """Whether every system of a new run buys its own replies; False: they share draws."""
     display: str = "line"
@@ -117,6 +121,11 @@ class RunRequest:
     """Seconds that calls in flight are waited for once a signal stops the run."""
     settled: bool = False
     """Whether only the entries that the experiment has are asked: a shard's are chosen before."""
+
+    @property
+    def whole_dir(self) -> Path:
+        """The directory that has all runs which share draws and a limit: often this one's alone."""
+        return self.group_dir or self.log_dir
 
 
 OWN = ".py@"

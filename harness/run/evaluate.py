@@ -38,6 +38,7 @@ from podium.harness.boxes import OpenBox
 from podium.harness.budget import ShardLimits, Spend
 from podium.harness.cassette import prompts_recorded
 from podium.harness.context import run_context
+from podium.harness.envelope import EqualBudget, single_budget
 from podium.harness.environment import environment_model
 from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import (
@@ -153,7 +154,7 @@ class Job:
         if self.lease:
             limit = self.lease.granted
         known = limit is not None
-        already = spent_so_far(self.request.log_dir, self.book) if known else SpentSoFar()
+        already = spent_so_far(self.request.whole_dir, self.book) if known else SpentSoFar()
         spent = Spend(self.book, limit, already.usd, per_question, unbounded=already.unbounded)
         spent.lease = self.lease
         return spent
@@ -225,6 +226,7 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
     line = _progress(tasks, how.title, experiment, log_dir) if ours else nullcontext()
     try:
         facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
+        facts["equal"] = _equal(job, how.purpose)
         with line as progress, run_context(progress=progress, **facts), cancellable():
             logs = _eval_set(job, tasks, models, log_dir, experiment.limit)
     finally:
@@ -436,7 +438,7 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     box, card = job.box_for(suite), job.catalogue.card(row.system)
     name = task_name(row.suite, row.system, how.purpose, row.part)
     only = row.questions or how.only.get(row.suite)
-    metadata = {**_header(job, row, spec), "purpose": how.purpose}
+    metadata = {**_header(job, row, spec, how.purpose), "purpose": how.purpose}
     known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     if box and programs:
         tests = public_tests_of(suite, box.box, programs)
@@ -471,16 +473,22 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     return named_by_room(task, row.solver)
 
 
+def _equal(job: Job, purpose: str) -> EqualBudget | None:
+    # What systems learn from stands apart from what they may use for a question.
+    return single_budget(job.experiment.equal) if purpose == "eval" else None
+
+
 def planned_system(job: Job, solver: str, args: Mapping[str, Any], spec: PoolSpec) -> System:
     """Return the system of a solver as a run would make it: for counting what it will ask."""
     with run_context(log_dir=job.request.log_dir, spec=spec):
         return system_of(job.catalogue.solver(solver, {**args, "pool": spec.name}))
 
 
-def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
+def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any]:
     """Return what a log says of its entry and its pool: enough for a table."""
     card = job.catalogue.card(row.system)
     box = job.box_for(job.catalogue.suites[row.suite])
+    equal = _equal(job, purpose)
     notes = [note for note in row.notes if note not in card.deviations]  # as older entries are
     if footnote := card.methods.footnote(spec.label):
         notes.append(footnote)
@@ -496,6 +504,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
         "order": row.order,
         "headline": job.experiment.headline,
         "journal": JOURNAL,
+        **({"equal": str(equal)} if equal else {}),
         **({"draws": SHARED} if job.experiment.draws == SHARED else {}),
         "overflows": job.experiment.overflows,
         "pool": spec.name,
@@ -507,7 +516,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec) -> dict[str, Any]:
         "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,
         "seed": job.experiment.seed,
         "time_scale": job.experiment.time_scale,
-        **card_header(card, len(spec.names), row.args),
+        **card_header(card, len(spec.names), row.args, equal),
     }
 
 
@@ -537,4 +546,4 @@ def _journal(job: Job, row: Entry, purpose: str) -> TaskJournal:
     )
     # Train draws are never those of an eval: the purpose is part of the name.
     draws = json.dumps([row.suite, purpose]) if job.experiment.draws == SHARED else ""
-    return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.log_dir), draws)
+    return TaskJournal(job.request.log_dir, head, PaidReplies(job.request.whole_dir), draws)

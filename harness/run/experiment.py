@@ -106,6 +106,8 @@ class Experiment:
     """What an answer comes to whose request was too long; older files do not say, and keep that."""
     headline: str = ""
     """System whose verdict stands above every table, declared before the run; empty for none."""
+    equal: str = ""
+    """What every system may use for one question, as `calls=9`; empty: each what it takes."""
     draws: Draws = FRESH
     """Whether systems share the draws of their workers; older files do not say: they did not."""
     schema: Literal[1] = 1
@@ -133,6 +135,7 @@ class Experiment:
         said = f"--limit {self.limit}" if self.limit else "all questions"
         _not_less("--limit", self.limit or inf, new.limit or inf, said)
         _same("headline", self.headline, new.headline)
+        _same("equal budget", self.equal or "none", new.equal or "none")
         if self.draws == SHARED and new.draws == FRESH:
             raise UserError("its systems share draws; leave --fresh-draws out")
         for name in LEARNING:
@@ -238,6 +241,7 @@ def _write(log_dir: Path, experiment: Experiment) -> None:
         }
     }
     left_out |= {} if experiment.headline else {"headline": True}
+    left_out |= {} if experiment.equal else {"equal": True}
     left_out |= {} if experiment.draws == SHARED else {"draws": True}
     left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}
     told = _FILE.dump_json(experiment, indent=1, exclude=left_out)

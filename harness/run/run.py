@@ -154,17 +154,17 @@ def run_job(reader: RequestReader, open_lease: LeaseOpener | None = None) -> Run
         job = replace(job, experiment=open_experiment(request.log_dir, job.experiment))
         if open_lease:
             job = replace(job, lease=stack.enter_context(open_lease(request.log_dir, job.book)))
-        with keep_until_logged(request.log_dir) as replies, job.paced():
+        with keep_until_logged(request.log_dir, request.group_dir) as replies, job.paced():
             outcome = _evaluate(job)
-            if outcome.finished:
+            if outcome.finished and not request.group_dir:
                 replies.clear()  # whatever a clock that was set makes of times
             return outcome
 
 
 @contextmanager
-def keep_until_logged(log_dir: Path) -> Generator[PaidReplies]:
+def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator[PaidReplies]:
     """Let go of the replies of samples that are in their logs, before and after what is within."""
-    replies = PaidReplies(log_dir)
+    replies = PaidReplies(group_dir or log_dir)
 
     def tidy_up() -> None:
         if replies.path and replies.path.exists():

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from podium.harness.boxes import open_run_box, select_box
 from podium.harness.cassette import cassette_digests, refuse_unrecorded
+from podium.harness.envelope import single_budget
 from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
 from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
@@ -28,6 +29,7 @@ from podium.harness.run.catalogue import (
     manifest_key,
     select_suites,
 )
+from podium.harness.run.equal_budgets import fitting_systems, why_unbounded
 from podium.harness.run.evaluate import Controls, Job, worker_facts
 from podium.harness.run.experiment import (
     POOL,
@@ -167,6 +169,7 @@ class RequestReader:
         refuse_no_epochs(request.epochs)
         if not 0 <= (scale := settled("time_scale", 0.01)) < inf:
             raise UserError(f"--time-scale must be 0 or a positive number, not {scale}.")
+        budget = single_budget(request.equal)
         before = dict(stored.epochs) if stored else dict[str, int]()
         epochs = {one.name: before.get(one.name) or usual_epochs(one) for one in suites}
         return Experiment(
@@ -185,6 +188,7 @@ class RequestReader:
             prompts={suite.name: prompt_of(suite) for suite in suites},
             entries=(),
             overflows=WRONG,
+            equal=str(budget) if budget else stored.equal if stored else "",
             draws=FRESH if request.fresh_draws else stored.draws if stored else SHARED,
             train_calls=request.train_calls or (stored.train_calls if stored else None),
             train_on=tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ()),
@@ -216,6 +220,12 @@ class RequestReader:
                 yield why
             else:
                 fitting.append(name)
+        asked = fitting
+        fitting, apart = fitting_systems(job, asked)
+        left_out += apart
+        if asked and not fitting:
+            yield f"No system can answer within {job.experiment.equal}. {apart[0]}"
+        yield from why_unbounded(job, fitting)
         yield from self._undeclared(fitting)
         experiment = replace(job.experiment, headline=self._headline(fitting))
         self.job = replace(job, systems=fitting, left_out=left_out, experiment=experiment)

@@ -120,8 +120,7 @@ def run(add: Arguments) -> None:
         "--system",
         "system name; `single` for every worker; `all` for every system, router and control that "
         "fits pool, suites and installed extras; `contestants`, `routers`, `controls` or "
-        "`frameworks` for those of a group; repeat (all that fit and need no "
-        "training; none for a live pool)",
+        "`frameworks` for those of a group; repeat (all that fit, untrained; live pools: none)",
     )
     add.repeated(
         "-T KEY=VALUE", "an argument of an Inspect task among the suites; repeat", argument
@@ -166,6 +165,8 @@ def _budget(add: Arguments) -> None:
     )
     each = "the same for each question: it is left unanswered before that, and the others go on"
     add("--max-usd-per-query USD", each, dollars)
+    equal = "the same calls, tokens, usd or seconds a question for each system; several sizes: runs"
+    add("--equal UNIT=N[,N]", equal, default=None)
     _consent(add)
     turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
     add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)

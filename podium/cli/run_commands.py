@@ -33,20 +33,31 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
 
 def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites, or estimate it; return 1 while something is left."""
+    from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.catalogue import with_own
+    from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.estimate import estimate, estimate_text
     from podium.harness.run.run import podium_run, say_who_runs
     from podium.harness.run.run_request import RequestReader
 
     if args.like and not args.dry_run:
         raise UserError("--like goes with --dry-run: add it, or leave --like out.")
-    request, parts = with_own(run_request(args), whole_catalogue())
-    reader = RequestReader(request, parts, controls())
-    if not args.dry_run:
-        return podium_run(reader, partial(agree_to_run, yes=args.yes), _sharded(args))
-    job = reader.read()
-    say_who_runs(job)
-    say(fitted_text(estimate_text(estimate(job, args.like), request)), end="")
+    whole, parts = with_own(run_request(args), whole_catalogue())
+    requests = by_size(whole)
+    if args.shards and len(requests) > 1:
+        raise UserError("--shards goes with one size of --equal: run each size by itself.")
+    for request in requests:
+        if len(requests) > 1:
+            say(f"Within {request.equal}, in {request.log_dir}:")
+        reader = RequestReader(request, parts, controls())
+        if args.dry_run:
+            job = reader.read()
+            say_who_runs(job)
+            say(fitted_text(estimate_text(estimate(job, args.like), request)), end="")
+        elif code := podium_run(reader, partial(agree_to_run, yes=args.yes), _sharded(args)):
+            return code
+    if len(requests) > 1 and not args.dry_run:
+        PaidReplies(whole.log_dir).clear()
     return 0
 
 

@@ -236,7 +236,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "summary": block,
         "main": _main(block),
         "title": asked_name(first),
-        "prompt": blocks.prompt_words(first.prompt),
+        "prompt": blocks.prompt_words(first.prompt, first.equal),
         "facts": _facts(rows, shown.rows),
         "lines": lines,
         "notes": notes,

@@ -28,7 +28,7 @@ SHAPE = frozenset((
     "pool_sha256", "book_sha256", "prompt_sha256", "output_sha256", "dates", "book", "event_id",
     "span", "model_event", "suite_version", "evidence", "date", "retrieved", "action", "root",
     "written", "path", "last", "rest", "samples", "value", "working_start", "type_", "name",
-    "overflows",
+    "overflows", "draws",
 ))  # fmt: skip
 """What a reader must know to go on: who changes it is refused, in a sentence."""
 

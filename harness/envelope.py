@@ -1,0 +1,196 @@
+"""Equal budgets: each system answers a question within the same calls, tokens, dollars or seconds.
+
+The first call that could pass the budget is not made, and the system answers with the best it has.
+A prompted planner's and a judge's calls count like a worker's; a model inside this process costs no
+call. Tokens are input and output together, dollars are at list price, and a failed try that may
+have been billed counts as the most it can have been. Seconds are those of the critical path: a
+reply that comes later has not come.
+"""
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal, cast, get_args
+
+import anyio
+
+from podium.harness.context import current
+from podium.harness.errors import PodiumError, UserError
+from podium.harness.ledger.call import TEMPLATE, Attempted, upper_bound
+from podium.harness.prices.cost import Price, list_cost
+from podium.harness.records import Usage
+from podium.harness.request import Request
+
+Unit = Literal["calls", "tokens", "usd", "seconds"]
+UNITS = get_args(Unit)
+ZERO = Decimal(0)
+
+
+class BudgetSpent(PodiumError):
+    """A call could pass the budget of its question, so it was not made."""
+
+
+@dataclass(frozen=True, slots=True)
+class EqualBudget:
+    """What every system may use for one question."""
+
+    unit: Unit
+    limit: Decimal
+
+    def __str__(self) -> str:
+        """Return it as it is typed: `calls=9`."""
+        return f"{self.unit}={self.limit.normalize():f}"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a call is refused for what it could take, which its worker must then bound."""
+        return self.unit in ("tokens", "usd")
+
+    def most(
+        self, prompt_bytes: int, max_tokens: int | None, price: Price | None
+    ) -> Decimal | None:
+        """Return the most that one call can take; None if nothing bounds it."""
+        if self.unit == "calls":
+            return Decimal(1)
+        if self.unit == "seconds":
+            return ZERO
+        if self.unit == "tokens":
+            return None if max_tokens is None else Decimal(prompt_bytes + TEMPLATE + max_tokens)
+        attempted = Attempted("unknown", "none", None, "standard", prompt_bytes, max_tokens)
+        return upper_bound(attempted, price)
+
+    def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
+        """Return what a call with a reply took, seconds apart; None if nobody counted it."""
+        if self.unit == "calls":
+            return Decimal(1)
+        if usage is None or (self.unit == "usd" and price is None):
+            return None
+        if self.unit == "usd":
+            return list_cost(usage, cast(Price, price))
+        return Decimal(usage.input_total + usage.output)
+
+
+def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
+    """Return the budgets of an option, smallest first; UserError for what is none.
+
+    >>> [str(budget) for budget in equal_budgets("calls=9,1,3")]
+    ['calls=1', 'calls=3', 'calls=9']
+    """
+    unit, _, sizes = text.partition("=")
+    numbers = [size.strip() for size in sizes.split(",")]
+    if unit not in UNITS or not all(re.fullmatch(r"\d+(\.\d+)?", one) for one in numbers):
+        raise UserError(
+            f"{text!r} is no equal budget: give a unit and its sizes, such as calls=9, "
+            "calls=1,3,9, tokens=8000, usd=0.01 or seconds=60."
+        )
+    limits = sorted({Decimal(number) for number in numbers})
+    whole = unit in ("calls", "tokens")
+    if limits[0] <= 0 or (whole and any(limit % 1 for limit in limits)):
+        kind = "whole numbers of at least 1" if whole else "more than 0"
+        raise UserError(f"The sizes of an equal budget in {unit} are {kind}, not {sizes}.")
+    return tuple(EqualBudget(cast(Unit, unit), limit) for limit in limits)
+
+
+def single_budget(text: str | None) -> EqualBudget | None:
+    """Return the one budget that an experiment stores; None for none, UserError for several."""
+    budgets = equal_budgets(text) if text else ()
+    if len(budgets) > 1:
+        raise UserError(f"{text} are several runs, which only `podium run` makes: name one size.")
+    return budgets[0] if budgets else None
+
+
+@dataclass(slots=True)
+class Envelope:
+    """What a system has used of its budget on one question, and what calls in flight hold."""
+
+    budget: EqualBudget
+    used: Decimal = ZERO
+    held: Decimal = ZERO
+    now_s: float = 0.0
+    """End of the latest reply on the critical path."""
+    refused: bool = False
+    """Whether a call was not made for the budget's sake, or its reply came too late."""
+    _settled: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def unused(self) -> Decimal:
+        """What is left, in the budget's unit."""
+        return max(self.budget.limit - self.used, ZERO)
+
+    async def hold(self, most: Decimal) -> None:
+        """Hold what a call can take, once it fits; BudgetSpent if it never does."""
+        while not self._fits(most):
+            if not self.held or self.budget.unit == "calls":
+                raise self._spent()
+            await self._settled.wait()
+        self.held += most
+
+    def begins_s(self) -> float:
+        """Return when a call that goes out now begins on the critical path."""
+        known = current().begins_s
+        return self.now_s if known is None else known
+
+    def _fits(self, most: Decimal) -> bool:
+        used, limit = self.used + self.held, self.budget.limit
+        if self.budget.unit == "seconds":
+            return self.begins_s() < limit
+        # The first call goes out all the same: without one there is no answer.
+        keeps = current().keeps if self.budget.unit == "calls" and used else 0
+        return used + most + keeps <= limit
+
+    def settle(self, most: Decimal, taken: Decimal) -> None:
+        """Count what a call took in place of what it held."""
+        self.held -= most
+        self.used += taken
+        self._settled.set()
+        self._settled = anyio.Event()
+
+    def arrived(self, end_s: float) -> None:
+        """Note when a reply came on the critical path; BudgetSpent if that was too late."""
+        self.now_s = max(self.now_s, end_s)
+        if self.budget.unit == "seconds":
+            self.used = Decimal(str(round(self.now_s, 6)))
+            if end_s > self.budget.limit:
+                raise self._spent()
+
+    def _spent(self) -> BudgetSpent:
+        self.refused = True
+        return BudgetSpent(f"the budget of {self.budget} for this question is spent")
+
+
+@dataclass(slots=True)
+class CallInEnvelope:
+    """A call within a budget: when it began, and the most that it can take."""
+
+    most: Decimal
+    price: Price | None
+    taken: Decimal
+    """What it took, once that is known; until then the most."""
+    begins_s: float = 0.0
+
+    def replied(self, budget: EqualBudget, usage: Usage | None, lost: int) -> None:
+        """Note what a reply took, and as the most each of the `lost` tries that may be billed."""
+        taken = budget.taken(usage, self.price)
+        self.taken = (self.most if taken is None else taken) + lost * self.most
+
+
+@asynccontextmanager
+async def within(
+    envelope: Envelope, request: Request, price: Price | None
+) -> AsyncGenerator[CallInEnvelope]:
+    """Let a call be made within the budget of its question; BudgetSpent before one that may not."""
+    budget = envelope.budget
+    most = budget.most(request.prompt_bytes, request.max_tokens, price)
+    if most is None:
+        raise UserError(
+            f"{request.role} has no max_tokens or no price, so {budget} cannot hold: "
+            "set it in the pool file."
+        )
+    await envelope.hold(most)
+    call = CallInEnvelope(most, price, most, envelope.begins_s())
+    try:
+        yield call
+    finally:
+        envelope.settle(most, call.taken)

@@ -1,0 +1,86 @@
+"""Who can answer within an equal budget, and what keeps a budget from holding: before any call."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from podium.harness.envelope import EqualBudget, equal_budgets, single_budget
+from podium.harness.pool import slot_model
+from podium.harness.pool_config import WorkerSpec
+from podium.harness.records import CONDUCTOR
+from podium.harness.request import max_tokens_of
+from podium.harness.run.catalogue import RunRequest
+from podium.harness.run.evaluate import Job
+from podium.harness.task_suite import TaskSuite
+
+UNFIT = "its calls are not ours to refuse, or it is matched with what another costs"
+
+
+def by_size(request: RunRequest) -> list[RunRequest]:
+    """Return a request for each size of its budget, each in a directory of its own below it.
+
+    They share draws, and `max_usd` is for all of them.
+    """
+    budgets = equal_budgets(request.equal) if request.equal else ()
+    if len(budgets) < 2:
+        return [request]
+    folder = request.log_dir
+    return [
+        replace(request, equal=str(budget), log_dir=folder / str(budget), group_dir=folder)
+        for budget in budgets
+    ]
+
+
+def fitting_systems(job: Job, systems: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the systems that can answer within the job's budget, and a line for each other."""
+    budget = single_budget(job.experiment.equal)
+    if budget is None:
+        return [*systems], []
+    whys = {name: _why_unfit(job, name, budget) for name in systems}
+    fitting = [name for name, why in whys.items() if not why]
+    return fitting, [f"{name}: {why} ({budget})." for name, why in whys.items() if why]
+
+
+def _why_unfit(job: Job, name: str, budget: EqualBudget) -> str:
+    card = job.catalogue.card(name)
+    if not card.fits_budgets:
+        return f"it cannot answer within an equal budget: {UNFIT}"
+    if budget.unit == "calls" and budget.limit < 2 and "conductor" in card.needs:
+        return "a plan is a call, and it leaves none for an answer"
+    return ""
+
+
+def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
+    """Yield why a budget cannot hold for a run's suites and workers."""
+    budget = single_budget(job.experiment.equal)
+    if budget is None:
+        return
+    for suite in job.suites:
+        if isinstance(suite, TaskSuite):
+            yield (
+                f"{suite.name} asks in turns, and an equal budget is for one question and one "
+                "answer: leave --equal or the task out."
+            )
+    if budget.unit == "seconds" and job.spec.label == "recorded":
+        yield "Recorded replies have no seconds: leave --equal out, or name another unit."
+    if not budget.is_bounded:
+        return
+    asks = any("conductor" in job.catalogue.card(name).needs for name in systems)
+    slots = [slot for slot in job.spec.slots if slot.name in job.spec.names]
+    slots += [slot for slot in job.spec.slots if asks and slot.name == CONDUCTOR]
+    least = {slot.name: _least(job, budget, slot) for slot in slots}
+    for name in (name for name, most in least.items() if most is None):
+        lacks = "max_tokens" if budget.unit == "tokens" else "max_tokens and a price"
+        yield f"{name!r} needs {lacks} for {budget} to hold: set them in the pool file."
+    known = [most for most in least.values() if most is not None]
+    if known and min(known) > budget.limit:
+        yield (
+            f"No call fits in {budget}: the smallest can take {min(known):f} {budget.unit}. Raise "
+            "the budget, or set a smaller max_tokens for the workers."
+        )
+
+
+def _least(job: Job, budget: EqualBudget, slot: WorkerSpec) -> Decimal | None:
+    """Return the most that the shortest call of a worker can take; None if nothing bounds it."""
+    model = slot_model(slot)
+    return budget.most(0, max_tokens_of(model, model.config), job.book.price(slot.price_ref))

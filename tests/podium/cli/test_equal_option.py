@@ -1,0 +1,103 @@
+"""`podium run --equal`: fifteen systems within the same budget, sizes in one command, bad input."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from podium.cli import main
+from podium.harness.ledger.system_runs import load_runs
+from podium.reports.audit import audit
+from podium.reports.report import report_of
+
+SYSTEMS = (
+    *("single:abacus", "self-consistency@9", "best-of-n@8", "moa-lite", "moa-3", "self-moa@8"),
+    *("debate@3", "fusion", "remom@7", "confidence", "cascade", "router-knn", "random-trinity"),
+    *("conductor-prompted", "conductor"),
+)
+RUN = ("run", "--suite", "practice-integer", "--pool", "rehearsal", "--time-scale", "0")
+QUIET = ("--display", "none", "--train-calls", "60", "--limit", "4")
+
+
+def named(*systems: str) -> list[str]:
+    return [word for name in systems for word in ("--system", name)]
+
+
+def test_no_system_makes_a_call_more_and_sizes_share_draws(tmp_path: Path) -> None:
+    words = [*RUN, *QUIET, *named(*SYSTEMS), "--equal", "calls=1,3,9", "--log-dir", str(tmp_path)]
+    assert main(words) == 0
+    runs, _ = load_runs([tmp_path])
+    answered = [run for run in runs if run.facts.purpose == "eval"]
+    for run in answered:
+        limit = int(run.facts.equal.removeprefix("calls="))
+        for attempt in run.attempts:
+            planned = run.facts.system == "conductor"  # by a model in this process: no call
+            calls = attempt.totals.calls - planned
+            assert calls + (attempt.unused or 0) == limit, run.facts.system
+    sizes = Counter(run.facts.equal for run in answered)
+    # With one call a prompted conductor has no answer; all single workers are a router's row, too.
+    assert sizes["calls=1"] == sizes["calls=3"] - 1 == sizes["calls=9"] - 1 >= len(SYSTEMS) - 1
+    found = audit(tmp_path)
+    assert found.ok
+    assert found.table.counts["shared"] > 0
+    votes = {row.equal: row.calls for row in report_of([tmp_path]).rows if row.system == SYSTEMS[1]}
+    assert votes == {"calls=1": 1.0, "calls=3": 3.0, "calls=9": 9.0}
+    assert not [*tmp_path.glob("paid-replies/*")], "the store of runs that all finished"
+
+
+@pytest.mark.parametrize("budget", ["tokens=5000", "usd=0.0011", "seconds=6"])
+def test_no_question_passes_the_budget(budget: str, tmp_path: Path) -> None:
+    systems = ("single:sage", "self-consistency@5", "moa-lite", "debate@3", "cascade")
+    words = [*RUN, *QUIET, *named(*systems), "--equal", budget, "--log-dir", str(tmp_path)]
+    assert main(words) == 0
+    unit, _, limit = budget.partition("=")
+    runs, _ = load_runs([tmp_path])
+    stopped = 0
+    for run in runs:
+        for attempt in run.attempts if run.facts.purpose == "eval" else ():
+            totals, path = attempt.totals, attempt.critical_path_s
+            if unit == "tokens":
+                assert (totals.tokens_in or 0) + (totals.tokens_out or 0) <= int(limit)
+            elif unit == "usd":
+                assert totals.usd is not None
+                assert float(totals.usd) <= float(limit)
+            else:
+                assert attempt.stopped or (path is not None and path <= float(limit))
+            stopped += attempt.stopped == unit
+    assert stopped, "the budget ends somebody's work"
+    assert audit(tmp_path).ok
+
+
+BAD = {
+    ("calls",): "'calls' is no equal budget: give a unit and its sizes, such as calls=9",
+    ("dollars=1",): "'dollars=1' is no equal budget",
+    ("calls=0",): "The sizes of an equal budget in calls are whole numbers of at least 1, not 0.",
+    ("calls=1.5",): "The sizes of an equal budget in calls are whole numbers of at least 1",
+    ("tokens=300",): "No call fits in tokens=300: the smallest can take",
+    (
+        "tokens=9000",
+        "--system",
+        "conductor-prompted",
+    ): "'conductor' needs max_tokens for tokens=9000",
+    ("calls=3", "--system", "oracle"): "No system can answer within calls=3. oracle: it cannot",
+}
+
+
+@pytest.mark.parametrize("words", BAD)
+def test_a_budget_that_cannot_hold_is_refused_before_a_call(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget, *systems = words
+    systems = systems or ["--system", "single"]
+    log_dir = tmp_path / "run"
+    assert main([*RUN, *systems, "--equal", budget, "--log-dir", str(log_dir)]) == 2
+    assert BAD[words] in " ".join(capsys.readouterr().err.split())
+    assert not log_dir.exists()
+
+
+def test_a_run_keeps_its_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*RUN, *QUIET, *named("single:sage"), "--log-dir", str(tmp_path)]
+    assert main([*words, "--equal", "calls=3"]) == 0
+    assert main(words) == 0, "it is not said again"
+    assert main([*words, "--equal", "calls=5"]) == 2
+    assert "its equal budget is 'calls=3', not 'calls=5'" in capsys.readouterr().err
