@@ -219,6 +219,7 @@ CONDUCTOR_PROMPTED = SystemCard(
     calls=Calls(
         "1-5, plus 1 or 2 of the conductor; none where its plan stays malformed",
         lambda n, args: (0, int(args.get("max_steps") or MAX_STEPS)),
+        conductor=lambda args: 1 + int(args.get("retries", 1)),
     ),
     prompts=prompt.prompt_texts(PAPER_FORM),
     needs=frozenset({"conductor"}),
@@ -256,7 +257,7 @@ CONDUCTOR_RECURSIVE = SystemCard(
     calls=Calls(
         "1-9 over both rounds, plus 2-4 of the conductor; none where its plan stays malformed",
         lambda n, args: (0, _most_calls(args)),
-        conductor=4,
+        conductor=lambda args: (1 + args.get("retries", 1)) * (1 + args.get("rounds", FURTHER)),
     ),
     prompts=(*CONDUCTOR_PROMPTED.prompts, *prompt.LATER_TEXTS),
     needs=frozenset({"conductor"}),

@@ -356,7 +356,7 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
         calls=Calls(
             f"{CALLS}{again}",
             lambda n, args: (0, _most_calls(args, checkpoint)),
-            conductor=1 + about.rounds,
+            conductor=lambda args: 1 + (args.get("rounds") or about.rounds),
         ),
         prompts=prompt.prompt_texts(about.form),
         k="checkpoint" if name == CONDUCTOR else "",

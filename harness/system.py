@@ -57,12 +57,16 @@ class Calls:
     expected: Expected | tuple[int, int] | None = None
     """The same as numbers, which the audit checks: (least, most), or what makes them of workers and
     arguments; None if nobody can know."""
-    conductor: int = 2
-    """The most calls of a conductor, where it needs one: a plan, and one retry."""
+    conductor: int | Callable[[Mapping[str, Any]], int] = 2
+    """The most calls of a conductor, where it needs one: a plan, and one retry; or by arguments."""
 
     def span(self, workers: int, args: Mapping[str, Any]) -> tuple[int, int] | None:
         """Return the least and the most worker calls of a question; None if nobody can know."""
         return self.expected(workers, args) if callable(self.expected) else self.expected
+
+    def most_planning(self, args: Mapping[str, Any]) -> int:
+        """Return the most calls of a conductor for a question."""
+        return self.conductor(args) if callable(self.conductor) else self.conductor
 
 
 @dataclass(frozen=True, slots=True)

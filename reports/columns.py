@@ -140,6 +140,13 @@ def _invalid(row: TableRow) -> str:
     return f"{share(row.invalid_plan_pct)}{reason}"
 
 
+def _with_interval(key: str) -> Show:
+    bounds = (f"{key}_low", f"{key}_high")
+    return lambda row: (
+        f"{percent(getattr(row, key))} {interval(*(getattr(row, one) for one in bounds))}"
+    )
+
+
 def _counted(key: str, places: int) -> Show:
     return lambda row: count(getattr(row, key), places)
 
@@ -164,6 +171,7 @@ FULL: Mapping[str, Show] = {
     **{key: _counted(key, 3) for key in ("critical_path_s", "conductor_s")},
     **{key: _as_is(key) for key in ("epochs", "n_unparsed", "n_too_long")},
     "knowledge_cutoff": lambda row: row.knowledge_cutoff or "none",
+    **{key: _with_interval(key) for key in ("avg_at_k", "pass_at_k", "pass_all_k")},
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }

@@ -129,6 +129,7 @@ def _optional_columns(
     left = [attempt.unused for attempt in system_run.attempts if attempt.unused is not None]
     columns |= {"unused": mean(left)} if left else {}
     columns |= intervals.official_columns(system_run.attempts)[0]
+    columns |= intervals.tries_columns(grades_of(system_run.attempts), system_run.epochs, maj)
     if totals.n_planned:
         faults = totals.plan_faults
         found = sum(faults.values())

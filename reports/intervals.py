@@ -198,6 +198,25 @@ def pass_at_ks(values: Values) -> dict[int, Values]:
     }
 
 
+def tries_columns(values: Values, epochs: int, k: int | None = None) -> dict[str, Any]:
+    """Return a row's avg@k, pass@k and pass^k with their intervals by question, k being all epochs.
+
+    They are of questions with k graded tries. There are none for a single epoch, nor for grades
+    beside 0 and 1: of those nobody can say which tries pass.
+    """
+    k = epochs if k is None else k
+    whole = {question: grades for question, grades in values.items() if len(grades) >= k}
+    if not 2 <= k <= epochs or not {x for one in values.values() for x in one} <= {0.0, 1.0}:
+        return {}
+    columns: dict[str, Any] = {"tries_k": k} if whole else {}
+    chances = {"avg_at_k": None, "pass_at_k": stats.pass_at_k, "pass_all_k": stats.pass_all_k}
+    for name, chance in chances.items() if whole else ():
+        found = {q: [chance(len(x), x.count(1.0), k)] if chance else x for q, x in whole.items()}
+        low, high = accuracy_interval(found) or (None, None)
+        columns |= {name: accuracy(found), f"{name}_low": low, f"{name}_high": high}
+    return columns
+
+
 def majority(system_run: SystemRun, k: int | None = None) -> tuple[int, Values] | None:
     """Return k and question -> expected grade of the majority of k tries; all epochs for no k."""
     k = system_run.epochs if k is None else k

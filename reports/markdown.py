@@ -261,6 +261,7 @@ def row_tables(
     yield "Differences from the reference", TESTS, TEST, tests
     yield "Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked
     yield "Costs", COSTS, COST, priced
+    yield "Tries", TRIES, TRY, [row for row in rows if row.tries_k is not None]
     yield "Regret to the oracle", REGRETS, REGRET, behind
 
 
@@ -302,6 +303,14 @@ EQUAL: Columns[TableRow] = (
     ("p", lambda row: p_value(row.p_equivalence)),
     ("p (Holm)", lambda row: p_value(row.p_equivalence_holm)),
     (label("verdict"), lambda row: row.verdict),
+)
+TRIES = (
+    "Of questions with k graded tries, with 95 % intervals by question. avg@k: the mean of their "
+    "tries; pass@k: that one of k is right; pass^k: that all are."
+)
+TRY: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    *full_columns("tries_k", "avg_at_k", "pass_at_k", "pass_all_k"),
 )
 REGRETS = (
     "The oracle gives each question to the best of these systems. Accuracy: what it gets more, on "

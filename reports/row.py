@@ -129,6 +129,16 @@ class TableRow:
     usd_environment_per_query: Decimal | None = None
     equal: str = ""
     unused: float | None = None
+    tries_k: int | None = None
+    avg_at_k: float | None = None
+    avg_at_k_low: float | None = None
+    avg_at_k_high: float | None = None
+    pass_at_k: float | None = None
+    pass_at_k_low: float | None = None
+    pass_at_k_high: float | None = None
+    pass_all_k: float | None = None
+    pass_all_k_low: float | None = None
+    pass_all_k_high: float | None = None
 
 
 IMPOSSIBLE = "impossible "

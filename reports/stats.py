@@ -343,6 +343,11 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     return 1 - comb(n - right, k) / comb(n, k)
 
 
+def pass_all_k(n: int, right: int, k: int) -> float:
+    """Return the chance that k of n tries are all right: pass^k (Yao et al., arXiv 2406.12045)."""
+    return comb(right, k) / comb(n, k)
+
+
 def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
     """Return the expected grade of the answer that most of k tries give.
 

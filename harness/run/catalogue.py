@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib.util import module_from_spec, spec_from_file_location
+from inspect import Parameter
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
@@ -34,6 +35,9 @@ ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
 Suites = Sequence[Suite[Any]]
+SET_BY_RUN = {"pool": "--pool", "seed": "--seed", "cards": "--worker-cards"}
+SET_BY_RUN |= dict.fromkeys(("learned", "sha256"), "the run")
+"""Arguments of solvers that `-S` does not set, and what sets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Catalogue:
     """Keyed by table name; one manifest, `single:<worker>`, serves all single workers."""
     solver: Callable[[str, Mapping[str, Any]], Solver]
     """Registry name and plain arguments -> solver."""
-    parameters: Callable[[str], Collection[str]]  # registry name -> the arguments that solver takes
+    parameters: Callable[[str], Mapping[str, Parameter]]  # registry name -> its solver's arguments
     boxes: Boxes
     draw_pools: Callable[[int], PoolSpec]
     """Number of pools -> one pool that joins so many drawn ones, for training."""
@@ -57,6 +61,16 @@ class Catalogue:
     def card(self, system: str) -> SystemCard:
         """Return the card of a system: one serves every `single:NAME`, one every `NAME@K`."""
         return self.systems[manifest_key(system)]
+
+    def options(self, system: str) -> dict[str, Parameter]:
+        """Return the arguments of a system that `-S` may set; the run sets all others itself."""
+        card, key = self.card(system), manifest_key(system)
+        if key in (ANY_SINGLE, BEST_SINGLE, ORACLE) or "match" in card.needs or card.explores:
+            return {}  # what learns by trying learns with its defaults
+        set_otherwise = {*SET_BY_RUN, *((card.k, "checkpoint") if card.takes_name else ())}
+        taken = self.parameters(card.solver).values()
+        named = [one for one in taken if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+        return {one.name: one for one in named if one.name not in set_otherwise}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +101,8 @@ class RunRequest:
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
+    system_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
+    """System -> option -> value (`-S`); under `""` for every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
@@ -162,10 +178,12 @@ def with_own(
     suites |= {name: TaskSuite(name) for name in request.suites if is_task_name(name, known)}
     suites = {name: _with_arguments(one, request.task_args) for name, one in suites.items()}
     cards = {name: load_own(name, "system") for name in request.systems if OWN in name}
+    called, options = {name: one.name for name, one in cards.items()}, request.system_options
     request = replace(
         request,
         suites=tuple(suites[name].name if name in suites else name for name in request.suites),
-        systems=tuple(cards[name].name if name in cards else name for name in request.systems),
+        systems=tuple(called.get(name, name) for name in request.systems),
+        system_options={called.get(name, name): one for name, one in options.items()},
     )
     parts = {one.name: one for one in (*suites.values(), *cards.values(), *given)}
     own = {name: one for name, one in parts.items() if isinstance(one, SystemCard)}
@@ -362,7 +380,10 @@ def show_systems(known: Catalogue, name: str | None) -> Shown:
         return _listed(known)
     key = manifest_key(name)
     card: SystemCard = find_named(known.systems, key if key in known.systems else name, "system")
-    return _sheet(card.name, [*_facts(card), (FROM, known.package(card.name))], card.summary)
+    options = replace(known, systems={card.name: card}).options(card.name).values()
+    shown = (f"{x.name}{'' if x.default is x.empty else f'={x.default}'}" for x in options)
+    facts = [*_facts(card), ("options", ", ".join(shown) or "none")]
+    return _sheet(card.name, [*facts, (FROM, known.package(card.name))], card.summary)
 
 
 def _listed(known: Catalogue) -> Shown:

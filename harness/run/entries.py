@@ -11,14 +11,17 @@ from podium.harness.errors import UserError, reasons_of
 from podium.harness.learning import write_artifact
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun, SystemTotals, system_totals
+from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY
 from podium.harness.rewards.splits import asked_digest, question_digest
 from podium.harness.run import lessons
-from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, split_k
-from podium.harness.run.evaluate import Job, RunOutcome
+from podium.harness.run.catalogue import BEST_SINGLE, ORACLE, SINGLE, conductor_override, split_k
+from podium.harness.run.evaluate import Job, RunOutcome, planned_system
 from podium.harness.run.experiment import Entry, open_experiment, task_name
+from podium.harness.run.forecast import counted_all
 from podium.harness.run.lessons import FitTask, SingleScores
 from podium.harness.run.preflight import match_target
+from podium.harness.run.system_options import chosen_options, named_arguments
 from podium.harness.suite import Suite
 
 AGGREGATOR = "aggregator"
@@ -91,6 +94,50 @@ def refuse_other_cards(job: Job) -> None:
             )
 
 
+def refuse_other_options(job: Job) -> None:
+    """Raise UserError if an experiment's rows have other options than are asked for now."""
+    rows = job.stored.entries if job.stored else ()
+    for row in (row for row in rows if row.system in job.systems):
+        has = job.catalogue.options(row.system)
+        for name, wanted in options_of(job, row.system).items():
+            stored = row.args.get(name, has[name].default)
+            if stored != wanted:
+                raise UserError(
+                    f"{job.request.log_dir} holds {row.system} with {name}={stored!r}, not "
+                    f"{wanted!r}: leave -S {name} out to go on with it, or name another --log-dir."
+                )
+
+
+MOST_CALLS = 10_000
+"""Calls of one question up to which options may raise what a system makes."""
+
+
+def refuse_options(job: Job, system: str) -> None:
+    """Raise UserError if a system with options cannot be made, or cannot plan a question."""
+    options, card = options_of(job, system), job.catalogue.card(system)
+    if not options or not job.suites:
+        return
+    shown = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    made = new_entry(job, job.suites[0], system, {"worker": job.spec.names[0]})
+    span = card.calls.span(len(job.spec.names), made.args) or (0, 0)
+    most = span[1] + card.calls.most_planning(made.args)
+    if most > MOST_CALLS:
+        raise UserError(
+            f"{system} would make up to {most:,} calls for each question with {shown}. "
+            f"At most {MOST_CALLS:,} are allowed: set a smaller value."
+        )
+    if card.learns:
+        return  # it is made once it has learnt
+    asked = [(question.sealed(), 1) for question in job.questions(job.suites[0])[:1]]
+    spec = with_conductor(job.spec, conductor_override(system, job.catalogue))
+    try:
+        counted_all(planned_system(job, made.solver, made.args, spec), asked, spec.names, spec)
+    except UserError as error:
+        raise UserError(f"{system} cannot run with {shown}. {error}") from error
+    except Exception:  # its plan needs replies, or its solver is not of our making
+        return
+
+
 def refuse_untriable(training: FitTask) -> None:
     """Raise UserError when a system says at once that it cannot learn from what there is."""
     card = training.job.catalogue.card(training.system)
@@ -106,13 +153,25 @@ def is_deferred(system: str, job: Job) -> bool:
 def is_chosen(job: Job, system: str) -> bool:
     """Say whether a system needs what single workers did on train questions."""
     card = job.catalogue.card(system)
-    return "best worker" in card.traits or card.methods.replaces("learn")
+    return is_given_worker(job, system) or card.methods.replaces("learn")
+
+
+def is_given_worker(job: Job, system: str) -> bool:
+    """Say whether a system's worker is the best single one, and not one that `-S` names."""
+    best = "best worker" in job.catalogue.card(system).traits
+    return best and "worker" not in options_of(job, system)
+
+
+def options_of(job: Job, system: str) -> Mapping[str, Any]:
+    """Return the options that the request sets for a system."""
+    return chosen_options(system, job.request.system_options, job.catalogue)
 
 
 def is_given_best(job: Job, system: str) -> bool:
     """Say whether a system's arguments name the best single worker where one has been chosen."""
-    card = job.catalogue.card(system)
-    return "best worker" in card.traits or AGGREGATOR in job.catalogue.parameters(card.solver)
+    takes = job.catalogue.parameters(job.catalogue.card(system).solver)
+    merges = AGGREGATOR in takes and AGGREGATOR not in options_of(job, system)
+    return is_given_worker(job, system) or merges
 
 
 def _entries(
@@ -131,7 +190,7 @@ def _entries(
     card = job.catalogue.card(system)
     if card.learns:
         return (_trained(job, suite, made, taught),)
-    if taught is None or not ("best worker" in card.traits and job.experiment.train_on):
+    if taught is None or not (is_given_worker(job, system) and job.experiment.train_on):
         return (made,)
     questions = len(taught.matrix.questions)
     suites = ", ".join(one.name for one in taught.lessons.suites)
@@ -168,10 +227,7 @@ def _arguments(
     if job.request.worker_cards == "hidden":
         offered[CARDS] = False
     found = {name: value for name, value in offered.items() if name in takes}
-    k = split_k(system)[1]
-    if manifest.takes_name:
-        return {**found, **manifest.methods.arguments(k)}
-    return {**found, manifest.k: int(k)} if k else found
+    return {**found, **named_arguments(system, manifest), **options_of(job, system)}
 
 
 def plans_of(suite: str) -> str:

@@ -86,7 +86,7 @@ def _new_works(job: Job, suite: Suite[Any]) -> Iterator[PendingWork]:
         best = [{"worker": name, "chosen_on": "train", "n": 1} for name in workers] or [EMPTY]
         choices = tuple(entries.new_entry(job, suite, system, one) for one in best)
         made = _entry_work(job, suite, choices)
-        if card.learns and (span := card.calls.span(len(job.spec.names), {})):
+        if card.learns and (span := card.calls.span(len(job.spec.names), choices[0].args)):
             made = replace(made, steps=span[1])
         yield made
     late = (one == BEST_SINGLE or entries.is_deferred(one, job) for one in systems)
@@ -298,7 +298,7 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)
     except Unplannable as stop:
-        steps, planning = allowed[1] if allowed else MAX_STEPS, card.calls.conductor
+        steps, planning = allowed[1] if allowed else MAX_STEPS, card.calls.most_planning(row.args)
         most = _worst(work, stop.first, estimator, (planning, steps))
         asked = pluralise(planning, "conductor call"), pluralise(steps, "step")
         basis = f"at most: {' and '.join(asked)} a question"

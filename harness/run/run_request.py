@@ -41,6 +41,7 @@ from podium.harness.run.experiment import (
     read_experiment,
 )
 from podium.harness.run.preflight import problems, refuse_listeners
+from podium.harness.run.system_options import why_options_refused
 from podium.harness.suite import (
     OFFICIAL,
     Prompt,
@@ -104,6 +105,9 @@ class RequestReader:
         self.job = self._named(spec, book, stored)
         yield from _changed_pool(self.job)
         yield from self._unusable_systems()
+        options = self.request.system_options
+        yield from why_options_refused(options, self.job.systems, self.job.catalogue)
+        yield from reasons_of(entries.refuse_other_options, self.job)
         if ready:
             yield from missing_needs(self.job)
         if not self.request.settled:
@@ -112,6 +116,8 @@ class RequestReader:
         for suite in self.job.suites:
             yield from reasons_of(_refuse_questions, self.job, suite)
         yield from reasons_of(_refuse_unrecorded_lessons, self.job)
+        for name in self.job.systems:
+            yield from reasons_of(entries.refuse_options, self.job, name)
         self._is_read = True
 
     def all_reasons(self, stack: ExitStack) -> Iterator[str]:
@@ -388,8 +394,8 @@ def _refuse_questions(job: Job, suite: Suite[Any]) -> None:
 
 
 def _refuse_unrecorded_lessons(job: Job) -> None:
-    cards = [job.catalogue.card(one) for one in job.systems]
-    if not job.spec.replayed or not any("best worker" in one.traits or one.learns for one in cards):
+    learn = (entries.is_chosen(job, one) or job.catalogue.card(one).learns for one in job.systems)
+    if not job.spec.replayed or not any(learn):
         return
     for suite in job.suites:
         taught = lessons.training_suites(job, suite)

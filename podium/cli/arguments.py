@@ -295,6 +295,22 @@ def argument(text: str) -> tuple[str, Any]:
     return key, value
 
 
+def option(text: str) -> tuple[str, str, Any]:
+    """Return a system (or ""), its option and the value, read as Inspect's `-S` reads it."""
+    from inspect_ai._util.config import parse_cli_args  # help does not wait for it
+
+    names, _, raw = text.partition("=")
+    system, _, name = names.rpartition(".")
+    if not raw or not (name := name.replace("-", "_")).isidentifier():
+        raise ArgumentTypeError(f"{text[:80]!r} is not NAME=VALUE or SYSTEM.NAME=VALUE")
+    try:
+        value = parse_cli_args([f"value={raw}"])["value"]
+        # What experiment.json cannot hold would be another value once the run is resumed.
+        return system, name, json.loads(json.dumps(value, allow_nan=False, default=str))
+    except Exception:  # YAML has many of its own
+        raise ArgumentTypeError(f"{raw[:80]!r} cannot be read as YAML or a,b,c") from None
+
+
 def launch(text: str) -> tuple[str, str]:
     """Return a model and its launch day, written as MODEL=YEAR-MONTH-DAY."""
     model, when = pair("MODEL=YEAR-MONTH-DAY")(text)

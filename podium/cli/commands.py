@@ -27,6 +27,7 @@ from podium.cli.arguments import (
     finite,
     launch,
     names,
+    option,
     per_minute,
     percentage_points,
     renamed,
@@ -140,7 +141,7 @@ def run(add: Arguments) -> None:
     add.flag("--fresh-draws", "let each system buy its own replies; a new run shares equal draws")
     grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
     add("--grace S", grace, finite, default=20.0)
-    _learning(add)
+    _of_systems(add)
     cut = "cut it into N shards or more, as many at once as there are cores (one process)"
     add("--shards N", cut, up_to(MOST))
     starts = "with --shards: what starts them, processes here, SLURM's jobs or Ray's tasks (local)"
@@ -184,7 +185,9 @@ def _box(add: Arguments) -> None:
     add("--max-sandboxes N", "programs that run at once (all cores)", up_to(SANDBOXES))
 
 
-def _learning(add: Arguments) -> None:
+def _of_systems(add: Arguments) -> None:
+    whose = "of the systems that have it, SYSTEM.NAME=VALUE of one (`podium systems NAME` lists)"
+    add.repeated("-S NAME=VALUE", f"an option {whose}; repeat", option)
     budget = "worker calls that each system may spend on learning (40 per worker)"
     add("--train-calls N", budget, up_to(MOST))
     add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
@@ -204,7 +207,7 @@ def report(add: Arguments) -> None:
     reference = "hold all others against this one (best-single, else the first single worker)"
     add("--vs SYSTEM", reference)
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
-    add("--maj K", "tries in a derived majority vote (all epochs)", up_to(EPOCHS))
+    add("--maj K", "k of maj@k, avg@k, pass@k and pass^k (all epochs)", up_to(EPOCHS))
     same = "call systems equivalent that are shown to differ by less (not asked)"
     add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
@@ -226,10 +229,8 @@ def view(add: Arguments) -> None:
     """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
-    add(
-        "--vs SYSTEM",
-        "hold all others against this one (best-single, else the first single worker)",
-    )
+    reference = "hold all others against this one (best-single, else the first single worker)"
+    add("--vs SYSTEM", reference)
 
 
 def power(add: Arguments) -> None:
@@ -333,12 +334,10 @@ def serve(add: Arguments) -> None:
     add("--log-dir DIR", "where requests are written down: new, or to go on with", Path)
     add("--host", "address to listen on (127.0.0.1: this machine only)", default="127.0.0.1")
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
-    add.repeated(
-        "--allow-host NAME", "name under which clients reach it, beside its address; repeat"
-    )
-    add(
-        "--keys FILE", "who may ask, as digests of keys; needed beyond this machine (anybody)", Path
-    )
+    host = "name under which clients reach it, beside its address; repeat"
+    add.repeated("--allow-host NAME", host)
+    who = "who may ask, as digests of keys; needed beyond this machine (anybody)"
+    add("--keys FILE", who, Path)
     add("--new-key NAME", "with --keys: make a key, print it once, and serve nothing")
     add("--learnt DIR", "serve systems that learn as they answered in this run", Path)
     add.flag("--keep-texts", "also keep prompts and replies, for their owner alone to read")
@@ -359,12 +358,8 @@ def _serving_limits(add: Arguments) -> None:
     ):
         add(f"{name} USD", f"dollars that {whose} may cost", dollars)
     add("--max-calls N", "calls that one request may make (30)", up_to(EPOCHS), default=30)
-    add(
-        "--deadline S",
-        "seconds after which a request makes no new call (600)",
-        finite,
-        default=600.0,
-    )
+    deadline = "seconds after which a request makes no new call (600)"
+    add("--deadline S", deadline, finite, default=600.0)
     add("--concurrency N", "requests of one key at once (64)", up_to(EPOCHS), default=64)
 
 
@@ -557,7 +552,7 @@ def doctor(add: Arguments) -> None:
     add("--max-usd USD", "list who is asked one call at a time under such a limit, too", dollars)
     add.flag("--drill", "also put one short question to each model; says the price and asks first")
     add.flag("--yes", "drill without asking, where no terminal can answer")
-    _learning(add)
+    _of_systems(add)
 
 
 def completion(add: Arguments) -> None:

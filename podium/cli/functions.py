@@ -47,6 +47,7 @@ class RunOptions(TypedDict, total=False):
     train_calls: int
     train_on: tuple[str, ...]
     task_args: Mapping[str, Any]
+    system_options: Mapping[str, Mapping[str, Any]]
     match: str
     headline: str
     worker_cards: Literal["shown", "hidden"]

@@ -36,7 +36,7 @@ def whole_catalogue() -> Any:
         suites=ChainMap[str, Any](cast(Any, SUITES), cast(Any, suites)),
         systems=ChainMap({**BASELINES, **CONDUCTORS}, cast(Any, systems)),
         solver=lambda name, args: factory(name)(**args),
-        parameters=lambda name: signature(factory(name)).parameters.keys(),
+        parameters=lambda name: signature(factory(name)).parameters,
         boxes=boxes(),
         draw_pools=draw_pools,
         ours=frozenset((*SUITES, *BASELINES, *CONDUCTORS)),

@@ -77,7 +77,7 @@ def _checked(args: argparse.Namespace, spec: Any) -> int:
 
     drill = not args.no_drill and not [*reasons_of(fit_for_drill, spec, spec.book())]
     file, more = str(args.file), argparse.Namespace(suite=(), system=(), box=None, max_usd=None)
-    vars(more).update(pool=file, drill=drill, yes=args.yes and drill, json=None)
+    vars(more).update(pool=file, drill=drill, yes=args.yes and drill, json=None, S=())
     code = doctor_command(more)
     run = f"podium run --suite practice-integer --limit 4 --system single --pool {file}"
     free = f"Next, at no cost: {run} --log-dir logs/mine --dry-run"

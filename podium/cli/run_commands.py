@@ -25,6 +25,8 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
     more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
+    options = getattr(args, "S", ())
+    more |= {"system_options": {at: {n: v for x, n, v in options if x == at} for at, *_ in options}}
     more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
 
@@ -210,6 +212,8 @@ def doctor_command(args: argparse.Namespace) -> int:
 
     if args.yes and not args.drill:
         raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
+    if args.S and not (args.suite or args.system):
+        raise UserError("-S sets options of systems: add --system, or leave -S out.")
     known = whole_catalogue()
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)

@@ -152,7 +152,7 @@ def toy_catalogue(suite: Toy | None = None, boxes: Boxes | None = None, *more: T
         suites={one.name: one for one in (suite or Toy(), *more)},
         systems=SYSTEMS,
         solver=lambda name, args: factory(name)(**args),
-        parameters=lambda name: signature(factory(name)).parameters.keys(),
+        parameters=lambda name: signature(factory(name)).parameters,
         boxes=boxes or Boxes(lambda *_: None, lambda *_: None, lambda: ""),
         draw_pools=draw_many,
         ours=frozenset(SYSTEMS),

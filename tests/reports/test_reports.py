@@ -43,6 +43,9 @@ HEADER = (
     "regret_accuracy,regret_usd,equivalence_margin,equivalence_low,equivalence_high,"
     "p_equivalence,p_equivalence_holm,overhead_s"
     ",n_too_long,critical_path_s,turns,tool_calls,n_limited,usd_environment_per_query"
+    ",equal,unused"
+    ",tries_k,avg_at_k,avg_at_k_low,avg_at_k_high,pass_at_k,pass_at_k_low,pass_at_k_high,"
+    "pass_all_k,pass_all_k_low,pass_all_k_high"
 )
 
 
