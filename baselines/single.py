@@ -52,9 +52,9 @@ def alone(worker: str) -> Workflow:
 
 
 def known(pool: Pool, worker: str | None) -> str:
-    """Return a worker's name, by default the pool's first; UserError when the pool lacks it."""
+    """Return the name of a worker or a variant, by default the pool's first; or raise UserError."""
     asked = pool.workers[0] if worker is None else worker
-    if asked not in pool.workers:
+    if asked not in (*pool.workers, *pool.variants):
         names = ", ".join(pool.workers)
         raise UserError(f"This pool has no worker {asked!r}; its workers are: {names}.")
     return asked

@@ -87,8 +87,14 @@ class Pool:
 
     @property
     def workers(self) -> tuple[str, ...]:
-        """Worker names in pool order; conductor and grader are roles, not workers."""
-        return tuple(name for name in self.models if name not in (CONDUCTOR, GRADER))
+        """Worker names in pool order; conductor and grader are roles, variants others' settings."""
+        others = (CONDUCTOR, GRADER, *self.variants)
+        return tuple(name for name in self.models if name not in others)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names of the workers' variants, `atlas@low`: they are asked only by name."""
+        return tuple(slot.name for slot in self.spec.variants) if self.spec else ()
 
     def card(self, worker: str) -> str:
         """Return a worker's role card, empty when the pool has no file."""

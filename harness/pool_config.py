@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from inspect_ai.model import GenerateConfig
 from pydantic import (
@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from podium.harness.api_keys import NAMED, note_keys
-from podium.harness.errors import UserError, did_you_mean, shipped_file
+from podium.harness.errors import UserError, did_you_mean, no_such, shipped_file
 from podium.harness.files import SETTINGS, parse_toml, read_limited
 from podium.harness.prices.book import BadEntry, Book, price_from, read_book, with_own_prices
 from podium.harness.prices.cost import Price
@@ -37,6 +37,7 @@ ONLY: Mapping[Label, str] = {
 }
 REPLAYING, REHEARSING = "recorded", "rehearsal"  # the providers that call nobody
 UNPRICEABLE = "not-auditable"  # begins a price reference that no book has
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # of a pool, a worker, a variant
 ROLES = (CONDUCTOR, GRADER)  # tables of models that are no workers, named as they are
 
 
@@ -53,7 +54,7 @@ class WorkerSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=NAME)
     model: str = Field(pattern=r"^[^/\s]+/\S+$")
     """Inspect model id with provider: `openai/gpt-5`, `rehearsal/abacus`."""
     card: str = ""
@@ -68,6 +69,10 @@ class WorkerSpec(BaseModel):
     not_auditable: str = ""
     """Why no report gives the dollars of a call: e.g. the endpoint calls other models and reports
     none of their tokens. Empty where tokens and a price are enough, orchestration included."""
+    variants: dict[Annotated[str, Field(pattern=NAME)], GenerateConfig] = Field(
+        default_factory=dict[str, GenerateConfig]
+    )
+    """Name -> settings that replace those of `config`: `single:NAME@VARIANT` asks with them."""
 
     @field_validator("price", mode="before")
     @classmethod
@@ -89,7 +94,8 @@ class WorkerSpec(BaseModel):
             self.own_price("")
         except BadEntry as error:
             raise _Misplaced(str(error), ("price",)) from error
-        for name in self.config.extra_headers or ():
+        configs = (self.config, *self.variants.values())
+        for name in (name for config in configs for name in config.extra_headers or ()):
             if NAMED.search(name):
                 raise _Misplaced(
                     f"{name} is a key, and Inspect writes config into every log: name it in "
@@ -97,6 +103,32 @@ class WorkerSpec(BaseModel):
                     ("config", "extra_headers"),
                 )
         return self
+
+    @field_validator("variants", mode="before")
+    @classmethod
+    def _have_known_settings(cls, variants: Any) -> Any:
+        tables = cast("dict[str, Any]", variants).values() if isinstance(variants, dict) else ()
+        for key in (key for table in tables if isinstance(table, dict) for key in table):
+            if key not in (known := GenerateConfig.model_fields):
+                raise ValueError(f"{did_you_mean(key, known)}There is no setting {key!r}")
+        return variants
+
+    @model_validator(mode="after")
+    def _has_distinct_variants(self) -> Self:
+        others = {"the worker itself": self.config}
+        for name in self.variants:
+            config = self.variant(name).config
+            for other in (other for other, settings in others.items() if settings == config):
+                said = f"variant {name!r} equals {other}: change a setting, or leave it out"
+                raise _Misplaced(said, ("variants", name))
+            others[f"variant {name!r}"] = config
+        return self
+
+    def variant(self, name: str) -> "WorkerSpec":
+        """Return a variant as a worker of its own; no worker of a file can have its name."""
+        config = self.config.merge(self.variants[name])
+        own = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
+        return self.model_copy(update=own)
 
     @property
     def price_ref(self) -> str:
@@ -133,7 +165,7 @@ class PoolSpec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=NAME)
     label: Label
     """`live` (real calls), `recorded` (real replies replayed) or `rehearsal` (our own programs)."""
     prices: str = ""
@@ -159,6 +191,8 @@ class PoolSpec(BaseModel):
     def _is_consistent(self) -> Self:
         for said, where in (*self._mistakes(), *self._mispriced()):
             raise _Misplaced(said, where)
+        for role in (role for role, slot in self.roles() if slot.variants):
+            raise _Misplaced("only workers have variants: leave them out", (role, "variants"))
         return self
 
     def _mistakes(self) -> Iterator[tuple[str, tuple[int | str, ...]]]:
@@ -174,8 +208,9 @@ class PoolSpec(BaseModel):
             if slot.name != role:
                 yield f"a {role} is always named {role!r}, not {slot.name!r}", (role, "name")
         places = [("workers", at, "model") for at in range(len(self.workers))]
+        asked = (*self.workers, *(slot for _, slot in self.roles()))
         for slot, where in zip(
-            self.slots, [*places, *((role, "model") for role, _ in self.roles())], strict=True
+            asked, [*places, *((role, "model") for role, _ in self.roles())], strict=True
         ):
             ours = slot.provider in (REHEARSING, REPLAYING)
             fits = {"rehearsal": ours, "recorded": slot.provider == REPLAYING, "live": not ours}
@@ -210,9 +245,14 @@ class PoolSpec(BaseModel):
         return any(worker.provider == REPLAYING for worker in self.workers)
 
     @property
+    def variants(self) -> tuple[WorkerSpec, ...]:
+        """The workers' variants, which are asked only by name."""
+        return tuple(one.variant(name) for one in self.workers for name in one.variants)
+
+    @property
     def slots(self) -> tuple[WorkerSpec, ...]:
-        """The workers and those of `roles`: every model a run may call."""
-        return (*self.workers, *(slot for _, slot in self.roles()))
+        """The workers, their variants and those of `roles`: every model a run may call."""
+        return (*self.workers, *self.variants, *(slot for _, slot in self.roles()))
 
     def roles(self) -> list[tuple[str, WorkerSpec]]:
         """Return conductor, grader and a task's own models, where there are, by their names."""
@@ -225,6 +265,10 @@ class PoolSpec(BaseModel):
         for worker in self.slots:
             if worker.name == name:
                 return worker
+        base, _, variant = name.partition("@")
+        if base in self.names:
+            own = self.worker(base).variants
+            raise no_such("variant", variant, own, f"worker {base!r} has: ")
         near, known = did_you_mean(name, self.names), ", ".join(self.names)
         raise UserError(
             f"{near}Pool {self.name!r} has no worker {name!r}; its workers are: {known}."

@@ -50,7 +50,7 @@ def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]
         pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
     ]
     made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
-    routed = _routed(singles)
+    routed = _routed([pair for pair in singles if "@" not in pair[0].system])  # no variants
     found = (*made, *([routed] if routed else []))
     return [_held(block, row, values, wanted.equivalence) for row, values in found]
 

@@ -132,6 +132,8 @@ class RunFacts(BaseModel):
     """Whether the run's systems shared draws; logs that do not say are older than sharing."""
     headline: str = ""
     """The system that the run declared beforehand for its headline; empty for none."""
+    run_file: Mapping[str, Any] = {}
+    """Digest of the file that stated the run, and the options typed beside it; empty for none."""
     redacted: bool = False
     """True for a copy without texts, which is shared without its journals."""
 

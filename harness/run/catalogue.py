@@ -101,7 +101,9 @@ class RunRequest:
     """Worker calls that every system may spend on learning (`selection_limit` times workers)."""
     task_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the Inspect tasks among the suites: their `-T key=value`."""
-    system_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Any])
+    system_options: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]]
+    )
     """System -> option -> value (`-S`); under `""` for every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
     match: str | None = None
@@ -121,6 +123,8 @@ class RunRequest:
     """Seconds that calls in flight are waited for once a signal stops the run."""
     settled: bool = False
     """Whether only the entries that the experiment has are asked: a shard's are chosen before."""
+    run_file: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    """Digest of the file that states the request, and the options that were typed beside it."""
 
     @property
     def whole_dir(self) -> Path:
@@ -217,6 +221,17 @@ def split_k(system: str) -> tuple[str, str]:
         return system, ""
     name, _, k = system.partition("@")
     return name, k
+
+
+def variants_named(system: str) -> list[str]:
+    """Return the rows that a name stands for: of a worker's variants one each.
+
+    >>> variants_named("single:atlas@low,high")
+    ['single:atlas@low', 'single:atlas@high']
+    """
+    worker, at, names = system.partition("@")
+    varied = at and system.startswith(f"{SINGLE}:")
+    return [f"{worker}@{name}" for name in names.split(",")] if varied else [system]
 
 
 def manifest_key(system: str) -> str:
@@ -331,7 +346,11 @@ def show_workers(spec: PoolSpec, book: Book) -> Shown:
     )
     pool = {"pool": spec.name, "label": spec.label, "prices": book.name, "prices_of": book.date}
     title = f"{spec.name} ({spec.label}), prices: {book.name} of {book.date}"
-    lines = [f"{slot.name}: {' '.join(slot.card.split())}" for slot in spec.slots if slot.card]
+    lines = [
+        f"{slot.name}: {' '.join(slot.card.split())}"
+        for slot in spec.slots
+        if slot.card and "@" not in slot.name
+    ]
     return {**pool, "workers": workers}, "\n".join((title, "", columns(heads, rows), "", *lines))
 
 

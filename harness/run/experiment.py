@@ -110,6 +110,8 @@ class Experiment:
     """What every system may use for one question, as `calls=9`; empty: each what it takes."""
     draws: Draws = FRESH
     """Whether systems share the draws of their workers; older files do not say: they did not."""
+    run_file: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """`sha256` and `options` of the newest request that a file stated; empty for none."""
     schema: Literal[1] = 1
 
     @property
@@ -143,6 +145,7 @@ class Experiment:
                 _same(name.replace("_", "-"), getattr(self, name), getattr(new, name))
         entries = {entry.name: entry for entry in (*self.entries, *new.entries)}
         settled = {name: getattr(self, name) or getattr(new, name) for name in ("box", *LEARNING)}
+        settled["run_file"] = new.run_file or self.run_file
         by_suite = {name: {**getattr(self, name), **getattr(new, name)} for name in BY_SUITE}
         return replace(
             self, limit=new.limit, entries=tuple(entries.values()), **settled, **by_suite
@@ -242,6 +245,7 @@ def _write(log_dir: Path, experiment: Experiment) -> None:
     }
     left_out |= {} if experiment.headline else {"headline": True}
     left_out |= {} if experiment.equal else {"equal": True}
+    left_out |= {} if experiment.run_file else {"run_file": True}
     left_out |= {} if experiment.draws == SHARED else {"draws": True}
     left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}
     told = _FILE.dump_json(experiment, indent=1, exclude=left_out)

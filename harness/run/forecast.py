@@ -100,7 +100,8 @@ def counted_all(
     spec: PoolSpec | None = None,
 ) -> list[tuple[CountedCall, ...]]:
     """Return a system's calls per (sealed question, epoch); `Unplannable` for a model's plan."""
-    models = dict.fromkeys(workers, cast(Model, None))
+    variants = [slot.name for slot in spec.variants] if spec else []
+    models = dict.fromkeys((*workers, *variants), cast(Model, None))
     if spec and spec.conductor:
         models[CONDUCTOR] = cast(Model, None)
 

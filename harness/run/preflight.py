@@ -149,7 +149,7 @@ def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:
 
 def refuse_too_little(spec: PoolSpec, book: Book, part: Decimal, processes: int) -> None:
     """Raise UserError where no call of any worker fits into what one process may spend."""
-    bounds = {slot.name: _bound(slot, book) for slot in spec.workers}
+    bounds = {slot.name: _bound(slot, book) for slot in (*spec.workers, *spec.variants)}
     known = {name: bound for name, bound in bounds.items() if bound is not None}
     if len(known) < len(bounds):
         return

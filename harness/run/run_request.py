@@ -28,6 +28,7 @@ from podium.harness.run.catalogue import (
     find_named,
     manifest_key,
     select_suites,
+    variants_named,
 )
 from podium.harness.run.equal_budgets import fitting_systems, why_unbounded
 from podium.harness.run.evaluate import Controls, Job, worker_facts
@@ -192,6 +193,7 @@ class RequestReader:
             draws=FRESH if request.fresh_draws else stored.draws if stored else SHARED,
             train_calls=request.train_calls or (stored.train_calls if stored else None),
             train_on=tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ()),
+            run_file=request.run_file,
         )
 
     def _unusable_systems(self) -> Iterator[str]:
@@ -212,7 +214,7 @@ class RequestReader:
             named = [one for one in named if one not in preflight.GROUPS]
         fitting: list[str] = []
         alone = [f"{SINGLE}:{worker}" for worker in job.spec.names]
-        several = (alone if name == SINGLE else [name] for name in named)
+        several = (alone if name == SINGLE else variants_named(name) for name in named)
         for name in dict.fromkeys(chain.from_iterable(several)):
             why = preflight.why_unfit(name, job.catalogue, job.spec)
             why = why or preflight.why_untested(name, job.catalogue, job.suites)

@@ -29,6 +29,9 @@ class Parser(argparse.ArgumentParser):
     near = ""  # what was meant, perhaps
     later: Callable[[], None] | None = None  # adds what is looked up only once it is needed
     lists = False  # takes `--json` without a PATH before a name: `suites --json math500`
+    takes_file = (
+        False  # with arguments in it: the names of those that were typed are kept in `typed`
+    )
 
     def __init__(self, *args: Any, **more: Any) -> None:
         """Take no part of an option's name for the option: a typo would start a run."""
@@ -52,6 +55,10 @@ class Parser(argparse.ArgumentParser):
         found, strange = super().parse_known_args(typed, namespace)
         if strange:
             self.error(f"unrecognized arguments: {' '.join(strange)}")
+        if self.takes_file:
+            for action in self._actions:
+                action.default = argparse.SUPPRESS
+            found.typed = frozenset(vars(super().parse_known_args(typed)[0]))
         return found, strange
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -110,6 +117,11 @@ class Arguments:
     def later(self, add: Callable[[], None]) -> None:
         """Let `add` add the rest, once this command is the one that was typed."""
         self.parser.later = add
+
+    def run_file(self) -> None:
+        """Add the file of a whole run, over which arguments win."""
+        self.parser.takes_file = True
+        self("file FILE", "TOML file of the whole run; options win over it", Path, nargs="?")
 
     def listing(self) -> None:
         """Add what every command that lists something takes."""

@@ -44,6 +44,7 @@ from podium.harness.records import SEED
 from podium.harness.text import say
 
 Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
+REFERENCE = "hold all others against this one (best-single, else the first single worker)"
 SLOW = ("podium.harness.run.run", "podium._registry")
 """What `run` and `demo` import before they begin, for a break to find nothing begun."""
 
@@ -97,7 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=Version, nargs=0, help="print podium's version")
     commands = parser.add_subparsers(title="commands", dest="command_name", metavar="COMMAND")
-    parser.set_defaults(command_name="help")
+    parser.set_defaults(command_name="help", commands=commands.choices)
     for name, (declare, _) in COMMANDS.items():
         text = declare.__doc__
         declare(Arguments(commands.add_parser(name, help=text, description=text)))
@@ -114,8 +115,9 @@ def demo(add: Arguments) -> None:
 
 
 def run(add: Arguments) -> None:
-    """Run systems on suites over a pool; say what is left."""
-    add("--suite", "suite name; repeat for several", action="append", required=True)
+    """Run systems on suites over a pool, or what a file says; say what is left."""
+    add.run_file()
+    add.repeated("--suite", "suite name; repeat for several (the file's)")
     add.repeated(
         "--system",
         "system name; `single` for every worker; `all` for every system, router and control that "
@@ -126,7 +128,8 @@ def run(add: Arguments) -> None:
         "-T KEY=VALUE", "an argument of an Inspect task among the suites; repeat", argument
     )
     _pool(add)
-    add("--log-dir", "an experiment: new, or to resume", Path, required=True)
+    add("--log-dir", "an experiment: new, or to resume (the file's)", Path)
+    add("--save-run FILE", "write the file of this run, new; ask nobody, write nothing else", Path)
     add("--limit", "first N questions (all)", up_to(MOST))
     add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
     add("--seed", "seed of random controls and rehearsal workers (0)", seed)
@@ -204,8 +207,7 @@ def report(add: Arguments) -> None:
     """Write table.md, table.csv, table.json and plot.png from logs alone."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--out", "directory to write (DIR/report)", Path)
-    reference = "hold all others against this one (best-single, else the first single worker)"
-    add("--vs SYSTEM", reference)
+    add("--vs SYSTEM", REFERENCE)
     add("--epochs N", "only the first N epochs of every question (all)", up_to(EPOCHS))
     add("--maj K", "k of maj@k, avg@k, pass@k and pass^k (all epochs)", up_to(EPOCHS))
     same = "call systems equivalent that are shown to differ by less (not asked)"
@@ -218,6 +220,8 @@ def report(add: Arguments) -> None:
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
     shown = "columns of table.csv that the tables show, in this order; `list` names them all"
     add("--columns NAME,NAME", shown, names, default=())
+    best = "also draw accuracy against dollars and seconds, and print who is best at each price"
+    add("--curve FILE", best, Path)
     add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
     add.flag(
         "--latex",
@@ -229,8 +233,7 @@ def view(add: Arguments) -> None:
     """Serve the pages of runs to this machine: texts in full, and Inspect View beside them."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
-    reference = "hold all others against this one (best-single, else the first single worker)"
-    add("--vs SYSTEM", reference)
+    add("--vs SYSTEM", REFERENCE)
 
 
 def power(add: Arguments) -> None:
@@ -358,8 +361,8 @@ def _serving_limits(add: Arguments) -> None:
     ):
         add(f"{name} USD", f"dollars that {whose} may cost", dollars)
     add("--max-calls N", "calls that one request may make (30)", up_to(EPOCHS), default=30)
-    deadline = "seconds after which a request makes no new call (600)"
-    add("--deadline S", deadline, finite, default=600.0)
+    after = "seconds after which a request makes no new call (600)"
+    add("--deadline S", after, finite, default=600.0)
     add("--concurrency N", "requests of one key at once (64)", up_to(EPOCHS), default=64)
 
 
@@ -542,6 +545,7 @@ def workers(add: Arguments) -> None:
 
 def doctor(add: Arguments) -> None:
     """Say what is missing before anything is spent, of a pool or of a whole run."""
+    add.run_file()
     workers(add)
     add.repeated("--suite", "check a run of this suite; repeat")
     add.repeated("--system", "by this system, or a group; repeat")

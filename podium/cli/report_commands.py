@@ -17,6 +17,7 @@ def report_command(args: argparse.Namespace) -> int:
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
     from podium.reports.columns import LIST, column_list
+    from podium.reports.curve import best_at_each_price, refuse_curve, write_curve
     from podium.reports.paper import write_paper
     from podium.reports.render import report_folder
     from podium.reports.report import write_report
@@ -26,6 +27,8 @@ def report_command(args: argparse.Namespace) -> int:
         say(column_list())
         return 0
     dirs, trainings = _apart(args)
+    if args.curve:
+        refuse_curve(args.curve)
     out = args.out or report_folder(dirs[0])
     if args.site:
         refuse_foreign_site(args.site, out)
@@ -37,6 +40,9 @@ def report_command(args: argparse.Namespace) -> int:
     beside = beside_a_report(dirs) if args.site else None
     report = write_all(dirs, out, taken(ReportOptions, args), beside)
     _say_written(report.text, report.files, out)
+    if args.curve:
+        write_curve(report.rows, args.curve)
+        say(f"{best_at_each_price(report.rows)}\nDrawn in {args.curve}")
     if args.site:
         say_site(dirs, report, args.site, beside, trainings=trainings, against=against)
     return 0
@@ -49,7 +55,7 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     trainings = [one for one in args.dirs if is_training(one)]
     dirs = [one for one in args.dirs if one not in trainings]
     chosen = (args.vs, args.epochs, args.maj, args.derived, args.published)
-    chosen = (*chosen, args.columns, args.latex, args.equivalence)
+    chosen = (*chosen, args.columns, args.latex, args.equivalence, args.curve)
     refused = {
         "There is no run here: `podium train --plot DIR... --to FOLDER` shows trainings alone.": (
             not dirs

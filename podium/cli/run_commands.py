@@ -12,7 +12,7 @@ from typing import Any
 from podium.cli.arguments import say_facts, taken
 from podium.cli.consent import agree_to_run, agree_to_serving, terminal_agrees
 from podium.cli.list_commands import controls, whole_catalogue
-from podium.cli.report_commands import say_site
+from podium.cli.report_commands import report_command, say_site
 from podium.harness.errors import UserError, WorkerError
 from podium.harness.files import refuse_unwritable, refuse_unwritable_file
 from podium.harness.text import fitted_text, say
@@ -33,32 +33,66 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
 
 def run_command(args: argparse.Namespace) -> int:
     """Run systems on suites, or estimate it; return 1 while something is left."""
-    from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.catalogue import with_own
+
+    if args.like and not args.dry_run:
+        raise UserError("--like goes with --dry-run: add it, or leave --like out.")
+    _take_file(args)
+    for option, value in (("suite", args.suite), ("log-dir", args.log_dir)):
+        if not value:
+            raise UserError(f"The run has no --{option}. Add it, or a run file that states it.")
+    asked = run_request(args)
+    code = _run_sizes(args, *with_own(asked, whole_catalogue()))
+    if args.save_run:
+        from podium.cli.run_file import save_run_file
+
+        save_run_file(args, asked)
+        say(f"{args.save_run} is written; nobody was asked. Now: podium run {args.save_run}")
+    elif not (code or args.dry_run) and hasattr(args, "report"):
+        return _report(args)
+    return code
+
+
+def _run_sizes(args: argparse.Namespace, whole: Any, parts: Any) -> int:
+    """Run, or estimate, or only check a request for each size of its budget."""
+    from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.estimate import estimate, estimate_text
     from podium.harness.run.run import podium_run, say_who_runs
     from podium.harness.run.run_request import RequestReader
 
-    if args.like and not args.dry_run:
-        raise UserError("--like goes with --dry-run: add it, or leave --like out.")
-    whole, parts = with_own(run_request(args), whole_catalogue())
-    requests = by_size(whole)
+    requests, asks_nobody = by_size(whole), args.dry_run or args.save_run
     if args.shards and len(requests) > 1:
         raise UserError("--shards goes with one size of --equal: run each size by itself.")
     for request in requests:
         if len(requests) > 1:
             say(f"Within {request.equal}, in {request.log_dir}:")
         reader = RequestReader(request, parts, controls())
-        if args.dry_run:
+        if asks_nobody:
             job = reader.read()
             say_who_runs(job)
-            say(fitted_text(estimate_text(estimate(job, args.like), request)), end="")
+            text = estimate_text(estimate(job, args.like), request) if args.dry_run else ""
+            say(fitted_text(text), end="")
         elif code := podium_run(reader, partial(agree_to_run, yes=args.yes), _sharded(args)):
             return code
-    if len(requests) > 1 and not args.dry_run:
+    if len(requests) > 1 and not asks_nobody:
         PaidReplies(whole.log_dir).clear()
     return 0
+
+
+def _take_file(args: argparse.Namespace) -> None:
+    """Let the run file that was named, if any, state what was not typed."""
+    if getattr(args, "file", None):
+        from podium.cli.run_file import take_run_file
+
+        take_run_file(args)
+
+
+def _report(args: argparse.Namespace) -> int:
+    """Write the report that a run file asks for; return 0."""
+    words: argparse.Namespace = args.commands["report"].parse_args([str(args.log_dir)])
+    vars(words).update(args.report)
+    return report_command(words)
 
 
 def _sharded(args: argparse.Namespace) -> Any:
@@ -215,6 +249,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     if args.S and not (args.suite or args.system):
         raise UserError("-S sets options of systems: add --system, or leave -S out.")
     known = whole_catalogue()
+    _take_file(args)
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)
         found = examine_run(*with_own(request, known), controls())

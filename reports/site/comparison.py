@@ -237,7 +237,7 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         "main": _main(block),
         "title": asked_name(first),
         "prompt": blocks.prompt_words(first.prompt, first.equal),
-        "facts": _facts(rows, shown.rows),
+        "facts": _facts(rows, next(pairs for pairs in shown.pairs if pairs[0][0] is first)),
         "lines": lines,
         "notes": notes,
         "said": [*markdown.block_lines(block)],
@@ -264,12 +264,15 @@ def _main(block: BlockSummary) -> list[TableRow]:
     return [row, *references] if row else []
 
 
-def _facts(rows: Sequence[TableRow], others: Sequence[TableRow]) -> dict[str, str]:
+def _facts(rows: Sequence[TableRow], pairs: Sequence[Pair]) -> dict[str, str]:
     """Return what the rows of a block share, by name."""
     one, boxes = rows[0], blocks.boxes_of(rows)
     book = blocks.pinned_name(one.price_book, one.price_book_sha256)
     rule = next((row.reference_rule for row in rows if row.reference), "")
+    files = [run.facts.run_file for _, run in pairs if run.facts.run_file]
+    typed = {file["sha256"]: ", ".join(file["options"]) for file in files}
     facts = {
+        "run file": "; ".join(f"{at}{names and f' and {names}'}" for at, names in typed.items()),
         "pool": blocks.pinned_name(one.pool, one.pool_sha256),
         "price book": f"{book}, {one.price_book_date}",
         "reference": f"{blocks.reference_of_block(rows)}{f' ({rule})' if rule else ''}",

@@ -14,6 +14,7 @@ from matplotlib.transforms import Bbox
 import podium
 from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
+from podium.reports.curve import best_at_each_price, series_of
 from podium.reports.derived import compare
 from podium.reports.plot import COLOURS, NAMED, SHAPES, figure_of, panel_of
 from podium.reports.report import Report
@@ -129,3 +130,18 @@ def test_curves_of_trainings_are_a_figure_too(tmp_path: Path) -> None:
     assert "step" in {axes.get_xlabel() for axes in drawn.axes}
     with pytest.raises(UserError):
         podium.curves(tmp_path)
+
+
+def test_a_curve_connects_variants_and_says_who_is_best_at_each_price(row: TableRow) -> None:
+    low = at(row, "single:sage@low", 0.5, "0.002", ci_low=0.25, ci_high=0.75, critical_path_s=2.0)
+    high = at(row, "single:sage@high", 0.7, "0.02", critical_path_s=None)
+    dear, same = at(row, "moa-lite", 0.6, "0.03"), at(row, "self-consistency@8", 0.5, "0.003")
+    rows = [high, low, dear, same]
+    found = series_of(rows, "usd_per_query")
+    assert found["single:sage"] == [(0.002, 50.0, 25.0, 75.0), (0.02, 70.0, 70.0, 70.0)]
+    assert found.keys() == {"single:sage", "moa-lite", "self-consistency@8"}
+    assert series_of([high, low], "critical_path_s") == {"single:sage": [(2.0, 50.0, 25.0, 75.0)]}
+    assert best_at_each_price(rows).splitlines()[1:] == [
+        "  from 0.002: single:sage@low, 50.0 %",
+        "  from 0.02: single:sage@high, 70.0 %",
+    ]

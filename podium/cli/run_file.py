@@ -1,0 +1,126 @@
+"""One TOML file that is a whole run: its keys are the fields of the request, of shards and report.
+
+A key's value is read twice: by its field's type, and by the option that has the same meaning.
+"""
+
+import argparse
+import hashlib
+import json
+from argparse import ArgumentTypeError
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from podium.harness.errors import UserError, first_fault, no_such
+from podium.harness.files import SETTINGS, parse_toml, read_limited, refuse_unwritable_file
+from podium.harness.prices.book import toml
+from podium.harness.run.catalogue import OWN, RunRequest
+from podium.harness.shards.sharded_run import Sharding
+from podium.reports.blocks import ReportOptions
+
+OURS = ("settled", "group_dir", "run_file", "own")
+"""Fields that no user states."""
+STATED = [field for field in (*fields(RunRequest), *fields(Sharding)) if field.name not in OURS]
+KEYS = {**{field.name: field.type for field in STATED}, "report": dict[str, Any]}
+REPORT = {field.name: field.type for field in fields(ReportOptions)}
+OPTIONS = {"suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace"}
+"""Key -> destination of its option, if the two differ."""
+PARTS = ("suites", "systems", "train_on")
+PLACES = (*PARTS, "log_dir", "pool")
+"""Keys whose values may be relative to the file's folder."""
+HEAD = "# `podium run` on this file is this run. Relative paths start at the file's folder.\n"
+
+
+def take_run_file(args: argparse.Namespace) -> None:
+    """Set the arguments that a run file states and nobody typed; of a table, entry by entry."""
+    if not args.file.is_file():
+        raise UserError(f"There is no run file {args.file}. --save-run writes one.")
+    content = read_limited(args.file, SETTINGS)
+    readers = {option.dest: option.type for option in args.commands["run"]._actions}
+    for name, value in read_run_file(content, args.file, readers).items():
+        option = OPTIONS.get(name, name)
+        if option not in args.typed:
+            setattr(args, option, value)
+        elif isinstance(value, dict):
+            setattr(args, option, {**cast(dict[str, Any], value), **dict(getattr(args, option))})
+    typed = [name for name in KEYS if OPTIONS.get(name, name) in args.typed]
+    args.run_file = {"sha256": hashlib.sha256(content).hexdigest(), "options": typed}
+
+
+def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a run file by key; UserError names the first key that is wrong."""
+    try:
+        data = parse_toml(content)
+    except ValueError as error:
+        raise UserError(f"Run file {path} is not valid TOML: {error}. Correct it.") from error
+    values = _typed(path, data, KEYS)
+    _typed(path, values.get("report", {}), REPORT, "report.")
+    for name, value in values.items():
+        try:
+            for word in _number_words(name, value):
+                (readers.get(OPTIONS.get(name, name)) or str)(word)
+        except ArgumentTypeError as error:
+            raise _wrong(path, name, error) from error
+    return {name: _placed(name, value, path.parent) for name, value in values.items()}
+
+
+def _typed(
+    path: Path, data: Mapping[str, Any], types: Mapping[str, Any], table: str = ""
+) -> dict[str, Any]:
+    """Return a table's values as its fields' types have them; a text is no number."""
+    for name in (name for name in data if name not in types):
+        raise no_such("key", name, types, f"{path}{table and ', in [report],'} may have: ")
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        try:
+            content = json.dumps(value, default=str)
+            values[name] = TypeAdapter[Any](types[name]).validate_json(content, strict=True)
+        except ValidationError as error:
+            where = f"{table}{name}.{first_fault(error)[0]}".rstrip(".")
+            raise _wrong(path, where, first_fault(error)[1]) from error
+    return values
+
+
+def _wrong(path: Path, name: str, said: object) -> UserError:
+    return UserError(f"{path}: {name} has a wrong value. {said}.")
+
+
+def _number_words(name: str, value: Any) -> list[str]:
+    """Return numbers as the option of a key has them: `5`, or `openai=5`."""
+    if name == "rpm":
+        return [f"{provider}={number}" for provider, number in value.items()]
+    return [str(value)] if isinstance(value, int | float | Decimal) else []
+
+
+def _placed(name: str, value: Any, folder: Path) -> Any:
+    """Return a value whose relative paths start at a folder."""
+    if name == "log_dir":
+        return folder / Path(value).expanduser()
+    if isinstance(value, tuple):
+        return tuple(_placed(name, part, folder) for part in cast(Iterable[Any], value))
+    if (name in PARTS and OWN in value) or (name == "pool" and value.endswith(".toml")):
+        return str(folder / Path(value).expanduser())
+    return value
+
+
+def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
+    """Write the file of a request, with the shards and the report that were asked for."""
+    path: Path = args.save_run
+    refuse_unwritable_file(path, "--save-run")
+    if path.exists():
+        raise UserError(f"{path} is there already. Name another --save-run FILE.")
+    values = {name: getattr(request, name, getattr(args, name, None)) for name in KEYS}
+    stated = {name: one for name, one in values.items() if one is not None and one not in ((), {})}
+    lines = (f"{name} = {_toml(name, one, path)}\n" for name, one in stated.items())
+    path.write_text(HEAD + "".join(lines))
+
+
+def _toml(name: str, value: Any, path: Path) -> str:
+    """Return a value as TOML, paths being relative to the file's folder if they are below it."""
+    plain = TypeAdapter(Any).dump_python(_placed(name, value, Path.cwd()), mode="json")
+    folder = path.parent.absolute()
+    return toml(plain).replace(f'"{folder}/', '"') if name in PLACES else toml(plain)

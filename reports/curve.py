@@ -1,0 +1,102 @@
+"""Curves: accuracy against what a query takes, and which system is best at each price."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from podium.harness.errors import UserError
+from podium.reports import blocks, plot
+from podium.reports.render import percent
+from podium.reports.row import TableRow
+
+Series = Mapping[str, Sequence[tuple[float, float, float, float]]]
+"""Name -> points that one line connects: x, y in per cent, and the ends of the interval of y."""
+Chart = tuple[str, str, Series]
+"""A title, what x is, and what is drawn."""
+
+
+def figure_of_charts(charts: Sequence[Chart]) -> Figure:
+    """Return charts as a figure, two in a row; a series looks alike in all of them."""
+    down = -(-len(charts) // 2)
+    figure: Any = Figure(figsize=(12.8, 4.8 * down), layout="constrained")
+    names = [*dict.fromkeys(name for _, _, series in charts for name in series)]
+    for at, (title, unit, series) in enumerate(charts):
+        axes = figure.add_subplot(down, 2, at + 1, title=plot.drawable(title))
+        axes.set(xlabel=plot.drawable(unit), ylabel="accuracy, %, with 95 % interval")
+        axes.set_ylim(-3, 103)
+        for name, points in series.items():
+            x, y, low, high = zip(*points, strict=True)
+            bars = [[b - a for a, b in zip(*ends, strict=True)] for ends in ((low, y), (y, high))]
+            number = names.index(name)
+            look = {"color": plot.COLOURS[number % 8], "marker": plot.SHAPES[number % 7]}
+            axes.errorbar(x, y, yerr=bars, label=plot.drawable(name), capsize=2, **look)
+        _scale(axes, [x for points in series.values() for x, *_ in points])
+        axes.legend(fontsize="x-small")
+    return figure
+
+
+def _scale(axes: Any, places: Sequence[float]) -> None:
+    if min(places) > 0 and max(places) > plot.DECADE * min(places):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter(FuncFormatter(plot.plain_number))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
+    """Return two charts for each block, dollars and seconds; none of what no row has."""
+    charts: list[Chart] = []
+    for block in blocks.blocks_of(rows):
+        title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"
+        priced = f"{plot.DOLLARS}, prices {blocks.book_name(block[0], rows)}"
+        waited = "seconds per query (longest chain of calls)"
+        for unit, column in ((priced, "usd_per_query"), (waited, "critical_path_s")):
+            if series := series_of(block, column):
+                charts.append((title, unit, series))
+    return charts
+
+
+def series_of(rows: Sequence[TableRow], column: str) -> Series:
+    """Return a point for each graded row with a value in a column; variants join their worker's."""
+    series: dict[str, list[tuple[float, float, float, float]]] = {}
+    for row in rows:
+        if (x := getattr(row, column)) is not None and (y := row.accuracy) is not None:
+            ends = (y if end is None else end for end in (row.ci_low, row.ci_high))
+            low, high = (100 * end for end in ends)
+            alone = row.system.startswith(blocks.SINGLE)
+            name = row.system.partition("@")[0] if alone else row.system
+            point = float(x), 100 * y, min(100 * y, low), max(100 * y, high)
+            series.setdefault(name, []).append(point)
+    return {name: sorted(points) for name, points in series.items()}
+
+
+def refuse_curve(path: Path) -> None:
+    """Raise UserError for a file that is no PNG, or that podium did not draw."""
+    ours = not path.exists() or (path.is_file() and plot.SOFTWARE.encode() in path.read_bytes())
+    if path.suffix != ".png" or not ours:
+        raise UserError(f"{path} is no PNG of podium's. Name another --curve FILE.png.")
+
+
+def write_curve(rows: Sequence[TableRow], path: Path) -> None:
+    """Draw the charts of rows into a file; UserError if no row can be placed."""
+    if not (charts := charts_of(rows)):
+        raise UserError("No row has an accuracy and a price or seconds. Leave --curve out.")
+    drawn: Any = figure_of_charts(charts)
+    drawn.savefig(path, format="png", dpi=110, metadata={"Software": plot.SOFTWARE})
+
+
+def best_at_each_price(rows: Sequence[TableRow]) -> str:
+    """Return, block by block, the systems whose accuracy nothing cheaper reaches."""
+    lines: list[str] = []
+    for block in blocks.blocks_of(rows):
+        panel = plot.panel_of(block)
+        lines.append(f"Best at each price: {blocks.asked_name(block[0])}, in {panel.unit}")
+        for row in panel.frontier:
+            price = plot.plain_number(panel.point(row)[0])
+            lines.append(f"  from {price}: {row.system}, {percent(row.accuracy)} %")
+        if left := [row.system for row in block if id(row) not in panel.places]:
+            lines.append(f"  without a price or an accuracy: {', '.join(left)}")
+    return "\n".join(lines)
