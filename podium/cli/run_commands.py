@@ -25,10 +25,18 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
     more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
-    options = getattr(args, "S", ())
-    more |= {"system_options": {at: {n: v for x, n, v in options if x == at} for at, *_ in options}}
+    more |= {"system_options": _system_options(args)}
     more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
     return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
+
+
+def _system_options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return system -> option -> value: as a run file states them, replaced by those typed."""
+    stated: dict[str, dict[str, Any]] = getattr(args, "system_options", {})
+    options = {name: dict(values) for name, values in stated.items()}
+    for system, name, value in getattr(args, "S", ()):
+        options.setdefault(system, {})[name] = value
+    return options
 
 
 def run_command(args: argparse.Namespace) -> int:

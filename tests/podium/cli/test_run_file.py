@@ -20,7 +20,8 @@ EVERY = """--suite practice-integer --suite {0}/own.py@suite --system moa-lite -
 --log-dir {0}/runs --limit 3 --epochs 2 --seed 4 --split train --prompt paper --time-scale 0.5
 --max-usd 0.1 --max-usd-per-query 0.01 --rpm openai=9 --box docker --max-sandboxes 2 -T rows=[1]
 --train-calls 5 --train-on practice-choice --match moa-lite --headline moa-lite --grace 3
---worker-cards hidden --display none --fresh-draws --equal calls=9 --shards 2 --launcher slurm --address local"""
+--worker-cards hidden --display none --fresh-draws --equal calls=9 --shards 2 --launcher slurm
+--address local -S moa-lite.layers=2 -S k=3"""
 TINY = 'suites = ["practice-integer"]\nsystems = ["single:sage"]\nlog_dir = "runs"\nlimit = 2\n'
 
 
@@ -34,8 +35,8 @@ def typed(*words: str) -> Namespace:
 def test_every_field_is_read_as_it_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     args = typed(*EVERY.format(tmp_path).split(), "--save-run", str(path))
-    more = {"selection_limit": 7, "system_options": {"moa-lite": {"layers": 2}}}
-    request: RunRequest = replace(run_request(args), **more)
+    request: RunRequest = replace(run_request(args), selection_limit=7)
+    assert request.system_options == {"moa-lite": {"layers": 2}, "": {"k": 3}}
     save_run_file(args, request)
     keys = {line.partition(" = ")[0] for line in path.read_text().splitlines()[1:]}
     assert keys == {*KEYS} - {"report"}
@@ -43,6 +44,8 @@ def test_every_field_is_read_as_it_was_saved(tmp_path: Path) -> None:
     again = typed(str(path))
     assert run_request(again) == request
     assert (again.shards, again.launcher, again.address) == (2, "slurm", "local")
+    typed_too = run_request(typed(str(path), "-S", "moa-lite.layers=4"))
+    assert typed_too.system_options == {"moa-lite": {"layers": 4}, "": {"k": 3}}, "options win"
 
 
 def test_a_file_is_run_examined_and_reported_and_options_win(tmp_path: Path) -> None:
