@@ -107,11 +107,12 @@ class WorkerSpec(BaseModel):
     @field_validator("variants", mode="before")
     @classmethod
     def _have_known_settings(cls, variants: Any) -> Any:
+        known = GenerateConfig.model_fields
         tables = cast("dict[str, Any]", variants).values() if isinstance(variants, dict) else ()
-        for key in (key for table in tables if isinstance(table, dict) for key in table):
-            if key not in (known := GenerateConfig.model_fields):
-                raise ValueError(f"{did_you_mean(key, known)}There is no setting {key!r}")
-        return variants
+        settings = [cast("dict[str, Any]", table) for table in tables if isinstance(table, dict)]
+        for key in (key for table in settings for key in table if key not in known):
+            raise ValueError(f"{did_you_mean(key, known)}There is no setting {key!r}")
+        return cast(Any, variants)
 
     @model_validator(mode="after")
     def _has_distinct_variants(self) -> Self:
@@ -127,7 +128,7 @@ class WorkerSpec(BaseModel):
     def variant(self, name: str) -> "WorkerSpec":
         """Return a variant as a worker of its own; no worker of a file can have its name."""
         config = self.config.merge(self.variants[name])
-        own = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
+        own: dict[str, Any] = {"name": f"{self.name}@{name}", "config": config, "variants": {}}
         return self.model_copy(update=own)
 
     @property

@@ -35,8 +35,12 @@ ANY_SINGLE = "single:<worker>"  # the one manifest of all single workers
 BEST_SINGLE = "best-single"
 ORACLE = "oracle"
 Suites = Sequence[Suite[Any]]
-SET_BY_RUN = {"pool": "--pool", "seed": "--seed", "cards": "--worker-cards"}
-SET_BY_RUN |= dict.fromkeys(("learned", "sha256"), "the run")
+SET_BY_RUN = {
+    "pool": "--pool",
+    "seed": "--seed",
+    "cards": "--worker-cards",
+    **dict.fromkeys(("learned", "sha256"), "the run"),
+}
 """Arguments of solvers that `-S` does not set, and what sets them."""
 
 

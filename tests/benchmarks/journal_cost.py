@@ -168,8 +168,8 @@ def store_alone(calls: int = 5000) -> None:
             for request in asked:
                 draw = next_draw(request)
                 assert draw is not None
-                assert draw.replayed(request) is None
-                draw.keep(output, {})
+                assert draw.bought(request) is None
+                draw.keep(output, {}, None, None)
             used = time.process_time() - began
         replies.clear()
     print(f"the store of a call's reply, alone: {1000 * used / calls:.3f} ms of processor")

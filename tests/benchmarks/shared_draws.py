@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import redirect_stdout
 from decimal import Decimal
 from pathlib import Path
 
@@ -23,10 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from podium.cli import main as podium
 from podium.cli.run_commands import CHECKPOINTS
 from podium.cli.run_commands import SYSTEMS as DEMO
-from podium.reports.audit import audit
 from tests import ROOT
 from tests.harness.toy_run import calls, toy_pool
-from tests.reports.audit.audited_run import rows_below
+from tests.reports.audit.audited_run import failing, rows_below
 
 FIELDS = {
     "single x 3, self-consistency@5, best-of-n@5, moa-lite, fusion, debate": (
@@ -47,8 +47,9 @@ def bought(folder: Path, systems: tuple[str, ...], limit: int, *, fresh: bool) -
     words += [word for suite in SUITES for word in ("--suite", suite)]
     words += [word for name in systems for word in ("--system", name)]
     words += ["--limit", str(limit), "--log-dir", str(folder), *["--fresh-draws"] * fresh]
-    assert podium(words) == 0
-    assert audit(folder).ok
+    with redirect_stdout(None):
+        assert podium(words) == 0
+    assert not failing(folder)
     rows = [row for row in rows_below(folder) if row.scope == "inference"]
     paid = sum((row.usd or Decimal(0) for row in rows), Decimal(0))
     listed = sum((row.usd_list or Decimal(0) for row in rows), Decimal(0))
@@ -70,7 +71,7 @@ def killed(folder: Path, kills: int, seed: int) -> tuple[int, int, int]:
         process.kill()
         process.wait()
     subprocess.run(command, cwd=ROOT, check=True)
-    assert audit(log_dir).ok
+    assert failing(log_dir) <= {"I11"}, "the toy counts the same tokens for each prompt"
     answered = Counter(call for call in calls(log_dir, "end") if " eval-" in call)
     return len(calls(log_dir)), answered.total(), answered.total() - NEEDED
 
