@@ -1,6 +1,8 @@
 """Curves: accuracy against what a query takes, and which system is best at each price."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from podium.harness.errors import UserError
 from podium.reports import blocks, plot
 from podium.reports.render import percent
-from podium.reports.row import TableRow
+from podium.reports.row import TableRow, block_of
 
 Series = Mapping[str, Sequence[tuple[float, float, float, float]]]
 """Name -> points that one line connects: x, y in per cent, and the ends of the interval of y."""
@@ -20,11 +22,11 @@ Chart = tuple[str, str, Series]
 
 def figure_of_charts(charts: Sequence[Chart]) -> Figure:
     """Return charts as a figure, two in a row; a series looks alike in all of them."""
-    down = -(-len(charts) // 2)
-    figure: Any = Figure(figsize=(12.8, 4.8 * down), layout="constrained")
+    across, down = min(2, len(charts)), -(-len(charts) // 2)
+    figure: Any = Figure(figsize=(8.4 * across, 4.8 * down), layout="constrained")
     names = [*dict.fromkeys(name for _, _, series in charts for name in series)]
     for at, (title, unit, series) in enumerate(charts):
-        axes = figure.add_subplot(down, 2, at + 1, title=plot.drawable(title))
+        axes = figure.add_subplot(down, across, at + 1, title=plot.drawable(title))
         axes.set(xlabel=plot.drawable(unit), ylabel="accuracy, %, with 95 % interval")
         axes.set_ylim(-3, 103)
         for name, points in series.items():
@@ -34,7 +36,7 @@ def figure_of_charts(charts: Sequence[Chart]) -> Figure:
             look = {"color": plot.COLOURS[number % 8], "marker": plot.SHAPES[number % 7]}
             axes.errorbar(x, y, yerr=bars, label=plot.drawable(name), capsize=2, **look)
         _scale(axes, [x for points in series.values() for x, *_ in points])
-        axes.legend(fontsize="x-small")
+        axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return figure
 
 
@@ -47,23 +49,41 @@ def _scale(axes: Any, places: Sequence[float]) -> None:
 
 
 def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return two charts for each block, dollars and seconds; none of what no row has."""
-    charts: list[Chart] = []
-    for block in blocks.blocks_of(rows):
+    """Return two charts for each block, dollars and seconds; none of what no row has.
+
+    Blocks that differ in the size of an equal budget alone are one chart, over its sizes.
+    """
+    charts = budget_charts([row for row in rows if row.equal])
+    for block in blocks.blocks_of([row for row in rows if not row.equal]):
         title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"
         priced = f"{plot.DOLLARS}, prices {blocks.book_name(block[0], rows)}"
         waited = "seconds per query (longest chain of calls)"
         for unit, column in ((priced, "usd_per_query"), (waited, "critical_path_s")):
-            if series := series_of(block, column):
+            if series := series_of(block, attrgetter(column)):
                 charts.append((title, unit, series))
     return charts
 
 
-def series_of(rows: Sequence[TableRow], column: str) -> Series:
-    """Return a point for each graded row with a value in a column; variants join their worker's."""
+def budget_charts(rows: Sequence[TableRow]) -> list[Chart]:
+    """Return accuracy against the size of an equal budget, a chart for each unit and suite."""
+    groups: dict[tuple[object, ...], list[TableRow]] = {}
+    for row in rows:
+        unit, _, _ = row.equal.partition("=")
+        groups.setdefault((*block_of(row)[:-1], unit), []).append(row)
+    charts: list[Chart] = []
+    for (*_, unit), group in groups.items():
+        first = replace(group[0], equal="")
+        title = f"{blocks.asked_name(first)}, pool {first.pool}"
+        series = series_of(group, lambda row: float(row.equal.partition("=")[2]))
+        charts.append((title, f"{unit} that a question may take", series))
+    return charts
+
+
+def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]) -> Series:
+    """Return a point for each graded row that has an x; variants join their worker's series."""
     series: dict[str, list[tuple[float, float, float, float]]] = {}
     for row in rows:
-        if (x := getattr(row, column)) is not None and (y := row.accuracy) is not None:
+        if (x := x_of(row)) is not None and (y := row.accuracy) is not None:
             ends = (y if end is None else end for end in (row.ci_low, row.ci_high))
             low, high = (100 * end for end in ends)
             alone = row.system.startswith(blocks.SINGLE)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,12 @@ def test_a_curve_connects_variants_and_says_who_is_best_at_each_price(row: Table
     high = at(row, "single:sage@high", 0.7, "0.02", critical_path_s=None)
     dear, same = at(row, "moa-lite", 0.6, "0.03"), at(row, "self-consistency@8", 0.5, "0.003")
     rows = [high, low, dear, same]
-    found = series_of(rows, "usd_per_query")
+    found = series_of(rows, attrgetter("usd_per_query"))
     assert found["single:sage"] == [(0.002, 50.0, 25.0, 75.0), (0.02, 70.0, 70.0, 70.0)]
     assert found.keys() == {"single:sage", "moa-lite", "self-consistency@8"}
-    assert series_of([high, low], "critical_path_s") == {"single:sage": [(2.0, 50.0, 25.0, 75.0)]}
+    assert series_of([high, low], attrgetter("critical_path_s")) == {
+        "single:sage": [(2.0, 50.0, 25.0, 75.0)]
+    }
     assert best_at_each_price(rows).splitlines()[1:] == [
         "  from 0.002: single:sage@low, 50.0 %",
         "  from 0.02: single:sage@high, 70.0 %",

@@ -8,6 +8,7 @@ import pytest
 from podium.cli import main
 from podium.harness.ledger.system_runs import load_runs
 from podium.reports.audit import audit
+from podium.reports.curve import budget_charts
 from podium.reports.report import report_of
 
 SYSTEMS = (
@@ -42,6 +43,11 @@ def test_no_system_makes_a_call_more_and_sizes_share_draws(tmp_path: Path) -> No
     assert found.table.counts["shared"] > 0
     votes = {row.equal: row.calls for row in report_of([tmp_path]).rows if row.system == SYSTEMS[1]}
     assert votes == {"calls=1": 1.0, "calls=3": 3.0, "calls=9": 9.0}
+    (_, unit, series) = budget_charts(report_of([tmp_path]).rows)[0]
+    assert unit == "calls that a question may take"
+    assert [x for x, *_ in series[SYSTEMS[1]]] == [1.0, 3.0, 9.0]
+    assert main(["report", str(tmp_path), "--curve", str(tmp_path / "curve.png")]) == 0
+    assert (tmp_path / "curve.png").stat().st_size > 10_000
     assert not [*tmp_path.glob("paid-replies/*")], "the store of runs that all finished"
 
 
