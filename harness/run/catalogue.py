@@ -447,6 +447,8 @@ def _facts(manifest: SystemCard) -> Iterator[tuple[str, str]]:
     yield "learns", " and ".join(ways) or "nothing"
     yield "needs", "; ".join(NEEDS[one] for one in sorted(manifest.needs)) or "workers only"
     yield "tools", TOOLS[manifest.acts]
+    within = f"answers with {manifest.spent}" if manifest.fits_budgets else "cannot answer within"
+    yield "equal budget", within
     extra = manifest.methods.extra
     yield "extra", f"pip install '.[{extra.name}]'" if extra else "none"
     example = f"{manifest.name}@{manifest.k.upper() if manifest.takes_name else '3'}"

@@ -249,6 +249,7 @@ NO_TERMINAL = "A drill spends money, and no terminal is here to agree: add --yes
 def doctor_command(args: argparse.Namespace) -> int:
     """Print what was found; return 1 where something is to be fixed."""
     from podium.harness.run.catalogue import with_own
+    from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.experiment import NEW
     from podium.harness.run.run import examine, examine_run
 
@@ -260,6 +261,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     _take_file(args)
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)
+        request = replace(request, equal=by_size(request)[0].equal)  # the size that allows least
         found = examine_run(*with_own(request, known), controls())
     else:
         found = examine(args.pool, args.box, known, args.max_usd)
