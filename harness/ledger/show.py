@@ -165,6 +165,7 @@ def _figures(row: Call) -> Lines:
     ended = f"{row.error} ({_or(row.http_status)})" if row.error else row.stop or UNKNOWN
     yield f"{row.role} attempt {row.attempt}: {row.model}, {ended}, {_seconds(row.latency_s)}"
     cache = ", from the local cache" if row.cache == "read" else ""
+    cache = f", shared: call {row.shared_from} bought it" if row.shared_from else cache
     billed = _bounds(row) if row.billable == "unknown" else _usd(row.usd)
     yield f"  {tokens}; list {_usd(row.usd_list)}, billed {billed}{cache}"
     if row.usd_provider is not None:

@@ -11,6 +11,7 @@ import anyio
 import pytest
 from inspect_ai.model import ChatMessageUser, get_model
 
+from podium.cli import main
 from podium.harness.errors import UserError
 from podium.harness.ledger.journal import SampleRef
 from podium.harness.ledger.recorder import TaskJournal, recording
@@ -87,6 +88,15 @@ def test_a_table_says_whether_its_rows_share_draws(log_dir: Path, tmp_path: Path
     caption = "draws shared: rows are paired, not independent"
     assert caption in " ".join(report_of([log_dir]).text.split())
     assert "draws shared" not in report_of([tmp_path / "apart"]).text
+
+
+def test_a_query_shows_which_call_bought_a_draw(
+    log_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toy_run(log_dir, **ASKED)
+    shared = next(row for row in rows_below(log_dir) if row.shared_from)
+    assert main(["audit", str(log_dir), "--query", shared.question]) == 0
+    assert f"shared: call {shared.shared_from} bought it" in capsys.readouterr().out
 
 
 def test_the_seconds_of_a_draw_count_for_every_system(log_dir: Path) -> None:

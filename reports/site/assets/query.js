@@ -161,7 +161,8 @@
     ["HTTP status", quoted(or(call.http_status))],
     ["attempt", String(call.attempt)],
     ["latency", seconds(call.latency_s)],
-    ["local cache", CACHES[call.cache] ?? call.cache],
+    ["local cache", call.shared_from
+      ? `shared: call ${short(call.shared_from)} of another system bought it` : CACHES[call.cache] ?? call.cache],
   ];
 
   const moneyOf = (call) => [
