@@ -31,6 +31,12 @@ def by_size(request: RunRequest) -> list[RunRequest]:
     ]
 
 
+def most_calls_of(job: Job) -> int | None:
+    """Return how many calls a question may take; None without a budget in calls."""
+    budget = single_budget(job.experiment.equal)
+    return int(budget.limit) if budget and budget.unit == "calls" else None
+
+
 def fitting_systems(job: Job, systems: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the systems that can answer within the job's budget, and a line for each other."""
     budget = single_budget(job.experiment.equal)

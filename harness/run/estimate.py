@@ -19,6 +19,7 @@ from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY, Question
 from podium.harness.run import entries, lessons
 from podium.harness.run.catalogue import BEST_SINGLE, RunRequest, conductor_override
+from podium.harness.run.equal_budgets import most_calls_of
 from podium.harness.run.evaluate import Job, answered_pairs, planned_system
 from podium.harness.run.experiment import SELECTION, Entry, check_experiment, task_name
 from podium.harness.run.forecast import (
@@ -294,11 +295,16 @@ def _option(job: Job, row: Entry, work: PendingWork, estimator: Estimator) -> _O
         return _Option(sum(turns, NO_CALLS), turns, "a call or more of each turn")
     card, spec = job.catalogue.card(row.system), estimator.spec
     allowed = card.calls.span(len(spec.names), row.args)
+    most_calls = most_calls_of(job)
     try:
         system = planned_system(job, row.solver, row.args, spec)
         each = counted_all(system, work.pairs, spec.names, spec)
+        each = [calls[:most_calls] for calls in each]
     except Unplannable as stop:
         steps, planning = allowed[1] if allowed else MAX_STEPS, card.calls.most_planning(row.args)
+        if most_calls is not None:
+            planning = min(planning, most_calls)
+            steps = min(steps, most_calls - 1)
         most = _worst(work, stop.first, estimator, (planning, steps))
         asked = pluralise(planning, "conductor call"), pluralise(steps, "step")
         basis = f"at most: {' and '.join(asked)} a question"

@@ -27,9 +27,10 @@ from podium.baselines._registry import (
 from podium.baselines.cascade import AGREEMENT, VERIFIER, cascade_system
 from podium.baselines.trinity import Role, Turn, turns_system
 from podium.conductor.policy import RoundLimits, conductor_system
-from podium.harness.envelope import Envelope, equal_budgets
+from podium.harness.envelope import CallInEnvelope, Envelope, equal_budgets
 from podium.harness.inspect_adapters import best_within, system_of
-from podium.harness.records import Answer, Grade, Question
+from podium.harness.prices.cost import Price
+from podium.harness.records import Answer, Grade, Question, Usage
 from podium.harness.system import System
 from tests.providers.scripted import ReplyFunction, scripted_pool
 
@@ -244,3 +245,13 @@ def test_every_system_says_what_it_answers_with_or_that_it_cannot() -> None:
     assert {"oracle", "compute-matched-usd", "agents-as-tools"} & SYSTEMS.keys() <= unfit
     assert all(card.spent for card in SYSTEMS.values())
     assert "self-consistency" not in unfit
+
+
+def test_cached_tokens_count_at_list_and_a_lost_try_as_the_most_it_can_be() -> None:
+    usage = Usage(input=10, cache_read=90, output=5)
+    price = Price(input=Decimal(1), output=Decimal(2), cache_read=Decimal("0.1"))
+    for text, taken in (("tokens=900", Decimal(105)), ("usd=1", Decimal("0.00011"))):
+        (budget,) = equal_budgets(text)
+        call = CallInEnvelope(Decimal(7), price, Decimal(7))
+        call.replied(budget, usage, lost=2)
+        assert call.taken == taken + 14

@@ -74,6 +74,18 @@ def test_no_question_passes_the_budget(budget: str, tmp_path: Path) -> None:
     assert audit(tmp_path).ok
 
 
+def test_a_dry_run_counts_no_call_beyond_the_budget(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = [*RUN, *QUIET, *named("self-consistency@9"), "--log-dir", str(tmp_path), "--dry-run"]
+    printed: list[str] = []
+    for equal in ([], ["--equal", "calls=3"]):
+        assert main([*words, *equal]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        printed.append(next(line for line in lines if "self-consistency@9" in line))
+    assert [" 36 " in printed[0], " 12 " in printed[1]] == [True, True], printed
+
+
 BAD = {
     ("calls",): "'calls' is no equal budget: give a unit and its sizes, such as calls=9",
     ("dollars=1",): "'dollars=1' is no equal budget",
@@ -85,6 +97,11 @@ BAD = {
         "--system",
         "conductor-prompted",
     ): "'conductor' needs max_tokens for tokens=9000",
+    (
+        "usd=0.01",
+        "--pool",
+        "{tmp}/unpriced.toml",
+    ): "'sage' needs max_tokens and a price for usd=0.01",
     ("calls=3", "--system", "oracle"): "No system can answer within calls=3. oracle: it cannot",
 }
 
@@ -93,10 +110,14 @@ BAD = {
 def test_a_budget_that_cannot_hold_is_refused_before_a_call(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    budget, *systems = words
-    systems = systems or ["--system", "single"]
+    pool = {"label": "rehearsal", "prices": "none"}
+    lines = [f'{name} = "{value}"' for name, value in pool.items()]
+    lines += ["[[workers]]", 'name = "sage"', 'model = "rehearsal/sage"', "config.max_tokens = 99"]
+    (tmp_path / "unpriced.toml").write_text("\n".join(lines))
+    budget, *more = (word.format(tmp=tmp_path) for word in words)
+    more = more if "--system" in more else [*more, "--system", "single"]
     log_dir = tmp_path / "run"
-    assert main([*RUN, *systems, "--equal", budget, "--log-dir", str(log_dir)]) == 2
+    assert main([*RUN, *more, "--equal", budget, "--log-dir", str(log_dir)]) == 2
     assert BAD[words] in " ".join(capsys.readouterr().err.split())
     assert not log_dir.exists()
 
