@@ -60,6 +60,18 @@ class Workflow:
             depths.append(1 + max((depths[read] for read in self.reads(index)), default=depth))
         return tuple(depths)
 
+    @property
+    def shape(self) -> str:
+        """Whom it asks and who reads whom, in one line.
+
+        >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).shape
+        'a, b, c(1 2)'
+        """
+        every = (self.reads(at) for at in range(len(self.steps)))
+        reads = (" ".join(str(read + 1) for read in own) for own in every)
+        named = zip(self.steps, reads, strict=True)
+        return ", ".join(f"{step.worker}({read})" if read else step.worker for step, read in named)
+
     def without_texts(self) -> "Workflow":
         """Return the same without subtasks and instructions: whom it asks, and who reads whom."""
         return Workflow(tuple(Step(one.worker, "", one.reads) for one in self.steps))

@@ -155,6 +155,10 @@ def _as_is(key: str) -> Show:
     return lambda row: str(getattr(row, key))
 
 
+def _share(key: str) -> Show:
+    return lambda row: share(getattr(row, key))
+
+
 FULL: Mapping[str, Show] = {
     "ci_low": _interval,
     "paired_diff": _difference,
@@ -172,6 +176,9 @@ FULL: Mapping[str, Show] = {
     **{key: _as_is(key) for key in ("epochs", "n_unparsed", "n_too_long")},
     "knowledge_cutoff": lambda row: row.knowledge_cutoff or "none",
     **{key: _with_interval(key) for key in ("avg_at_k", "pass_at_k", "pass_all_k")},
+    **{key: _share(key) for key in ("one_step_pct", "commonest_plan_pct")},
+    "valid_plan_accuracy": lambda row: percent(row.valid_plan_accuracy),
+    "worker_entropy": _counted("worker_entropy", 2),
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }

@@ -18,6 +18,7 @@ from podium.harness.ledger.totals import (
     system_totals,
     total,
 )
+from podium.harness.plan_habits import PlanHabits, plan_habits
 from podium.harness.prices import Book, book_from_json
 from podium.harness.prices.cost import gpu_cost
 from podium.harness.records import ENVIRONMENT, GRADER, Usage
@@ -126,6 +127,7 @@ def _optional_columns(
             "box_packages": " ".join(on.packages),
         }
     columns |= _turns(system_run.attempts)
+    columns |= plan_columns(system_run.attempts)
     left = [attempt.unused for attempt in system_run.attempts if attempt.unused is not None]
     columns |= {"unused": mean(left)} if left else {}
     columns |= intervals.official_columns(system_run.attempts)[0]
@@ -141,6 +143,26 @@ def _optional_columns(
     if voted := intervals.majority(system_run, maj):
         columns |= {"maj_k": voted[0], "maj_accuracy": intervals.accuracy(voted[1])}
     return columns
+
+
+def habits_of(attempts: Sequence[QuestionResult]) -> PlanHabits | None:
+    """Return what a conductor's plans have in common; None for a system without any."""
+    return plan_habits([one.plan_shape for one in attempts if one.planned and one.plan_shape])
+
+
+def plan_columns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
+    """Return the columns of a conductor's plans; none of other systems."""
+    habits = habits_of(attempts)
+    if habits is None:
+        return {}
+    right = [one.value for one in attempts if one.plan_shape and one.value is not None]
+    return {
+        "valid_plan_accuracy": mean(right) if right else None,
+        "one_step_pct": 100 * habits.one_step,
+        "distinct_plans": habits.distinct,
+        "commonest_plan_pct": 100 * habits.commonest,
+        "worker_entropy": habits.worker_entropy,
+    }
 
 
 TURNS = "{turns:.1f} turns, {tool_calls:.1f} tool calls a sample, {n_limited} ended by a limit"
@@ -251,6 +273,8 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
     if totals.n_unpriced:
         notes.append(f"{totals.n_unpriced} calls have no price")
     notes += _notes_on_counts(totals)
+    if (habits := habits_of(system_run.attempts)) and habits.collapse:
+        notes.append(f"its {habits.plans} plans have collapsed to {habits.collapse}")
     notes += _notes_on_money(system_run, totals, money)
     if totals.n_failed:
         known = system_run.facts.label != "live" or totals.usd_spent is not None

@@ -262,6 +262,7 @@ def row_tables(
     yield "Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked
     yield "Costs", COSTS, COST, priced
     yield "Tries", TRIES, TRY, [row for row in rows if row.tries_k is not None]
+    yield "Plans", PLANS, PLAN, [row for row in rows if row.distinct_plans is not None]
     yield "Regret to the oracle", REGRETS, REGRET, behind
 
 
@@ -279,6 +280,17 @@ def _difference(row: TableRow) -> str:
 
 def _split(row: TableRow) -> str:
     return UNKNOWN if row.n_better is None else f"{row.n_better}/{row.n_worse} of {row.n_paired}"
+
+
+PLANS = (
+    "Did a conductor learn more than the format? *Given a valid plan*: accuracy of the questions "
+    "whose plan was carried out. Plans differ if they ask others, or if others read them."
+)
+PLAN: Columns[TableRow] = (
+    ("system", lambda row: f"`{row.system}`"),
+    *full_columns("valid_plan_accuracy", "one_step_pct", "distinct_plans"),
+    *full_columns("commonest_plan_pct", "worker_entropy", "regret_accuracy"),
+)
 
 
 TEST: Columns[TableRow] = (

@@ -139,6 +139,11 @@ class TableRow:
     pass_all_k: float | None = None
     pass_all_k_low: float | None = None
     pass_all_k_high: float | None = None
+    valid_plan_accuracy: float | None = None
+    one_step_pct: float | None = None
+    distinct_plans: int | None = None
+    commonest_plan_pct: float | None = None
+    worker_entropy: float | None = None
 
 
 IMPOSSIBLE = "impossible "

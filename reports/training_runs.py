@@ -15,6 +15,7 @@ from podium.harness.files import read_json
 from podium.harness.ledger.join import rows_of
 from podium.harness.ledger.runs import has_system_runs, system_runs_below
 from podium.harness.ledger.totals import CallSum, sums_by
+from podium.harness.plan_habits import COLLAPSED, collapse_of, entropy
 from podium.reports import stats
 
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
@@ -23,6 +24,8 @@ OVER = 10
 UNKNOWN = "unknown"
 MOST = 2**53
 """Steps; a browser counts no further."""
+COLLAPSE = "has collapsed to"
+"""In the note on a training whose plans became all alike."""
 ENOUGH = 3
 """Runs from which on their spread says something of others."""
 Line = Mapping[str, Any]
@@ -131,6 +134,9 @@ def _training_run(folder: Path, name: str) -> TrainingRun:
         bill = sums_by(rows, lambda row: row.role)
     else:
         notes.append(f"{name} has no ledger here: what its workers were asked is unknown.")
+    found = [(line["step"], _table(line["validation"])) for line in lines if "validation" in line]
+    if collapsed := collapse(found):
+        notes.append(f"{name} {COLLAPSE} {collapsed[1]}, from step {collapsed[0]} on.")
     return TrainingRun(
         name=name,
         config=_said(manifest, "config", "name"),
@@ -237,6 +243,31 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
     return tuple(found)
 
 
+def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
+    """Return the entropy of the workers' shares at each step; older lines have the shares, too."""
+    asked = ((line["step"], shares(line)) for line in run.lines)
+    return tuple(CurvePoint(step, entropy(found.values())) for step, found in asked if found)
+
+
+def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
+    """Return the step from which on all held-out plans are alike, and in what; None if they differ.
+
+    Lines older than `one_step` tell one step by their mean, and do not count different plans.
+    """
+    found: tuple[int, str] | None = None
+    for step, line in reversed(validations):
+        steps = number(line, "steps")
+        one_step = number(line, "one_step") or float(steps is not None and steps <= ALONE)
+        if not (what := collapse_of(shares(line), one_step, number(line, "distinct"))):
+            break
+        found = step, what
+    return found
+
+
+ALONE = 2 - COLLAPSED
+"""Mean steps of a plan up to which nearly all plans have one step."""
+
+
 @dataclass(frozen=True, slots=True)
 class CurvePanel:
     """One figure of trainings over their steps."""
@@ -251,6 +282,8 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
     ("right on held-out questions (greedy; 95 % interval)", SHARE, right_curve),
     (f"reward (mean of {OVER} steps, 95 % interval)", SHARE, reward_curve),
     ("plans that could be read", SHARE, _of_steps("parsed")),
+    ("right given a plan that could be read", SHARE, _of_steps("given_valid")),
+    ("entropy of the workers that plans ask", "bits", entropy_curve),
     ("steps of a plan", "steps", _of_steps("steps")),
     ("calls of workers a plan", "calls", _of_steps("calls")),
     ("tokens that the conductor writes a plan", "tokens", _of_steps("tokens")),

@@ -20,6 +20,7 @@ from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
 from podium.conductor.training.job import StepResults, TrainingJob
 from podium.harness.errors import UserError
 from podium.harness.files import replace_file
+from podium.harness.plan_habits import plan_habits
 from podium.harness.rewards.outcome import VALUED, RewardItem, Status
 from podium.harness.run.experiment import is_new
 from podium.harness.suite import moved_versions
@@ -317,7 +318,8 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
     """Return what a step's plans came to: means over its items, shares of workers over steps."""
     n = len(seen.items) or 1
     statuses = Counter(outcome.status for outcome in seen.outcomes)
-    parsed = [plan for plan in map(read, seen.items) if plan is not None]
+    plans = [*map(read, seen.items)]
+    parsed = [plan for plan in plans if plan is not None]
     values = [one.value for one in seen.outcomes if one.value is not None]
     right = [one.components.get("correct") for one in seen.outcomes if one.value is not None]
     dollars = [one.usd for one in seen.outcomes]
@@ -331,8 +333,23 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
         "usd": None if None in dollars else float(sum(usd for usd in dollars if usd)),
         "masked": 1 - sum(statuses[status] for status in VALUED) / n,
         **{f"status/{status.value}": statuses[status] / n for status in Status},
+        **_habits(seen, plans),
         "different": len({replace(item, replicate=0) for item in seen.items}) / n,
         **seconds_of(seen),
+    }
+
+
+def _habits(seen: StepResults, plans: Sequence[Workflow | None]) -> dict[str, float | None]:
+    """Return whether more is learnt than the format: right given a plan, and how plans differ."""
+    pairs = zip(plans, seen.outcomes, strict=True)
+    right = [outcome.components.get("correct") for plan, outcome in pairs if plan is not None]
+    habits = plan_habits([plan.shape for plan in plans if plan is not None and plan.steps])
+    return {
+        "given_valid": mean([value for value in right if value is not None]),
+        "one_step": habits and habits.one_step,
+        "distinct": habits and float(habits.distinct),
+        "commonest": habits and habits.commonest,
+        "worker_entropy": habits and habits.worker_entropy,
     }
 
 

@@ -66,12 +66,20 @@ from podium.harness.ledger.totals import (
 )
 from podium.harness.parallel import LARGE, map_over_processes, without_collector
 from podium.harness.prices import EMBEDDED, Book, book_from_json
-from podium.harness.records import CONDUCTOR, FALLBACK, TOOL_CALL_COUNT, TURN_COUNT, UNUSED, Usage
+from podium.harness.records import (
+    CONDUCTOR,
+    FALLBACK,
+    ORDER,
+    TOOL_CALL_COUNT,
+    TURN_COUNT,
+    UNUSED,
+    Usage,
+)
 from podium.harness.shards.figures import joined, read_figures_of, whole_plan
 from podium.harness.shards.plan import outside_shards, parent_of, shard_dirs
 from podium.harness.suite import redacted_message
 from podium.harness.usage import usage_from_json
-from podium.harness.workflow import MALFORMED
+from podium.harness.workflow import MALFORMED, workflow_of
 
 GROUPINGS = ("difficulty", "platform")
 """Facts of a question by which a report breaks a suite down, in this order."""
@@ -413,6 +421,7 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
         vote=answer_key(metadata, score.get("answer")),
         fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),
         planned=planned,
+        plan_shape=_plan_shape(shape) if planned else None,
         plan_fault=_plan_fault(shape) if planned else None,
         groups=_groups(metadata, found),
         overstated=_is_overstated(entry),
@@ -431,6 +440,11 @@ def _is_overstated(entry: SampleCalls) -> bool:
         if stated.input_total > known.input_total or stated.output > known.output:
             return True
     return False
+
+
+def _plan_shape(shape: Json) -> str | None:
+    plan = workflow_of(shape.get(ORDER) or shape.get("plan"))
+    return plan.shape if plan else None
 
 
 def _plan_fault(shape: Json) -> str | None:

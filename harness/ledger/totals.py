@@ -312,6 +312,8 @@ class QuestionResult:
     fallback: str = ""
     """What its system noted of falling back: a sentence of our own."""
     planned: bool = False
+    plan_shape: str | None = None
+    """Whom its conductor's plan asks, and who reads whom; None if it was not carried out."""
     plan_fault: str | None = None
     """What kind of fault its plan had, so that nothing was carried out; None for one that was."""
     groups: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -37,7 +37,10 @@ KEY = b"podium"
 TOTALS = tuple(one.name for one in fields(QueryTotals))
 OWN = tuple(one.name for one in fields(QuestionResult) if one.name not in ("totals", "groups"))
 RUN, GROUPS, USD = "run", "groups", "usd"
-REPEATED = ("reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question", "vote")
+REPEATED = (
+    *("reason", "kind", "topic", "stopped", "fallback", "plan_fault", "question", "vote"),
+    "plan_shape",
+)
 """Columns of texts that stand again and again, in other shards, too: each is held once."""
 
 

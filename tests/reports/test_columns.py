@@ -20,7 +20,7 @@ from podium.reports.row import COLUMNS, TableRow
 from tests.column_page import PAGE, column_page
 
 UNITS = {"share", "points", "%", "USD", "tokens", "s", "questions", "pairs", "calls", "steps"}
-UNITS |= {"times", ""}
+UNITS |= {"times", "plans", "bits", ""}
 
 
 def test_the_table_declares_the_fields_of_a_row_in_their_order() -> None:

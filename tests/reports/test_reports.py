@@ -45,7 +45,8 @@ HEADER = (
     ",n_too_long,critical_path_s,turns,tool_calls,n_limited,usd_environment_per_query"
     ",equal,unused"
     ",tries_k,avg_at_k,avg_at_k_low,avg_at_k_high,pass_at_k,pass_at_k_low,pass_at_k_high,"
-    "pass_all_k,pass_all_k_low,pass_all_k_high"
+    "pass_all_k,pass_all_k_low,pass_all_k_high,"
+    "valid_plan_accuracy,one_step_pct,distinct_plans,commonest_plan_pct,worker_entropy"
 )
 
 
