@@ -223,10 +223,7 @@ def report(add: Arguments) -> None:
     best = "also draw accuracy against dollars and seconds, and print who is best at each price"
     add("--curve FILE", best, Path)
     add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
-    add.flag(
-        "--latex",
-        "also table.tex (booktabs), references.bib and table.parquet, for a paper",
-    )
+    add.flag("--latex", "also table.tex (booktabs), references.bib and table.parquet, for a paper")
 
 
 def view(add: Arguments) -> None:
@@ -538,15 +535,17 @@ def _pool(add: Arguments) -> None:
 
 
 def workers(add: Arguments) -> None:
-    """List a pool's workers with their prices and settings."""
+    """List a pool's workers with their prices and settings, or what they showed in a run."""
     _pool(add)
+    add("--profile DIR", "what each showed on train questions of a run of this pool", Path)
     add.listing()
 
 
 def doctor(add: Arguments) -> None:
     """Say what is missing before anything is spent, of a pool or of a whole run."""
     add.run_file()
-    workers(add)
+    _pool(add)
+    add.listing()
     add.repeated("--suite", "check a run of this suite; repeat")
     add.repeated("--system", "by this system, or a group; repeat")
     add("--split", "train, validation or eval (eval)")

@@ -3,10 +3,12 @@
 import argparse
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from functools import cached_property, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from podium.cli.arguments import say_listing
@@ -183,8 +185,21 @@ def workers_command(args: argparse.Namespace) -> int:
     from podium.harness.run.catalogue import show_workers
 
     spec = read_pool(args.pool)
-    say_listing(args, *show_workers(spec, spec.book()))
+    if args.profile:
+        say_listing(args, *_profile(args.profile, spec))
+    else:
+        say_listing(args, *show_workers(spec, spec.book()))
     return 0
+
+
+def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
+    """Return what a pool's workers showed in a run, and the same as a text."""
+    from podium.harness.profiles import read_profile
+    from podium.reports.profile_table import profile_text
+
+    known = whole_catalogue().suites
+    profile = read_profile(folder, spec, {name: known[name].version for name in known})
+    return {**asdict(profile), "sha256": profile.sha256}, profile_text(profile)
 
 
 def sandbox_command(args: argparse.Namespace) -> int:
