@@ -3,6 +3,7 @@
 Here, with a package index:  python tests/benchmarks/gpu_session.py --collect wheels
 There, without a network:    python tests/benchmarks/gpu_session.py --wheels wheels --out session
 On a CPU, at tiny sizes:     python tests/benchmarks/gpu_session.py --rehearse --out session
+Here again, what came back:  python tests/benchmarks/gpu_session.py --join session
 
 There are Python 3.12, torch, transformers, accelerate and peft; wheels are unpacked beside the
 output. SUMMARY in the output folder has a line per stage; a stage that no time is left for is said.
@@ -16,6 +17,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +29,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 SUMMARY = "summary.jsonl"
+PIECE = 15 << 20  # bytes of a file that leaves such a machine whole
 LARGE_MB = 4.0  # a wheel above goes into large/: such a machine mostly has it (pandas, pyarrow)
 NEEDS = (
     *("trl", "datasets", "dill", "multiprocess", "xxhash", "pandas", "pyarrow", "python-dateutil"),
@@ -133,7 +136,8 @@ class Session:
         self.out.mkdir(parents=True, exist_ok=True)
         self.config = self.out / "session.toml"
         self.config.write_text(CONFIG)
-        self.paths = [str(ROOT), *_unpacked(args.wheels, self.out / "site")]
+        named = name_entry_points(self.out / "entry_points")
+        self.paths = [str(ROOT), str(named), *_unpacked(args.wheels, self.out / "site")]
         self.start: Path | None = args.model
 
     @property
@@ -164,6 +168,55 @@ class Session:
             except subprocess.TimeoutExpired:
                 code = 124
         return code, log.read_text(errors="replace")
+
+
+def name_entry_points(folder: Path) -> Path:
+    """Write what an installed podium tells other packages; return the folder, for Python's path.
+
+    From a path alone Inspect finds no provider of rehearsal workers.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    about = folder / f"{project['name']}-0.dist-info"
+    about.mkdir(parents=True, exist_ok=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0\n")
+    groups = {**project["entry-points"], "console_scripts": project["scripts"]}
+    lines = [
+        line
+        for group, points in groups.items()
+        for line in (f"[{group}]", *(f"{name} = {place}" for name, place in points.items()), "")
+    ]
+    (about / "entry_points.txt").write_text("\n".join(lines))
+    return folder
+
+
+def split_large(folder: Path, piece: int = PIECE) -> list[Path]:
+    """Put files that are larger than a piece into pieces beside them; return the pieces."""
+    made: list[Path] = []
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        if path.stat().st_size <= piece:
+            continue
+        with path.open("rb") as file:
+            for number, part in enumerate(iter(lambda: file.read(piece), b"")):
+                made.append(path.with_name(f"{path.name}.part-{number:03d}"))
+                made[-1].write_bytes(part)
+        path.unlink()
+    return made
+
+
+def join_pieces(folder: Path) -> list[Path]:
+    """Put pieces together again; return the files. A gap in their numbers ends it."""
+    pieces = sorted(folder.rglob("*.part-[0-9][0-9][0-9]"))
+    files: dict[Path, list[Path]] = {}
+    for part in pieces:
+        files.setdefault(part.with_suffix(""), []).append(part)
+    for path, parts in files.items():
+        numbers = [int(part.suffix.removeprefix(".part-")) for part in parts]
+        if numbers != [*range(len(parts))]:
+            sys.exit(f"A piece of {path} is missing: bring it, and join again.")
+        path.write_bytes(b"".join(part.read_bytes() for part in parts))
+        for part in parts:
+            part.unlink()
+    return [*files]
 
 
 def _unpacked(wheels: Path | None, site: Path) -> list[str]:
@@ -201,7 +254,7 @@ def _trim(wheel: Path) -> None:
     part = wheel.with_suffix(".part")
     with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
-            if name.endswith(".py") or not re.search(r"/(_view|binaries)/", name):
+            if name.endswith(".py") or not re.search(r"/(_view|binaries)/|^botocore/data/", name):
                 new.writestr(name, old.read(name))
     part.rename(wheel)
 
@@ -267,6 +320,7 @@ def run_stage(session: Session, stage: Stage) -> None:
     means = {key: round(fmean(one[key] for one in steady), 3) for key in keys} if steady else {}
     peak = max((line.get("peak_gpu_memory_gib", 0.0) for line in steps), default=0.0)
     last = steady[-1] if steady else {}
+    split_large(session.out / stage.name)
     session.note(
         stage.name,
         code=code,
@@ -287,6 +341,7 @@ def main() -> int:
     """Collect, or make the stages that there is time for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--collect", type=Path)
+    parser.add_argument("--join", type=Path, help="put pieces of large files together again")
     parser.add_argument("--wheels", type=Path)
     parser.add_argument("--out", type=Path, default=Path("session"))
     parser.add_argument("--model", type=Path, help="a folder with real weights, for all but seven")
@@ -297,6 +352,9 @@ def main() -> int:
     args = parser.parse_args()
     if args.collect:
         collect(args.collect)
+        return 0
+    if args.join:
+        print(*join_pieces(args.join), sep="\n")
         return 0
     session = Session(args)
     code, text = session.run("machine", ["-c", MACHINE])
