@@ -320,7 +320,7 @@ def run_stage(session: Session, stage: Stage) -> None:
     means = {key: round(fmean(one[key] for one in steady), 3) for key in keys} if steady else {}
     peak = max((line.get("peak_gpu_memory_gib", 0.0) for line in steps), default=0.0)
     last = steady[-1] if steady else {}
-    split_large(session.out / stage.name)
+    split_large(session.out / stage.name / "last")  # later stages begin with its `start`
     session.note(
         stage.name,
         code=code,
