@@ -233,7 +233,8 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
     slots = {slot.name: slot for slot in spec.slots}
     found = (files for one in dirs if has_system_runs(one) for files in system_runs_below(one))
     for row in (row for files in found for row in rows_of(files)):
-        if row.billable != "yes" or row.input_total is None or row.output is None:
+        served = row.billable == "yes" or row.shared_from is not None
+        if not served or row.input_total is None or row.output is None:
             continue
         slot = slots.get(row.role)
         if slot is None or slot.model != row.model:

@@ -94,7 +94,8 @@ def run(
     """Run systems on the rehearsal pool, as a user does."""
     named = [word for name in systems for word in ("--system", name)]
     command = [python.with_name("podium"), "run", "--suite", "practice-integer", *named]
-    extent = ["--pool", "rehearsal", "--limit", str(QUESTIONS), "--log-dir", home]
+    # What each of them asks by itself is held against the native pipeline.
+    extent = ["--pool", "rehearsal", "--limit", str(QUESTIONS), "--log-dir", home, "--fresh-draws"]
     done = subprocess.run(
         [*(OWN_TOOLS if missing(BWRAP) is None else ()), *command, *extent],
         cwd=home.parent,
