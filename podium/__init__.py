@@ -28,10 +28,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from podium.baselines.common import registered
-    from podium.baselines.voting import vote
     from podium.cli.functions import grade, report, run, suites, systems
     from podium.harness.errors import PodiumError, SpendLimit, UserError, WorkerError
-    from podium.harness.execute import Budget, Session, execute
+    from podium.harness.execute import Budget, Session, execute, vote
     from podium.harness.extract import extract_choice, extract_integer, normalised
     from podium.harness.inspect_adapters import as_solver, as_task
     from podium.harness.pool import Pool
@@ -84,9 +83,8 @@ else:
 
 HOMES = {
     "podium.baselines.common": "registered",
-    "podium.baselines.voting": "vote",
     "podium.harness.errors": "PodiumError SpendLimit UserError WorkerError",
-    "podium.harness.execute": "Budget Session execute",
+    "podium.harness.execute": "Budget Session execute vote",
     "podium.harness.extract": "extract_choice extract_integer normalised",
     "podium.harness.inspect_adapters": "as_solver as_task",
     "podium.harness.pool": "Pool",
