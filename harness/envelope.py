@@ -62,7 +62,7 @@ class EqualBudget:
         return upper_bound(attempted, price)
 
     def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
-        """Return what a call with a reply took, seconds apart; None if nobody counted it."""
+        """Return what a call with a reply took, without seconds; None if its tokens are unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if usage is None or (self.unit == "usd" and price is None):

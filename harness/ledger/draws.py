@@ -31,7 +31,7 @@ class BoughtReply:
     shared_from: str | None
     """Id of the call of another system; None if an earlier attempt at the same sample paid."""
     took_s: float | None
-    """What it took when it was bought; None if nobody noted it."""
+    """Its seconds when it was bought; None if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

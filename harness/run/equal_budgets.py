@@ -17,7 +17,7 @@ UNFIT = "its calls are not ours to refuse, or it is matched with what another co
 
 
 def by_size(request: RunRequest) -> list[RunRequest]:
-    """Return a request for each size of its budget, each in a directory of its own below it.
+    """Return a request for each size of its budget, each with a directory of its own.
 
     They share draws, and `max_usd` is for all of them.
     """
