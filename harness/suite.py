@@ -48,6 +48,8 @@ class Card:
     """One line per version, newest last: `1-A (2026-11-19): first version`."""
     saturated: str = ""
     """Who answers nearly all of it, and what it can still show; empty where nobody does."""
+    teacher: str = ""
+    """Suite whose train split may teach systems for it; empty if its own does, or none is near."""
 
 
 class Suite(Protocol[BoxT]):

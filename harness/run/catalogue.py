@@ -314,6 +314,8 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield "people", card.human
     if card.saturated:
         yield "saturated", card.saturated
+    if card.teacher:
+        yield "taught by", f"{card.teacher}, for systems that learn (--train-on {card.teacher})"
     yield "version", suite.version
     yield from (("", change) for change in card.changes)
     yield "data", suite.data_revision

@@ -75,10 +75,11 @@ def refuse_untaught(job: Job, system: str) -> None:
     for suite in job.suites:
         if not training_suites(job, suite) and must_learn(job, system):
             other = "other " if suite.name in job.experiment.train_on else ""
+            near = f", such as {suite.card.teacher}" if suite.card.teacher else ""
             raise UserError(
                 f"{system} must learn before it can sit {suite.name!r}, and there is no train "
                 f"split of it apart from the eval split: name {other}suites to learn from with "
-                "--train-on SUITE."
+                f"--train-on SUITE{near}."
             )
 
 

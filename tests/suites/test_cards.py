@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from podium.cli import main
 from podium.cli.list_commands import whole_catalogue
 from podium.harness.errors import UserError
 from podium.harness.run.catalogue import show_suites
@@ -51,6 +52,18 @@ def test_a_suite_s_card_is_complete_and_tells_of_its_version(name: str) -> None:
     assert suite.card.human
     assert suite.card.changes[-1].startswith(f"{suite.version} ("), "the newest line is last"
     assert set(suite.card.sizes) <= set(suite.splits)
+
+
+@pytest.mark.parametrize("name", [name for name in SUITES if SUITES[name].card.teacher])
+def test_a_suite_that_may_teach_another_has_a_train_split(name: str) -> None:
+    assert "train" not in SUITES[name].splits
+    assert "train" in SUITES[SUITES[name].card.teacher].splits
+
+
+def test_doctor_proposes_what_may_teach(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["doctor", "--suite", "aime25", "--system", "router-knn", "--pool", "rehearsal"]
+    assert main(words) == 1
+    assert "--train-on SUITE, such as math500." in capsys.readouterr().out
 
 
 def test_a_card_without_a_suite_is_noticed() -> None:
