@@ -5,12 +5,14 @@ from dataclasses import replace
 from decimal import Decimal
 
 from podium.harness.envelope import EqualBudget, equal_budgets, single_budget
+from podium.harness.errors import UserError
 from podium.harness.pool import slot_model
 from podium.harness.pool_config import WorkerSpec
 from podium.harness.records import CONDUCTOR
 from podium.harness.request import max_tokens_of
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.evaluate import Job
+from podium.harness.run.experiment import FILE
 from podium.harness.task_suite import TaskSuite
 
 UNFIT = "its calls are not ours to refuse, or it is matched with what another costs"
@@ -19,12 +21,14 @@ UNFIT = "its calls are not ours to refuse, or it is matched with what another co
 def by_size(request: RunRequest) -> list[RunRequest]:
     """Return a request for each size of its budget, each with a directory of its own.
 
-    They share draws, and `max_usd` is for all of them.
+    They share draws, and `max_usd` is for all of them. UserError if the directory holds a run itself.
     """
     budgets = equal_budgets(request.equal) if request.equal else ()
     if len(budgets) < 2:
         return [request]
     folder = request.log_dir
+    if (folder / FILE).exists():
+        raise UserError(f"{folder} holds a run of one size: name another --log-dir for several.")
     return [
         replace(request, equal=str(budget), log_dir=folder / str(budget), group_dir=folder)
         for budget in budgets

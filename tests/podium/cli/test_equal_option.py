@@ -128,3 +128,5 @@ def test_a_run_keeps_its_budget(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(words) == 0, "it is not said again"
     assert main([*words, "--equal", "calls=5"]) == 2
     assert "its equal budget is 'calls=3', not 'calls=5'" in capsys.readouterr().err
+    assert main([*words, "--equal", "calls=3,5"]) == 2
+    assert "holds a run of one size: name another --log-dir" in capsys.readouterr().err
