@@ -21,7 +21,8 @@ UNFIT = "its calls are not ours to refuse, or it is matched with what another co
 def by_size(request: RunRequest) -> list[RunRequest]:
     """Return a request for each size of its budget, each with a directory of its own.
 
-    They share draws, and `max_usd` is for all of them. UserError if the directory holds a run itself.
+    They share draws, and `max_usd` is for all of them. Raises `UserError` if the directory holds a
+    run itself.
     """
     budgets = equal_budgets(request.equal) if request.equal else ()
     if len(budgets) < 2:
