@@ -100,7 +100,9 @@ SEVEN = (
     *("grpo.use_vllm=false", "grpo.vllm_enable_sleep_mode=false", "lora.r=16", "lora.alpha=32"),
     *("grpo.num_generations=8", "grpo.generation_batch_size=8", "grpo.max_completion_length=128"),
     *("grpo.per_device_train_batch_size=2", "grpo.cache_implementation=static"),
+    "grpo.generation_kwargs.max_cache_len=512",
 )
+STATIC = ("grpo.cache_implementation=static", "grpo.generation_kwargs.max_cache_len=512")
 SEVEN_GB = (
     100.0  # of a card: weights and merged copies of 7.6 billion, 30 GB, and what updates take
 )
@@ -119,9 +121,9 @@ class Stage:
 STAGES = (
     Stage("eager", "", ("grpo.cache_implementation=dynamic", "reward.ahead=false"), 150),
     Stage("ahead", "", ("grpo.cache_implementation=dynamic",), 60),
-    Stage("static", "", ("grpo.cache_implementation=static",), 90),
-    Stage("slow-workers", "", ("grpo.cache_implementation=static", "reward.time_scale=0.2"), 60),
-    Stage("adapters", "", ("grpo.cache_implementation=static", "lora.r=16", "lora.alpha=32"), 90),
+    Stage("static", "", STATIC, 90),
+    Stage("slow-workers", "", (*STATIC, "reward.time_scale=0.2"), 60),
+    Stage("adapters", "", (*STATIC, "lora.r=16", "lora.alpha=32"), 90),
     Stage("seven", "paper-7b-random", SEVEN, 150),
 )
 

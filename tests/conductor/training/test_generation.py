@@ -187,6 +187,7 @@ def test_every_plan_that_ends_is_told_once_with_the_text_that_is_scored(start: S
 def test_a_static_cache_and_a_compiled_step_write_the_same_tokens(start: Start) -> None:
     plain, *_ = sampled(start)
     assert sampled(start, cache_implementation="static")[0] == plain
+    assert sampled(start, cache_implementation="static", max_cache_len=256)[0] == plain
     compiled = sampling(copied(start)[1], cache_implementation="static")
     record_graphs(compiled)
     assert not compiled.disable_compile
