@@ -150,13 +150,14 @@ class Replicas:
 
     def _keep(self, replica: _Replica) -> None:
         """Start a replica again whenever it is lost."""
-        while True:
-            grading = replica.grading
-            with suppress(EOFError, OSError):
-                grading.stay()
-            if self._stopped.is_set():
-                return
-            self._lose(replica, grading)
+        while not self._stopped.is_set():
+            grading = replica.grading  # None: who asked it has found that it is lost
+            if grading is not None:
+                with suppress(EOFError, OSError):
+                    grading.stay()
+                if self._stopped.is_set():
+                    return
+                self._lose(replica, grading)
             self._say(
                 f"Replica {replica.number} was lost; what it had goes to others, and it is started "
                 "again."

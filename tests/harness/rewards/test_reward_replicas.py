@@ -235,3 +235,13 @@ def test_too_many_without_a_value_stop_all_replicas_at_once() -> None:
     assert health == (503, body)
     assert counts["stopped"] == body["error"]
     assert Decimal(counts["usd"]) <= LIMIT
+
+
+def test_a_replica_that_is_lost_while_all_end_is_not_waited_for() -> None:
+    said: list[str] = []
+    replicas = Replicas([ends_its_process], said.append)
+    (lost,) = replicas._replicas
+    assert lost.grading is None
+    replicas._stopped.set()
+    replicas._keep(lost)
+    assert said == []

@@ -22,7 +22,7 @@ def test_curves_are_drawn_in_place_of_the_image_and_a_tip_has_their_figures(
 ) -> None:
     page = site_page(training)
     assert page.locator("#curves img").count() == 0
-    assert page.locator("#curves svg[role=img]").count() == 8
+    assert page.locator("#curves svg[role=img]").count() == 10
     first = page.locator("#curves svg").first
     first.hover(position={"x": 300, "y": 100})
     assert "seed-" in (first.locator("[aria-label=tip] text").text_content() or "")
