@@ -7,15 +7,14 @@ asked for a profile. It is measured for one pool: other settings are another wor
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean
 
 from podium.harness.errors import UserError
 from podium.harness.learning import SINGLE
 from podium.harness.ledger.system_runs import load_runs
-from podium.harness.ledger.totals import SystemRun
+from podium.harness.ledger.totals import SystemRun, mean_if_known
 from podium.harness.pool_config import PoolSpec
 from podium.harness.suite import moved_versions
 
@@ -111,18 +110,14 @@ def _refuse_other_pool(folder: Path, runs: Iterable[SystemRun], spec: PoolSpec) 
 
 def _row(run: SystemRun) -> ProfileRow:
     graded = [one for one in run.attempts if one.value is not None]
+    usd = mean_if_known([one.totals.usd for one in graded])
     return ProfileRow(
         suite=run.facts.suite,
         worker=_worker(run),
         asked=len(graded),
         right=sum(one.value or 0.0 for one in graded),
         no_answer=sum(not one.parsed for one in graded),
-        usd=_mean([None if one.totals.usd is None else float(one.totals.usd) for one in graded]),
-        tokens_out=_mean([one.totals.tokens_out for one in graded]),
-        seconds=_mean([one.critical_path_s for one in graded]),
+        usd=None if usd is None else float(usd),
+        tokens_out=mean_if_known([one.totals.tokens_out for one in graded]),
+        seconds=mean_if_known([one.critical_path_s for one in graded]),
     )
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None

@@ -95,8 +95,7 @@ def series_of(rows: Sequence[TableRow], x_of: Callable[[TableRow], float | None]
 
 def refuse_curve(path: Path) -> None:
     """Raise UserError for a file that is no PNG, or that podium did not draw."""
-    ours = not path.exists() or (path.is_file() and plot.SOFTWARE.encode() in path.read_bytes())
-    if path.suffix != ".png" or not ours:
+    if path.suffix != ".png" or not plot.may_replace(path):
         raise UserError(f"{path} is no PNG of podium's. Name another --curve FILE.png.")
 
 

@@ -70,6 +70,11 @@ class Panel:
         return x, min(y, low), max(y, high)
 
 
+def may_replace(path: Path) -> bool:
+    """Say whether an image may be drawn into a file: there is none yet, or podium drew it."""
+    return not path.exists() or (path.is_file() and SOFTWARE.encode() in path.read_bytes())
+
+
 def draw(rows: Sequence[TableRow], path: Path) -> None:
     """Write the plot as a PNG file."""
     figure_of(rows).savefig(path, format="png", dpi=110, metadata={"Software": SOFTWARE})

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from podium.harness.errors import UserError
-from podium.reports.plot import COLOURS, SOFTWARE, drawable
+from podium.reports.plot import COLOURS, SOFTWARE, drawable, may_replace
 from podium.reports.training_runs import (
     SHARE,
     CurvePanel,
@@ -32,13 +32,16 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
 """What stands in a file of each format, which a later plot may overwrite; no time of drawing."""
 
 
-def draw_curves(folders: Sequence[Path], path: Path) -> Path:
-    """Draw trainings into a file; UserError for a folder that is none, and for a foreign file."""
+def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
+    """Draw trainings into a file and return them.
+
+    Raises `UserError` for a folder that is none, and for a file that podium did not draw.
+    """
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
         said = f"{', '.join(FORMATS)}; a folder becomes a page"
         raise UserError(f"{path} is of no format that curves are drawn in: {said}.")
-    if path.exists() and not (path.is_file() and SOFTWARE.encode() in path.read_bytes()):
+    if not may_replace(path):
         raise UserError(f"{path} was not written by podium; name another --to.")
     runs = training_runs(folders)
     try:
@@ -46,7 +49,7 @@ def draw_curves(folders: Sequence[Path], path: Path) -> Path:
     except OSError as error:
         why = f"{path} cannot be written ({error.strerror})"
         raise UserError(f"{why}; name another --to.") from error
-    return path
+    return runs
 
 
 def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -> None:

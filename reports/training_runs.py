@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
@@ -70,9 +70,13 @@ class TrainingRun:
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
         """Yield the steps that were held against held-out questions."""
-        for line in self.lines:
-            if found := _table(line.get("validation")):
-                yield line["step"], found
+        return _validations(self.lines)
+
+
+def _validations(lines: Iterable[Line]) -> Iterator[tuple[int, Line]]:
+    for line in lines:
+        if found := _table(line.get("validation")):
+            yield line["step"], found
 
 
 def is_training(folder: Path) -> bool:
@@ -134,8 +138,7 @@ def _training_run(folder: Path, name: str) -> TrainingRun:
         bill = sums_by(rows, lambda row: row.role)
     else:
         notes.append(f"{name} has no ledger here: what its workers were asked is unknown.")
-    found = [(line["step"], _table(line["validation"])) for line in lines if "validation" in line]
-    if collapsed := collapse(found):
+    if collapsed := collapse([*_validations(lines)]):
         notes.append(f"{name} {COLLAPSE} {collapsed[1]}, from step {collapsed[0]} on.")
     return TrainingRun(
         name=name,

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -20,7 +20,7 @@ from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
 from podium.conductor.training.job import StepResults, TrainingJob
 from podium.harness.errors import UserError
 from podium.harness.files import replace_file
-from podium.harness.plan_habits import plan_habits
+from podium.harness.plan_habits import PlanHabits, plan_habits
 from podium.harness.rewards.outcome import VALUED, RewardItem, Status
 from podium.harness.run.experiment import is_new
 from podium.harness.suite import moved_versions
@@ -339,11 +339,15 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
     }
 
 
+def _habits_of(plans: Iterable[Workflow | None]) -> PlanHabits | None:
+    return plan_habits([plan.shape for plan in plans if plan is not None and plan.steps])
+
+
 def _habits(seen: StepResults, plans: Sequence[Workflow | None]) -> dict[str, float | None]:
     """Return whether more is learnt than the format: right given a plan, and how plans differ."""
     pairs = zip(plans, seen.outcomes, strict=True)
     right = [outcome.components.get("correct") for plan, outcome in pairs if plan is not None]
-    habits = plan_habits([plan.shape for plan in plans if plan is not None and plan.steps])
+    habits = _habits_of(plans)
     return {
         "given_valid": mean([value for value in right if value is not None]),
         "one_step": habits and habits.one_step,
@@ -376,9 +380,8 @@ def validation_scalars(validation: Mapping[str, Any]) -> dict[str, float]:
 
 def worker_shares(seen: StepResults, read: ReadPlan) -> dict[str, float]:
     """Return each worker's share of the steps of the plans that could be read."""
-    count = Counter(step.worker for plan in map(read, seen.items) if plan for step in plan.steps)
-    total = sum(count.values()) or 1
-    return {name: count[name] / total for name in sorted(count)}
+    habits = _habits_of(map(read, seen.items))
+    return dict(habits.workers) if habits else {}
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -420,17 +420,17 @@ def system_totals(run: SystemRun) -> SystemTotals:
         n_graded=len(graded),
         n_unparsed=sum(not (one.parsed or one.plan_fault or one.too_long) for one in graded),
         n_too_long=sum(one.too_long for one in graded),
-        **{name: _mean([getattr(row, name) for row in rows]) for name in MEANS},
-        usd=_mean([row.usd for row in rows]),
+        **{name: mean_if_known([getattr(row, name) for row in rows]) for name in MEANS},
+        usd=mean_if_known([row.usd for row in rows]),
         paid=answering,
         usd_paid=spent / begun if spent is not None and begun else None,
         usd_spent=spent,
         usd_grading=scoring.exact,
-        steps=_mean([attempt.steps for attempt in graded]),
-        depth=_mean([attempt.depth for attempt in graded]),
+        steps=mean_if_known([attempt.steps for attempt in graded]),
+        depth=mean_if_known([attempt.depth for attempt in graded]),
         # A replayed reply comes at once: how long the real one took is not known.
         **{
-            name: None if replayed else _mean([getattr(one, name) for one in graded])
+            name: None if replayed else mean_if_known([getattr(one, name) for one in graded])
             for name in TIMES
         },
         n_unpriced=whole.unpriced,
@@ -458,7 +458,7 @@ def _paid(run: SystemRun, scope: Scope, phase: Phase) -> Paid:
     return Paid(billed.low, None, paid.unknown, paid.unpriced)  # a journal is gone
 
 
-def _mean(values: Sequence[Any]) -> Any:
+def mean_if_known(values: Sequence[Any]) -> Any:
     """Return the mean of floats or of dollars; None where one is unknown, or there is none."""
     known = [value for value in values if value is not None]
     return sum(known) / len(values) if values and len(known) == len(values) else None

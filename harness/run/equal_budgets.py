@@ -6,13 +6,11 @@ from decimal import Decimal
 
 from podium.harness.envelope import EqualBudget, equal_budgets, single_budget
 from podium.harness.errors import UserError
-from podium.harness.pool import slot_model
 from podium.harness.pool_config import WorkerSpec
-from podium.harness.records import CONDUCTOR
-from podium.harness.request import max_tokens_of
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.evaluate import Job
 from podium.harness.run.experiment import FILE
+from podium.harness.run.preflight import slot_max_tokens
 from podium.harness.task_suite import TaskSuite
 
 UNFIT = "its calls are not ours to refuse, or it is matched with what another costs"
@@ -77,8 +75,7 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
     if not budget.is_bounded:
         return
     asks = any("conductor" in job.catalogue.card(name).needs for name in systems)
-    slots = [slot for slot in job.spec.slots if slot.name in job.spec.names]
-    slots += [slot for slot in job.spec.slots if asks and slot.name == CONDUCTOR]
+    slots = [*job.spec.workers, *([job.spec.conductor] if asks and job.spec.conductor else [])]
     least = {slot.name: _least(job, budget, slot) for slot in slots}
     for name in (name for name, most in least.items() if most is None):
         lacks = "max_tokens" if budget.unit == "tokens" else "max_tokens and a price"
@@ -93,5 +90,4 @@ def why_unbounded(job: Job, systems: Sequence[str]) -> Iterator[str]:
 
 def _least(job: Job, budget: EqualBudget, slot: WorkerSpec) -> Decimal | None:
     """Return the most that the shortest call of a worker can take; None if nothing bounds it."""
-    model = slot_model(slot)
-    return budget.most(0, max_tokens_of(model, model.config), job.book.price(slot.price_ref))
+    return budget.most(0, slot_max_tokens(slot), job.book.price(slot.price_ref))

@@ -165,7 +165,7 @@ def refuse_too_little(spec: PoolSpec, book: Book, part: Decimal, processes: int)
 def _bound(slot: WorkerSpec, book: Book) -> Decimal | None:
     """Return the most that a call with an empty prompt can cost; None where nothing bounds it."""
     service = service_tier(slot.config, slot.args)
-    attempted = Attempted("unknown", "none", None, service, 0, _max_tokens(slot))
+    attempted = Attempted("unknown", "none", None, service, 0, slot_max_tokens(slot))
     return upper_bound(attempted, book.price(slot.price_ref))
 
 
@@ -176,12 +176,12 @@ def _without_bound(slot: WorkerSpec, book: Book) -> str:
     service = service_tier(slot.config, slot.args)
     if service != STANDARD and service not in price.services:
         return f"the book has no factor for service {service!r}"
-    if _max_tokens(slot) is None:
+    if slot_max_tokens(slot) is None:
         return "it has no max_tokens; set one in its config to have its calls side by side"
     return "it spends tokens of its own, which nothing limits"
 
 
-def _max_tokens(slot: WorkerSpec) -> int | None:
+def slot_max_tokens(slot: WorkerSpec) -> int | None:
     """Return the limit of a slot's replies: its own, else its provider's if that can be set up."""
     if slot.config.max_tokens or slot.provider in (*SERVED, *IN_PROCESS):
         return slot.config.max_tokens

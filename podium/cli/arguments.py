@@ -29,9 +29,7 @@ class Parser(argparse.ArgumentParser):
     near = ""  # what was meant, perhaps
     later: Callable[[], None] | None = None  # adds what is looked up only once it is needed
     lists = False  # takes `--json` without a PATH before a name: `suites --json math500`
-    takes_file = (
-        False  # with arguments in it: the names of those that were typed are kept in `typed`
-    )
+    takes_file = False  # of arguments: names of those that were typed are then kept in `typed`
 
     def __init__(self, *args: Any, **more: Any) -> None:
         """Take no part of an option's name for the option: a typo would start a run."""

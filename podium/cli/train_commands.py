@@ -71,10 +71,11 @@ def _plot(folders: Sequence[Path], to: Path) -> int:
     if to.suffix and not to.is_dir():
         refuse_unwritable_file(to, "--to")
         from podium.reports.training_plot import draw_curves
-        from podium.reports.training_runs import COLLAPSE, training_runs
+        from podium.reports.training_runs import COLLAPSE
 
-        say(f"Written to {draw_curves(folders, to)}.")
-        notes = (note for run in training_runs(folders) for note in run.notes)
+        runs = draw_curves(folders, to)
+        say(f"Written to {to}.")
+        notes = (note for run in runs for note in run.notes)
         for note in (note for note in notes if COLLAPSE in note):
             say(note)
         return 0
