@@ -96,13 +96,6 @@ def import_extra(module: str, extra: str) -> Any:
         ) from None
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """Return a context in which linear algebra runs on one thread, so that sums are the same."""
-    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
-
-    return threadpool_limits(limits=1)
-
-
 _WORD = re.compile(r"\w+|[^\w\s]")
 _SIGN = 1 << 31  # the bit of a word's hash that decides its sign; the others, where it counts
 

@@ -19,7 +19,6 @@ from podium.baselines.common import (
     Rounds,
     add_prefix,
     learnt_from,
-    one_thread,
     refuse_unfit,
     register,
     register_learner,
@@ -29,7 +28,14 @@ from podium.baselines.oracle import FINISH, GATHER, USE, enumerate_plans
 from podium.baselines.routers import TfIdf
 from podium.baselines.routers.optimisers import k_means, ridge_logistic, sigmoid
 from podium.harness.errors import UserError
-from podium.harness.learning import Arrays, Artifact, Floats, Round, TrainingBudget
+from podium.harness.learning import (
+    Arrays,
+    Artifact,
+    Floats,
+    Round,
+    TrainingBudget,
+    one_thread,
+)
 from podium.harness.pool import Pool
 from podium.harness.records import Question
 from podium.harness.rewards.splits import question_digest

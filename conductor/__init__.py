@@ -5,7 +5,7 @@ Begin with `prompt.py` and `policy.py`; `training/train.py` is a training from t
 
 from collections.abc import Mapping
 
-from podium.conductor import policy, trained
+from podium.conductor import policy, profiled, trained
 from podium.harness.system import SystemCard
 
 SYSTEMS: Mapping[str, SystemCard] = {
@@ -15,6 +15,9 @@ SYSTEMS: Mapping[str, SystemCard] = {
         policy.CONDUCTOR_PROMPTED,
         policy.CONDUCTOR_RECURSIVE,
         policy.CONDUCTOR_BEST_SINGLE,
+        profiled.PROFILED,
+        profiled.PROFILED_UNTRAINED,
+        profiled.PROFILED_SHUFFLED,
     )
 }
 """By name as in tables: `conductor` is the trained one, then every further released checkpoint."""

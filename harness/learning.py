@@ -4,6 +4,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -55,6 +56,8 @@ class Matrix:
     draws: int = 1  # behind each score, the least where they differ; above 1, scores are means
     notes: tuple[str, ...] = ()  # what limits it, a sentence each: below every table of it
     publishable: bool = True  # False when its texts may appear in no file, message or page
+    seconds: Floats | None = None  # (questions, workers), of one draw; None: its source has none
+    no_answer: Floats | None = None  # (questions, workers), share of draws; None as above
 
     def __post_init__(self) -> None:
         """Refuse what is no matrix: UserError names the shape or the score that is wrong."""
@@ -69,7 +72,7 @@ class Matrix:
     def rows(self, chosen: Sequence[int] | NDArray[np.intp]) -> "Matrix":
         """Return the matrix of some questions, by index, in that order."""
         at = np.asarray(chosen, dtype=np.intp)
-        measured = {name: getattr(self, name)[at] for name in MEASURED}
+        measured = {name: values[at] for name, values in self._measured()}
         return replace(self, questions=tuple(self.questions[int(one)] for one in at), **measured)
 
     def where(self, keep: Callable[[MatrixQuestion], bool]) -> "Matrix":
@@ -79,8 +82,12 @@ class Matrix:
     def with_workers(self, names: Sequence[str]) -> "Matrix":
         """Return the matrix of some workers, in that order."""
         at = [self.workers.index(name) for name in names]
-        measured = {name: getattr(self, name)[:, at] for name in MEASURED}
+        measured = {name: values[:, at] for name, values in self._measured()}
         return replace(self, workers=tuple(names), **measured)
+
+    def _measured(self) -> Iterator[tuple[str, Floats]]:
+        every = ((name, getattr(self, name)) for name in (*MEASURED, "seconds", "no_answer"))
+        return ((name, values) for name, values in every if values is not None)
 
     def whole(self) -> "Matrix":
         """Return the matrix without questions that some worker was not graded on."""
@@ -95,6 +102,13 @@ class Matrix:
         if not self.questions:
             return np.full(len(self.workers), np.nan)
         return self.usd.mean(axis=0)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which linear algebra runs on one thread, so that sums are the same."""
+    from threadpoolctl import threadpool_limits  # pyright: ignore[reportMissingTypeStubs]
+
+    return threadpool_limits(limits=1)
 
 
 def mean_known(values: Floats) -> Floats:
@@ -159,6 +173,8 @@ class MatrixCell:
     score: float | None  # between 0 and 1; None when there is no verdict: that is no 0
     usd: float | None = None  # list price of this draw; None is unknown
     tokens_out: float | None = None
+    seconds: float | None = None
+    no_answer: bool | None = None  # whether no answer was found in the reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +219,8 @@ def assemble_matrix(
         draws=about.drawn * int(draws[draws > 0].min()) if (draws > 0).any() else 1,
         notes=about.notes,
         publishable=about.publishable,
+        seconds=_mean(_sums(shape, at, _numbers(cell.seconds for cell in every)), tried),
+        no_answer=_mean(_sums(shape, at, _numbers(cell.no_answer for cell in every)), tried),
     )
 
 
@@ -268,6 +286,8 @@ def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
                 score=attempt.value,
                 usd=None if usd is None else float(usd),
                 tokens_out=attempt.totals.tokens_out,
+                seconds=attempt.critical_path_s,
+                no_answer=None if attempt.value is None else not attempt.parsed,
             )
 
 
@@ -363,18 +383,26 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
     path = current().log_dir / name
     try:
         content = path.read_bytes()
-        with np.load(BytesIO(content), allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-        about = _ABOUT.validate_json(str(arrays.pop(_META)))
     except FileNotFoundError:
         raise TaskRefusal(f"{system} is not trained: there is no file {path}.") from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
-        raise UserError(f"{path} is no artefact of podium's: {error}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error}.") from None
+    found = parse_artifact(content, path)
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise UserError(f"{path} is not the file this run was begun with; restore it.")
-    if about.system != system:
-        raise UserError(f"{path} was learnt by {about.system}, not by {system}.")
-    return Artifact(about, arrays)
+    if found.about.system != system:
+        raise UserError(f"{path} was learnt by {found.about.system}, not by {system}.")
+    return found
+
+
+def parse_artifact(content: bytes, path: Path) -> Artifact:
+    """Return the artefact of a file's content; UserError for what is none."""
+    try:
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+        return Artifact(_ABOUT.validate_json(str(arrays.pop(_META))), arrays)
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile, ValidationError) as error:
+        raise UserError(f"{path} is no artefact of podium's: {error}.") from None
 
 
 def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:

@@ -1,21 +1,26 @@
-"""What single workers showed on train questions: a profile of each, in counts, by suite.
+"""What single workers showed on train questions: a profile of each, in counts.
 
 Routers and the best single worker are chosen from the same calls (`--train-calls`); nothing is
-asked for a profile. It is measured for one pool: other settings are another worker.
+asked for a profile. It is measured for one pool: other settings are another worker. People read it
+by suite; who plans by it reads it by kind of question, over all suites of a run.
 """
 
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
+from numpy.random import default_rng
+
 from podium.harness.errors import UserError
-from podium.harness.learning import SINGLE
+from podium.harness.learning import SINGLE, Arrays, Floats, Matrix
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun, mean_if_known
 from podium.harness.pool_config import PoolSpec
+from podium.harness.question_kinds import Labels, QuestionKinds, find_kinds
 from podium.harness.suite import moved_versions
 
 FEWEST = 10
@@ -120,4 +125,92 @@ def _row(run: SystemRun) -> ProfileRow:
         usd=None if usd is None else float(usd),
         tokens_out=mean_if_known([one.totals.tokens_out for one in graded]),
         seconds=mean_if_known([one.critical_path_s for one in graded]),
+    )
+
+
+MEANS = ("usd", "tokens_out", "seconds")
+COUNTS = ("asked", "right", "no_answer")
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTable:
+    """What workers showed by kind of question: arrays of (kinds, workers)."""
+
+    kinds: QuestionKinds
+    asked: Floats  # replies with a verdict
+    right: Floats  # sum of their grades
+    no_answer: Floats  # replies in which no answer was found
+    usd: Floats  # mean list dollars of a call; NaN where that is unknown, as in all means
+    tokens_out: Floats
+    seconds: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """Accuracies as a uniform prior and the counts have them: (right + 1) / (asked + 2)."""
+        return (self.right + 1) / (self.asked + 2)
+
+    @property
+    def spread(self) -> Floats:
+        """Standard deviation of that (of a Beta distribution)."""
+        return np.sqrt(self.mean * (1 - self.mean) / (self.asked + 3))
+
+    def of_workers(self, at: Sequence[int]) -> "ProfileTable":
+        """Return the profiles of some workers, by index, in that order."""
+        return replace(self, **{name: getattr(self, name)[:, at] for name in (*COUNTS, *MEANS)})
+
+    def shuffled(self, seed: int) -> "ProfileTable":
+        """Return each profile at another worker's place: nobody keeps a profile of its own."""
+        order = default_rng(seed).permutation(self.asked.shape[1])
+        at = np.empty_like(order)
+        at[order] = np.roll(order, 1)
+        return self.of_workers(at.tolist())
+
+    def arrays(self) -> Arrays:
+        """Return it as an artefact holds it; no words of a question among it."""
+        return self.kinds.arrays() | {name: getattr(self, name) for name in (*COUNTS, *MEANS)}
+
+
+def table_of_arrays(arrays: Arrays) -> ProfileTable:
+    """Return the table that an artefact holds; KeyError where it holds none."""
+    kinds = QuestionKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
+    return ProfileTable(kinds, **{name: arrays[name] for name in (*COUNTS, *MEANS)})
+
+
+def measure_table(matrix: Matrix, seed: int) -> ProfileTable:
+    """Return what a matrix of single workers shows, by kinds that its questions fall into."""
+    sources = [one.id.partition("/")[0] for one in matrix.questions]
+    kinds = find_kinds(matrix.questions, sources, seed)
+    unknown = np.full(matrix.scores.shape, np.nan)
+    found = {"usd": matrix.usd, "tokens_out": matrix.tokens_out, "seconds": matrix.seconds}
+    means = {name: unknown if values is None else values for name, values in found.items()}
+    missing = unknown if matrix.no_answer is None else matrix.no_answer
+    labels = kinds.of(matrix.questions)
+    return count_by_kind(kinds, labels, matrix.scores, missing, means)
+
+
+def count_by_kind(
+    kinds: QuestionKinds,
+    labels: Labels,
+    scores: Floats,
+    no_answer: Floats,
+    means: Mapping[str, Floats],
+) -> ProfileTable:
+    """Return the table of (questions, workers) arrays; `labels` (questions,) are their kinds."""
+    belongs = (np.arange(len(kinds))[:, None] == labels[None]).astype(np.float64)
+    graded = ~np.isnan(scores)
+
+    def sums(values: Floats, where: Floats) -> Floats:
+        return belongs @ np.where(where, values, 0.0)
+
+    def mean(values: Floats) -> Floats:
+        counts = belongs @ (~np.isnan(values)).astype(np.float64)
+        total, empty = sums(values, ~np.isnan(values)), np.full(counts.shape, np.nan)
+        return np.divide(total, counts, out=empty, where=counts > 0)
+
+    return ProfileTable(
+        kinds,
+        asked=belongs @ graded.astype(np.float64),
+        right=sums(scores, graded),
+        no_answer=sums(no_answer, graded & ~np.isnan(no_answer)),
+        **{name: mean(means[name]) for name in MEANS},
     )

@@ -36,11 +36,12 @@ Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
 split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
 for programs of its own."""
-Trait = Literal["best worker", "adaptive", "recorded", "sees targets"]
+Trait = Literal["best worker", "adaptive", "recorded", "sees targets", "whole run"]
 """What else a run has to know of a system. Its `worker` is the best single one of the train split,
 where there is one; replies decide whom it asks next, so a dry run takes all calls for the dearest;
 it makes canonical single-worker requests only, which recorded replies can serve; it looks at
-targets (a labelled control, never comparable as a method)."""
+targets (a labelled control, never comparable as a method); it learns from the train questions of
+all suites of a run at once."""
 Acts = Literal["passes", "last step acts", "votes", "no"]
 """What a system does with a conversation that has tools: it hands all of it to the worker that
 answers; its last step's worker is sent it, with the earlier replies; it votes over its workers'

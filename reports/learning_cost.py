@@ -98,7 +98,7 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
     facts = system_run.facts
     if facts.uses_targets or not facts.reference_allowed or facts.system.startswith(SINGLE):
         return None
-    if "checkpoint" in facts.args:
+    if "checkpoint" in facts.args and "learned" not in facts.args:
         return _training(facts.args, str(facts.prices["sha256"]))
     noted = [match[1].split(", ") for note in facts.notes if (match := TAUGHT.search(note))]
     tried = _tried(system_run, selections, noted[0] if noted else [facts.suite])

@@ -1,8 +1,18 @@
-"""What workers showed on train questions, as a table for a terminal."""
+"""What workers showed on train questions: by suite for a terminal, by kind for tables and pages."""
 
-from podium.harness.profiles import Profile, ProfileRow
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from hashlib import sha256
+
+from podium.harness.errors import UserError
+from podium.harness.learning import parse_artifact
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.profiles import Profile, ProfileRow, ProfileTable, table_of_arrays
+from podium.harness.question_kinds import FORMS
+from podium.harness.shards.plan import parent_of
 from podium.harness.text import columns
 from podium.reports import stats
+from podium.reports.comparison_rows import Pair
 from podium.reports.render import UNKNOWN, count, interval, percent, usd_about
 
 HEADS = (
@@ -28,3 +38,42 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
         percent(row.no_answer / row.asked),
         *(usd_about(row.usd), count(row.tokens_out), count(row.seconds, 2)),
     )
+
+
+KNEW = "What {} knew of its workers (profile {}): right % by kind of train question"
+
+
+def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str]]]]:
+    """Yield a title and a table, heads first, for each profile that a system planned by.
+
+    A profile that is not there any more, or is not the one that a run was begun with, has none.
+    """
+    shown: set[str] = set()
+    for row, system_run in pairs:
+        for workers, table in _profile_of(system_run):
+            lines = [("kind of question", *workers), *_kinds(table)]
+            digest = sha256(repr(lines).encode()).hexdigest()
+            if digest not in shown:
+                shown.add(digest)
+                named = str(system_run.facts.args["sha256"])[:12]
+                yield KNEW.format(row.system, named), lines
+
+
+def _profile_of(system_run: SystemRun) -> Iterator[tuple[tuple[str, ...], ProfileTable]]:
+    args, folder = system_run.facts.args, system_run.paths[0].parent
+    if "learned" not in args:
+        return
+    path = (parent_of(folder) or folder) / str(args["learned"])
+    with suppress(OSError, UserError, KeyError):
+        content = path.read_bytes()
+        if sha256(content).hexdigest() == args.get("sha256"):
+            learned = parse_artifact(content, path)
+            yield learned.about.workers, table_of_arrays(learned.arrays)
+
+
+def _kinds(table: ProfileTable) -> Iterator[tuple[str, ...]]:
+    forms, lengths = table.kinds.forms.tolist(), table.kinds.lengths.tolist()
+    for at, (form, length) in enumerate(zip(forms, lengths, strict=True)):
+        pairs = zip(table.right[at].tolist(), table.asked[at].tolist(), strict=True)
+        cells = (f"{percent(right / asked)} of {asked:.0f}" if asked else UNKNOWN for right, asked in pairs)
+        yield f"{at + 1}: {FORMS[form]}, {length:.0f} characters", *cells

@@ -13,8 +13,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.baselines.common import one_thread
-from podium.harness.learning import Floats
+from podium.harness.learning import one_thread, Floats
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]

@@ -113,11 +113,26 @@ class FromScratch(ConfigSection):
     look_up: bool = False  # whether attention begins as a look-up by words (model.py)
 
 
+class ProfiledPart(ConfigSection):
+    """A policy that plans by profiles (conductor/profile_policy.py), from random weights."""
+
+    questions: int = Field(default=50, ge=8)  # of each suite, on which all workers are tried first
+    cost_weight: float = Field(default=0.25, gt=0, le=0.45)  # what the dearest right answer loses
+    cost_calls: float = Field(default=10.0, gt=0)
+    """Usual calls of the pool, in dollars, from which on a right answer loses all of that."""
+    searched: int = Field(default=1500, ge=1)  # questions that plans are drawn for evenly
+    warm_steps: int = Field(default=400, ge=0)
+    """Steps that learn whom to ask alone, by what was tried, and the search's right plans."""
+    warm_batch: int = Field(default=48, ge=1)
+    warm_rate: float = Field(default=2e-3, gt=0)
+
+
 class ModelPart(ConfigSection):
     """Where the weights come from: a folder or hub name, or nowhere."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
+    profiled: ProfiledPart | None = None
     parameters: float | None = None  # in 1e9, for the estimate only; None: read from its config
     frozen: tuple[str, ...] = ()  # what GRPO leaves as it is: parts of parameters' names
 
@@ -338,8 +353,14 @@ def _refuse_code(grpo: Mapping[str, Any]) -> None:
 
 def _refuse_contradictions(config: TrainingConfig) -> None:
     _refuse_code(config.grpo)
-    if bool(config.model.path) == (config.model.from_scratch is not None):
-        raise UserError("[model] has either a path or a from_scratch table, and one of them.")
+    made = config.model
+    if sum((bool(made.path), made.from_scratch is not None, made.profiled is not None)) != 1:
+        raise UserError("[model] has one of a path, a from_scratch table and a profiled table.")
+    if made.profiled and not (config.pool.drawn and config.warm_start.kind == "none"):
+        raise UserError(
+            "[model.profiled] is trained on drawn pools from random weights: set [pool] drawn, and "
+            'warm_start.kind = "none".'
+        )
     size = config.model.from_scratch
     if size and size.look_up:
         refuse_look_up_sizes(size.layers, size.heads, size.kv_heads)

@@ -12,16 +12,19 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from importlib import metadata
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 from podium.conductor.checkpoint import INFO, MANIFEST
 from podium.conductor.training.config import TrainingConfig
 from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
-from podium.conductor.training.job import StepResults, TrainingJob
+from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob
+from podium.conductor.training.training_rows import TrainingRow
 from podium.harness.errors import UserError
 from podium.harness.files import replace_file
 from podium.harness.plan_habits import PlanHabits, plan_habits
 from podium.harness.rewards.outcome import VALUED, RewardItem, Status
+from podium.harness.rewards.trainers import run_in_loop
 from podium.harness.run.experiment import is_new
 from podium.harness.suite import moved_versions
 from podium.harness.workflow import Workflow
@@ -336,6 +339,33 @@ def step_summary(seen: StepResults, read: ReadPlan) -> dict[str, float | None]:
         **_habits(seen, plans),
         "different": len({replace(item, replicate=0) for item in seen.items}) / n,
         **seconds_of(seen),
+    }
+
+
+def judged(
+    training: TrainingJob,
+    watching: RewardRecorder,
+    rows: Sequence[TrainingRow],
+    texts: Sequence[str],
+) -> dict[str, Any]:
+    """Return what plans for held-out rows came to, over all and by suite."""
+    started = monotonic()
+    items = [
+        RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers, row.first)
+        for row, text in zip(rows, texts, strict=True)
+    ]
+    run_in_loop(watching.score(items))
+    seen, read = watching.take(), training.read_plan
+    grades: dict[str, list[float]] = {suite: [] for suite in training.held_out}
+    for item, outcome in zip(items, seen.outcomes, strict=True):
+        grade = outcome.components.get("correct")
+        grades[item.suite] += [] if grade is None else [grade]
+    return {
+        **step_summary(seen, read),
+        "suites": {suite: mean(found) for suite, found in grades.items()},
+        "workers": worker_shares(seen, read),
+        "questions": len(items),
+        "seconds": round(monotonic() - started, 3),
     }
 
 

@@ -36,8 +36,7 @@ from podium.conductor.training.model_card import describe_checkpoint
 from podium.conductor.training.training_rows import COLUMNS, PromptBuilder, TrainingRow
 from podium.conductor.training.trl_adapter import TrlAdapter
 from podium.harness.errors import SpendLimit, TooManyMasked, UserError
-from podium.harness.rewards.outcome import RewardItem, Status
-from podium.harness.rewards.trainers import run_in_loop
+from podium.harness.rewards.outcome import Status
 
 Callback: Any = TrainerCallback
 gather: Any = gather_object
@@ -121,24 +120,7 @@ class Validator:
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
         """Return what plans for the rows came to, over all and by suite."""
-        started = monotonic()
-        items = [
-            RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers, row.first)
-            for row, text in zip(self.rows, texts, strict=True)
-        ]
-        run_in_loop(self.watching.score(items))
-        seen, read = self.watching.take(), self.training.read_plan
-        grades: dict[str, list[float]] = {suite: [] for suite in self.training.held_out}
-        for item, outcome in zip(items, seen.outcomes, strict=True):
-            grade = outcome.components.get("correct")
-            grades[item.suite] += [] if grade is None else [grade]
-        return {
-            **run_folder.step_summary(seen, read),
-            "suites": {suite: run_folder.mean(found) for suite, found in grades.items()},
-            "workers": run_folder.worker_shares(seen, read),
-            "questions": len(items),
-            "seconds": round(monotonic() - started, 3),
-        }
+        return run_folder.judged(self.training, self.watching, self.rows, texts)
 
 
 def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[TrainingRow]:

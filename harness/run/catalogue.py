@@ -39,7 +39,7 @@ SET_BY_RUN = {
     "pool": "--pool",
     "seed": "--seed",
     "cards": "--worker-cards",
-    **dict.fromkeys(("learned", "sha256"), "the run"),
+    **dict.fromkeys(("learned", "sha256", "checkpoint_sha256"), "the run"),
 }
 """Arguments of solvers that `-S` does not set, and what sets them."""
 

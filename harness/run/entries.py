@@ -246,11 +246,14 @@ def _trained(job: Job, suite: Suite[Any], made: Entry, taught: SingleScores | No
         how = f"trained by {calls:,} worker calls"
     else:
         assert taught is not None, "what has nothing to learn from was refused"
-        questions, workers = taught.matrix.scores.shape
-        learned, teaches = card.methods.learn(taught.matrix, job.experiment.seed), taught.lessons
+        matrix = taught.whole if "whole run" in card.traits else taught.matrix
+        questions, workers = matrix.scores.shape
+        learned, teaches = card.methods.learn(matrix, job.experiment.seed), taught.lessons
         digests, calls = learned.about.questions, questions * workers
         how = f"trained on {questions} x {workers} worker calls"
     names = tuple(one.name for one in teaches.suites)
+    if taught is not None and "whole run" in card.traits:
+        names = tuple(sorted({one.id.partition("/")[0] for one in taught.whole.questions}))
     about = replace(learned.about, calls=calls, suites=names, questions=digests)
     learned = replace(learned, about=about)
     path = f"{LEARNED}/{lessons.file_name(suite.name)}/{lessons.file_name(made.system)}.npz"

@@ -134,6 +134,7 @@ class SingleScores:
     best: Mapping[str, Any]  # the arguments of `best_single`
     matrix: Matrix  # workers in pool order
     lessons: TrainingQuestions
+    whole: Matrix  # the same of all suites that were asked about at once
 
 
 def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
@@ -154,8 +155,16 @@ def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
     failed = "the best single worker could not be chosen"
     limit = max(map(len, only.values()))
     _ask(job, log_dir, [*asked.values()], rows, how, failed, limit=limit)
-    whole = matrix_of_logs([log_dir])
+    whole = _asked_in(matrix_of_logs([log_dir]), asked, only, job.spec.names)
     return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
+
+
+def _asked_in(
+    whole: Matrix, suites: Iterable[str], only: Mapping[str, Sequence[str]], names: Sequence[str]
+) -> Matrix:
+    """Return what a matrix of several suites holds of the questions of some."""
+    ids = {f"{suite}/{id}" for suite in suites for id in only[suite]}
+    return whole.where(lambda asked: asked.id in ids).with_workers(names)
 
 
 def _ask(
@@ -188,12 +197,11 @@ def _ask(
 def _taught(
     job: Job, one: TrainingQuestions, only: Mapping[str, Sequence[str]], whole: Matrix
 ) -> SingleScores:
-    ids = {f"{suite.name}/{id}" for suite in one.suites for id in only[suite.name]}
-    found = whole.where(lambda asked: asked.id in ids).with_workers(job.spec.names)
+    found = _asked_in(whole, (suite.name for suite in one.suites), only, job.spec.names)
     means = zip(job.spec.names, map(float, found.mean_scores()), strict=True)
     known = {name: mean for name, mean in means if not np.isnan(mean)}
     best = {"worker": job.controls.choose(known), "chosen_on": TRAIN, "n": len(found.questions)}
-    return SingleScores(best, found, one)
+    return SingleScores(best, found, one, whole)
 
 
 def single_entries(job: Job, suite: Suite[Any]) -> list[Entry]:

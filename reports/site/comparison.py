@@ -28,6 +28,7 @@ from podium.reports.derived import (
     largest_groups,
 )
 from podium.reports.headline import headline_row
+from podium.reports.profile_table import known_tables
 from podium.reports.report import Report
 from podium.reports.row import TableRow, block_of
 from podium.reports.site.audit_page import manifest_roots
@@ -246,7 +247,8 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
             (f"{title}. {said}", render.tabulate(columns, kept))
             for title, said, columns, kept in markdown.row_tables(rows)
             if kept
-        ],
+        ]
+        + [*known_tables(site_block.pairs)],
         "derived": render.tabulate(
             markdown.DERIVED_COLUMNS,
             [row for row in shown.derived if block_of(row) == block_of(first)],

@@ -1,0 +1,315 @@
+"""A small network that plans by numbers: who did what on which kind of question, at what price.
+
+It reads a table of profiles (kinds of question by workers) and writes a plan step by step: what to
+do, then who does it, by a pointer over the workers (Vinyals et al. 2015, arXiv 1506.03134). Nothing
+is keyed by a worker's name or place, so it plans for 2 to 12 workers in any order. The same lines
+run in NumPy, where it plays, and in torch, where it is trained: `xp` is either module.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from podium.harness.profiles import ProfileTable
+from podium.harness.question_kinds import FORMS
+from podium.harness.workflow import MAX_STEPS, Step, Workflow
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+class Task(NamedTuple):
+    """What a step may be told, in words that fit any suite."""
+
+    name: str
+    subtask: str
+    reads: bool  # all replies before it, or none
+    answers: bool  # whether its reply may be the answer
+
+
+TASKS = (
+    Task("solve", "", reads=False, answers=True),
+    Task(
+        "gather",
+        "Write down the facts and intermediate results that answering the question needs.",
+        reads=False,
+        answers=False,
+    ),
+    Task(
+        "plan",
+        "Take the question apart: name the steps that lead to its answer.",
+        reads=False,
+        answers=False,
+    ),
+    Task("use", "Use the work above to answer the question.", reads=True, answers=True),
+    Task(
+        "check",
+        "Find any error in the answer above, correct it, and give the right answer.",
+        reads=True,
+        answers=True,
+    ),
+    Task(
+        "finish",
+        "State the final answer of the work above, in the form the question asks for.",
+        reads=True,
+        answers=True,
+    ),
+)
+END = len(TASKS)  # the choice to stop
+CHOICES = len(TASKS) + 1
+CELL = 14  # numbers of one worker on one kind of question
+ASKED = len(FORMS) + 1  # numbers of a question: its form, and its length
+HIDDEN, WIDE = 48, 64
+MOST_WORKERS = 12
+ENDS = 4.5  # log odds, at the start, of ending a plan: the first ones are short, and so cheap
+
+
+def cells_of(table: ProfileTable, own: int) -> Floats:
+    """Return (kinds, workers, CELL) as the network reads a profile, for a question of kind `own`."""
+    forms, mean = table.kinds.forms, table.mean
+    kinds, workers = mean.shape
+    cells = np.zeros((kinds, workers, CELL), np.float32)
+    cells[own, :, 0] = 1
+    cells[np.arange(kinds), :, 1 + forms] = 1
+    cells[..., 4] = np.log1p(table.asked) / 6
+    cells[..., 5] = mean
+    cells[..., 6] = 2 * table.spread
+    cells[..., 7] = mean - mean.max(axis=1, keepdims=True)
+    cells[..., 8], cells[..., 9] = _relative(table.usd)
+    cells[..., 10], _ = _relative(table.tokens_out)
+    cells[..., 11] = (table.no_answer + 0.5) / (table.asked + 2)
+    cells[..., 12] = mean.mean(axis=1, keepdims=True)
+    cells[..., 13] = _length(table.kinds.lengths)[:, None]
+    return cells
+
+
+def _relative(values: Any) -> tuple[Any, Any]:
+    """Return each value's logarithm beside its row's mean, 0 where unknown; and what is known."""
+    known = np.isfinite(values) & (values > 0)
+    logs = np.log(np.where(known, values, 1.0))
+    counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
+    middle = (logs * known).sum(axis=1, keepdims=True) / counts
+    return (np.where(known, logs - middle, 0.0) / 3).astype(np.float32), known
+
+
+def _length(characters: Any) -> Any:
+    return np.clip(np.log(np.maximum(characters, 1.0)) / 10, 0, 1)
+
+
+def question_numbers(form: int, characters: int) -> Floats:
+    """Return (ASKED,): all that the network reads of a question beside its kind."""
+    numbers = np.zeros(ASKED, np.float32)
+    numbers[form] = 1
+    numbers[-1] = _length(float(characters))
+    return numbers
+
+
+Weights = Mapping[str, Any]
+SHAPES: Mapping[str, tuple[int, ...]] = {
+    "cell1": (CELL, HIDDEN),
+    "cell1_bias": (HIDDEN,),
+    "cell2": (HIDDEN, HIDDEN),
+    "cell2_bias": (HIDDEN,),
+    "worker": (2 * HIDDEN, WIDE),
+    "worker_bias": (WIDE,),
+    "among": (2 * WIDE, WIDE),
+    "among_bias": (WIDE,),
+    "context": (WIDE + ASKED, WIDE),
+    "context_bias": (WIDE,),
+    "done": (WIDE + CHOICES, WIDE),
+    "done_bias": (WIDE,),
+    "state": (2 * WIDE + WIDE + MAX_STEPS, WIDE),
+    "state_bias": (WIDE,),
+    "choice": (WIDE, CHOICES),
+    "choice_bias": (CHOICES,),
+    "ask": (WIDE + CHOICES, WIDE),
+    "ask_bias": (WIDE,),
+    "direct": (HIDDEN, CHOICES),
+    "again": (CHOICES,),
+}
+
+
+def first_weights(seed: int) -> dict[str, Floats]:
+    """Return random weights (He et al. 2015); choices begin almost even."""
+    rng = np.random.default_rng(seed)
+    made: dict[str, Floats] = {}
+    for name, shape in SHAPES.items():
+        scale = 0.0 if len(shape) == 1 else np.sqrt(2 / shape[0])
+        scale *= 0.1 if name in ("choice", "ask", "direct") else 1.0
+        made[name] = (rng.standard_normal(shape) * scale).astype(np.float32)
+    made["choice_bias"][END] = ENDS
+    return made
+
+
+class Shown(NamedTuple):
+    """Some questions with their profiles, padded to one size."""
+
+    cells: Any  # (questions, kinds, workers, CELL)
+    own: Any  # (questions, kinds): 1 at the question's own kind
+    kinds: Any  # (questions, kinds): 1 where there is one
+    workers: Any  # (questions, workers): 1 where there is one
+    asked: Any  # (questions, ASKED)
+
+
+class Read(NamedTuple):
+    """What the network makes of them."""
+
+    workers: Any  # (questions, workers, WIDE)
+    alone: Any  # (questions, workers, HIDDEN): on the question's own kind
+    context: Any  # (questions, WIDE)
+    there: Any  # (questions, workers)
+
+    def at(self, rows: Any) -> "Read":
+        """Return some rows of it, by index."""
+        return Read(*(part[rows] for part in self))
+
+
+def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
+    """Return tables with each question's own kind and numbers, as the network reads them."""
+    kinds = max(len(table.kinds) for table, _, _ in pairs)
+    workers = max(table.asked.shape[1] for table, _, _ in pairs)
+    size = len(pairs)
+    shown = Shown(
+        np.zeros((size, kinds, workers, CELL), np.float32),
+        np.zeros((size, kinds), np.float32),
+        np.zeros((size, kinds), np.float32),
+        np.zeros((size, workers), np.float32),
+        np.stack([asked for _, _, asked in pairs]),
+    )
+    for at, (table, own, _) in enumerate(pairs):
+        rows, columns = table.asked.shape
+        shown.cells[at, :rows, :columns] = cells_of(table, own)
+        shown.own[at, own] = shown.kinds[at, :rows] = shown.workers[at, :columns] = 1
+    return shown
+
+
+def _layer(weights: Weights, name: str, rows: Any) -> Any:
+    return (rows @ weights[name] + weights[f"{name}_bias"]).clip(min=0)
+
+
+def read(weights: Weights, shown: Shown, xp: Any) -> Read:
+    """Return what the network makes of questions before it writes a step."""
+    cells = _layer(weights, "cell2", _layer(weights, "cell1", shown.cells))
+    alone = (cells * shown.own[:, :, None, None]).sum(1)
+    share = shown.kinds / shown.kinds.sum(1)[:, None]
+    every = (cells * share[:, :, None, None]).sum(1)
+    workers = _layer(weights, "worker", xp.concatenate([alone, every], -1))
+    there = shown.workers[:, :, None]
+    middle = (workers * there).sum(1) / shown.workers.sum(1)[:, None]
+    beside = xp.concatenate([workers, workers * 0 + middle[:, None, :]], -1)
+    context = _layer(weights, "context", xp.concatenate([middle, shown.asked], -1))
+    return Read(_layer(weights, "among", beside), alone, context, shown.workers)
+
+
+class Written(NamedTuple):
+    """The steps of each plan so far."""
+
+    sums: Any  # (plans, WIDE): over all steps
+    last: Any  # (plans, WIDE)
+    used: Any  # (plans, workers): how often each was asked
+
+
+def begin(seen: Read) -> Written:
+    """Return plans without a step."""
+    return Written(seen.context * 0, seen.context * 0, seen.there * 0)
+
+
+def after(weights: Weights, seen: Read, done: Written, what: Any, who: Any, xp: Any) -> Written:
+    """Return plans with one more step: `what` (plans, CHOICES) and `who` (plans, workers) are 1
+    at the task and the worker, 0 elsewhere."""
+    worker = (seen.workers * who[:, :, None]).sum(1)
+    step = _layer(weights, "done", xp.concatenate([worker, what], -1))
+    return Written(done.sums + step, step, done.used + who)
+
+
+def state_of(weights: Weights, seen: Read, done: Written, step: int, xp: Any) -> Any:
+    """Return (plans, WIDE): where each plan stands before a step."""
+    place = np.zeros(MAX_STEPS, np.float32)
+    place[step] = 1
+    number = done.sums[:, :MAX_STEPS] * 0 + xp.asarray(place)
+    return _layer(weights, "state", xp.concatenate([seen.context, *done[:2], number], -1))
+
+
+def task_scores(weights: Weights, state: Any) -> Any:
+    """Return (plans, CHOICES) logits: what the next step does."""
+    return state @ weights["choice"] + weights["choice_bias"]
+
+
+def worker_scores(
+    weights: Weights, seen: Read, done: Written, state: Any, what: Any, xp: Any
+) -> Any:
+    """Return (plans, workers) logits: who does the task; those that are not there far below."""
+    wanted = xp.concatenate([state, what], -1) @ weights["ask"] + weights["ask_bias"]
+    found = (seen.workers * wanted[:, None, :]).sum(-1) / WIDE**0.5
+    found = found + ((seen.alone @ weights["direct"]) * what[:, None, :]).sum(-1)
+    found = found + done.used * (what * weights["again"]).sum(-1)[:, None]
+    return found + (seen.there - 1) * 1e9
+
+
+def allowed_tasks(step: int, before: Ints) -> Floats:
+    """Return (plans, CHOICES): 0 where a task may come next, far below where it may not.
+
+    `before` has the task of the step before, END for a plan that has ended. What reads comes after
+    something; a plan ends after a step that answers, and its last step answers.
+    """
+    open_ = np.zeros((len(before), CHOICES), np.float32)
+    for at, task in enumerate(TASKS):
+        if (step == 0 and task.reads) or (step == MAX_STEPS - 1 and not task.answers):
+            open_[:, at] = -1e9
+    answered = np.array([one.answers for one in TASKS] + [True])
+    open_[:, END] = -1e9 if step == 0 else np.where(answered[before], 0, -1e9)
+    ended = before == END if step else np.zeros(len(before), bool)
+    open_[ended] = -1e9
+    open_[ended, END] = 0
+    return open_
+
+
+class Plans(NamedTuple):
+    """Plans as numbers."""
+
+    tasks: Ints  # (plans, MAX_STEPS): a task each, END behind the last
+    workers: Ints  # (plans, MAX_STEPS): an index each, 0 behind the last
+
+    def steps(self, at: int) -> list[tuple[Task, int]]:
+        """Return the steps of one plan: each task, and the index of who does it."""
+        pairs = zip(self.tasks[at].tolist(), self.workers[at].tolist(), strict=True)
+        return [(TASKS[task], worker) for task, worker in pairs if task != END]
+
+
+def write(weights: Weights, seen: Read, rng: Generator | None = None) -> Plans:
+    """Return a plan for each row of `seen`: drawn with `rng`, the likeliest step by step without.
+
+    In NumPy.
+    """
+    size, workers = seen.there.shape
+    done, before = begin(seen), np.zeros(size, np.int64)
+    plans = Plans(np.full((size, MAX_STEPS), END), np.zeros((size, MAX_STEPS), np.int64))
+    for step in range(MAX_STEPS):
+        state = state_of(weights, seen, done, step, np)
+        tasks = _chosen(task_scores(weights, state) + allowed_tasks(step, before), rng)
+        what = np.eye(CHOICES, dtype=np.float32)[tasks]
+        whom = _chosen(worker_scores(weights, seen, done, state, what, np), rng)
+        who = np.eye(workers, dtype=np.float32)[whom]
+        plans.tasks[:, step], plans.workers[:, step] = tasks, np.where(tasks == END, 0, whom)
+        if (tasks == END).all():
+            break
+        done, before = after(weights, seen, done, what, who, np), tasks
+    return plans
+
+
+def _chosen(logits: Any, rng: Generator | None) -> Ints:
+    if rng is not None:
+        logits = logits + rng.gumbel(size=logits.shape)  # the largest is then a draw (Gumbel 1954)
+    return np.argmax(logits, axis=1)
+
+
+def as_workflow(steps: Sequence[tuple[Task, int]], workers: Sequence[str]) -> Workflow:
+    """Return a plan to carry out."""
+    made = [
+        Step(workers[worker], task.subtask, "all" if at and task.reads else ())
+        for at, (task, worker) in enumerate(steps)
+    ]
+    return Workflow(tuple(made))

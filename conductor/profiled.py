@@ -1,0 +1,254 @@
+"""`conductor-profiled`: a trained policy that plans by what workers showed in this run.
+
+Its profile (harness/profiles.py) is measured on the train questions that routers learn from, over
+all suites of a run; its weights (profile_policy.py) were trained on other pools.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from inspect_ai.solver import Solver, solver
+
+from podium.conductor import profile_policy as policy
+from podium.conductor.checkpoint import RELEASED, short_digest
+from podium.harness.errors import UserError, no_such
+from podium.harness.inspect_adapters import as_solver
+from podium.harness.learning import (
+    Artifact,
+    ArtifactSource,
+    Matrix,
+    read_artifact,
+    refuse_other_workers,
+)
+from podium.harness.pool import Pool
+from podium.harness.pool_config import PoolSpec
+from podium.harness.profiles import measure_table, table_of_arrays
+from podium.harness.question_kinds import form_of
+from podium.harness.records import Question
+from podium.harness.rewards.splits import question_digest
+from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
+from podium.harness.workflow import MAX_STEPS, Workflow
+
+NAME, UNTRAINED, SHUFFLED = (
+    "conductor-profiled",
+    "conductor-profiled-untrained",
+    "conductor-profiled-shuffled",
+)
+POLICY = "policy.npz"  # in a training's best/ and last/, and in a released folder
+TRAINED = "profiled"  # the released one
+TRAINING = "policy of conductor-profiled"  # what its file says it is of
+
+
+def policy_path(name: str) -> Path:
+    """Return the file of a released policy, of a training's folder or of a path."""
+    shipped = RELEASED / name / POLICY
+    if "/" not in name and shipped.is_file():
+        return shipped
+    path = Path(name)
+    if (path / POLICY).is_file():
+        return (path / POLICY).resolve()
+    raise no_such("policy", name, [TRAINED], "released: ", " (or give a folder with policy.npz)")
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, sha256: str) -> Artifact:
+    return read_artifact(str(path), TRAINING, sha256)
+
+
+def read_policy(name: str) -> Artifact:
+    """Return the weights that a name stands for; UserError where there are none."""
+    path = policy_path(name)
+    found = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
+    shapes = {key: tuple(values.shape) for key, values in found.arrays.items()}
+    if shapes != dict(policy.SHAPES):
+        raise UserError(f"{path} has weights of another version: train it anew.")
+    return found
+
+
+def profiled_system(learned: Artifact, weights: policy.Weights, *, shuffled: bool = False) -> System:
+    """Return the system that plans by a profile; `shuffled` gives each to another worker."""
+    about = learned.about
+    try:
+        table = table_of_arrays(learned.arrays)
+    except KeyError as error:
+        raise UserError(f"This profile of {about.system} lacks {error}: measure it anew.") from None
+    seed = int((about.settings or {}).get("seed", 0))
+    shown = table.shuffled(seed) if shuffled else table
+
+    def plan(question: Question, pool: Pool) -> Workflow:
+        refuse_other_workers(learned, pool.workers)
+        if question_digest(question.text) in about.questions:
+            raise UserError(
+                f"{about.system} was taught by {question.id}, so it cannot be examined by it: "
+                "train it on other questions."
+            )
+        own = int(shown.kinds.of([question])[0])
+        numbers = policy.question_numbers(form_of(question.kind), len(question.text))
+        read = policy.read(weights, policy.show([(shown, own, numbers)]), np)
+        return policy.as_workflow(policy.write(weights, read).steps(0), about.workers)
+
+    return planned(plan)
+
+
+@solver
+def conductor_profiled(
+    learned: str | None = None,
+    sha256: str | None = None,
+    checkpoint: str = TRAINED,
+    checkpoint_sha256: str = "",
+    pool: str | None = None,
+) -> Solver:
+    """Plan by the profile in the file `learned`; with `sha256`, another file is refused.
+
+    `checkpoint` is a released policy by name, or the folder of a training; so is its digest.
+    """
+    weights = _weights(checkpoint, checkpoint_sha256)
+    return as_solver(profiled_system(read_artifact(learned, NAME, sha256), weights), pool)
+
+
+@solver
+def conductor_profiled_untrained(
+    learned: str | None = None, sha256: str | None = None, pool: str | None = None
+) -> Solver:
+    """Plan by a profile with the random weights that a training of seed 0 begins with."""
+    weights = policy.first_weights(0)
+    return as_solver(profiled_system(read_artifact(learned, UNTRAINED, sha256), weights), pool)
+
+
+@solver
+def conductor_profiled_shuffled(
+    learned: str | None = None,
+    sha256: str | None = None,
+    checkpoint: str = TRAINED,
+    checkpoint_sha256: str = "",
+    pool: str | None = None,
+) -> Solver:
+    """Plan as `conductor_profiled` does, each worker's profile being another one's."""
+    found = read_artifact(learned, SHUFFLED, sha256)
+    weights = _weights(checkpoint, checkpoint_sha256)
+    return as_solver(profiled_system(found, weights, shuffled=True), pool)
+
+
+def _weights(checkpoint: str, sha256: str) -> policy.Weights:
+    found = read_policy(checkpoint)
+    if sha256 and found.sha256 != sha256:
+        raise UserError(f"Policy {checkpoint} is not the one that this run was begun with.")
+    return found.arrays
+
+
+class ProfiledMethods(SystemMethods):
+    """What a conductor that plans by profiles can do."""
+
+    def __init__(self, system: str) -> None:
+        """Keep its name, under which it learns."""
+        super().__init__()
+        self._system = system
+
+    def arguments(self, x: str) -> Mapping[str, Any]:
+        """Return the policy, and the digest of its file."""
+        named = x or TRAINED
+        return {"checkpoint": named, "checkpoint_sha256": read_policy(named).sha256}
+
+    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return that a pool has one worker, or more than it learnt to choose among."""
+        if 2 <= len(spec.names) <= policy.MOST_WORKERS:
+            return None
+        return (
+            f"plans for 2 to {policy.MOST_WORKERS} workers, and pool {spec.name!r} has "
+            f"{len(spec.names)}: name another pool."
+        )
+
+    def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
+        """Return that some of these questions trained its policy."""
+        known = frozenset(read_policy(x or TRAINED).about.questions)
+        if shared := sum(short_digest(one) in known for one in digests):
+            return f"{shared} questions of {suite} trained its policy: name another suite."
+        return None
+
+    def learn(self, matrix: Matrix, seed: int) -> Artifact:
+        """Return the profile that single workers' results are."""
+        return learn_profile(self._system, matrix, seed)
+
+    def footnote(self, label: str) -> str:
+        """Return what its policy was trained on."""
+        return "" if label == "rehearsal" else "its policy was trained on rehearsal workers"
+
+
+class UntrainedMethods(SystemMethods):
+    """What its control of random weights can do."""
+
+    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
+        """Return that a pool has one worker, or too many."""
+        return ProfiledMethods(UNTRAINED).pool_refusal(x, spec)
+
+    def learn(self, matrix: Matrix, seed: int) -> Artifact:
+        """Return the profile that single workers' results are."""
+        return learn_profile(UNTRAINED, matrix, seed)
+
+
+def learn_profile(system: str, matrix: Matrix, seed: int) -> Artifact:
+    """Return a profile as an artefact: kinds and counts, no words of a question."""
+    table = measure_table(matrix, seed)
+    counts = {"scores": matrix.scores.tolist(), "ids": [one.id for one in matrix.questions]}
+    rows = json.dumps([matrix.workers, counts["ids"], repr(counts["scores"])])
+    about = ArtifactSource(
+        system=system,
+        rows_sha256=hashlib.sha256(rows.encode()).hexdigest(),
+        suites=(matrix.name,),
+        questions=tuple(question_digest(one.text) for one in matrix.questions if one.text),
+        workers=matrix.workers,
+        calls=int((~np.isnan(matrix.scores)).sum()) * matrix.draws,
+        settings={"seed": seed, "kinds": len(table.kinds)},
+    )
+    return Artifact(about, table.arrays())
+
+
+SOURCE = "Conductor, arXiv 2512.04388 (trained on drawn practice pools)"
+DEVIATIONS = (
+    "reads numbers and not the question's words: its kind by k-means, its length, its form",
+    "its subtasks are six sentences (conductor/profile_policy.py), chosen and not written",
+    "a network of 45,000 weights, not Qwen2.5-7B; it runs on the machine that asks, and nobody "
+    "bills it",
+)
+
+
+def _card(name: str, summary: str, methods: SystemMethods, *deviations: str) -> SystemCard:
+    return SystemCard(
+        name=name,
+        solver=f"podium/{name.replace('-', '_')}",
+        summary=summary,
+        source=SOURCE,
+        calls=Calls(f"1-{MAX_STEPS}", lambda n, args: (1, MAX_STEPS)),
+        group="controls" if deviations else "contestants",
+        prompts=tuple(one.subtask for one in policy.TASKS if one.subtask),
+        k="checkpoint" if methods.replaces("arguments") else "",
+        needs=frozenset({"train"}),
+        traits=frozenset({"whole run"}),
+        methods=methods,
+        deviations=(*DEVIATIONS, *deviations),
+        acts="last step acts",
+    )
+
+
+PROFILED = _card(
+    NAME,
+    "A trained policy plans by what each worker showed on train questions.",
+    ProfiledMethods(NAME),
+)
+PROFILED_UNTRAINED = _card(
+    UNTRAINED,
+    "The same policy before it was trained.",
+    UntrainedMethods(),
+    "its weights are random",
+)
+PROFILED_SHUFFLED = _card(
+    SHUFFLED,
+    "The same policy, each worker's profile being another one's.",
+    ProfiledMethods(SHUFFLED),
+    "what it has left is the shape of its plans",
+)

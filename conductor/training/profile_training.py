@@ -1,0 +1,311 @@
+"""GRPO (arXiv 2402.03300) for a conductor that plans by profiles: pools drawn for each question.
+
+Profiles are sampled as a run would measure them: some calls of each worker on train questions, by
+kinds that k-means finds there. No pool of an exam teaches.
+"""
+# pyright: basic, reportMissingImports=false
+# What torch's libraries hand out has no types here: they are installed elsewhere.
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator, default_rng
+
+from podium.conductor import profile_policy as policy
+from podium.conductor.profile_policy import Plans
+from podium.conductor.parse import PlanFormat
+from podium.conductor.prompt import render_plan
+from podium.conductor.training.job import RewardRecorder, TrainingJob
+from podium.harness.profiles import ProfileTable, count_by_kind
+from podium.harness.question_kinds import QuestionKinds, find_kinds, form_of
+from podium.harness.records import Question
+from podium.harness.rewards.outcome import RewardItem, RewardOutcome
+from podium.harness.rewards.trainers import run_in_loop
+
+KINDINGS = 24  # ways in which train questions are told apart: other suites, other starts
+FEWEST, MOST = 6, 220  # questions of a suite that every worker is asked for a profile
+SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
+BOTH = 0.15  # share of questions whose pool is two drawn ones, or a part of one
+
+
+PARTS = ("right", "no_answer", "usd", "tokens_out")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What every worker did alone on the train questions: what profiles are sampled from."""
+
+    questions: tuple[tuple[str, Question], ...]  # with their suites
+    right: Mapping[str, np.ndarray]  # worker -> (questions,), NaN without a verdict
+    no_answer: Mapping[str, np.ndarray]
+    usd: Mapping[str, np.ndarray]
+    tokens_out: Mapping[str, np.ndarray]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the numbers as a file holds them."""
+        every = ((name, getattr(self, name)) for name in PARTS)
+        return {f"{name}/{who}": one for name, of in every for who, one in of.items()}
+
+    @classmethod
+    def read(cls, job: TrainingJob, each: int, arrays: Mapping[str, np.ndarray]) -> "Trial":
+        """Return the trial whose numbers a file holds."""
+        parts = {
+            name: {who: arrays[f"{name}/{who}"] for who in job.spec.names} for name in PARTS
+        }
+        return cls(first_questions(job, each), **parts)
+
+
+def first_questions(job: TrainingJob, each: int) -> tuple[tuple[str, Question], ...]:
+    """Return the first questions of each train split, with their suites."""
+    return tuple(
+        (name, question)
+        for name, split in job.splits.items()
+        for question in [*split.questions.values()][:each]
+    )
+
+
+def try_workers(job: TrainingJob, rewards: RewardRecorder, each: int) -> Trial:
+    """Ask every worker the first questions of each train split, alone."""
+    asked = first_questions(job, each)
+    alone = render_plan(job.config.form, [0], [""], [[]])
+    parts: dict[str, dict[str, np.ndarray]] = {}
+    for worker in job.spec.names:
+        items = [RewardItem(name, one.id, alone, workers=(worker,)) for name, one in asked]
+        found = run_in_loop(rewards.score(items))
+        rewards.take()
+        for part, values in _measured(found).items():
+            parts.setdefault(part, {})[worker] = values
+    return Trial(asked, **parts)
+
+
+def _measured(found: Sequence[RewardOutcome]) -> dict[str, np.ndarray]:
+    def numbers(of: Callable[[RewardOutcome], Any]) -> np.ndarray:
+        values = (of(one) for one in found)
+        return np.array([np.nan if value is None else float(value) for value in values])
+
+    parsed = numbers(lambda one: one.components.get("parsed"))
+    return {
+        "right": numbers(lambda one: one.components.get("correct")),
+        "no_answer": 1 - parsed,
+        "usd": numbers(lambda one: one.usd),
+        "tokens_out": numbers(lambda one: one.usage and one.usage.output),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Kinding:
+    """One way to tell questions apart, by some suites' train questions."""
+
+    kinds: QuestionKinds
+    suites: frozenset[str]
+    labels: np.ndarray  # (questions of the trial,), -1 for those of other suites
+    known: dict[str, int] = field(default_factory=dict[str, int])  # question id -> its kind
+
+    def kind_of(self, question: Question) -> int:
+        """Return the kind of a question, worked out once."""
+        if question.id not in self.known:
+            self.known[question.id] = int(self.kinds.of([question])[0])
+        return self.known[question.id]
+
+
+@dataclass(slots=True)
+class Sampler:
+    """Draws pools and profiles."""
+
+    trial: Trial
+    kindings: Sequence[Kinding]
+    groups: Sequence[tuple[str, ...]]
+    by_suite: dict[str, np.ndarray] = field(init=False)
+
+    def __post_init__(self) -> None:
+        names = np.array([name for name, _ in self.trial.questions])
+        self.by_suite = {name: np.flatnonzero(names == name) for name in {*names.tolist()}}
+
+    def workers(self, rng: Generator) -> tuple[str, ...]:
+        """Return a pool: one that was drawn, a part of one, or two; in any order."""
+        pool = [*self.groups[rng.integers(len(self.groups))]]
+        draw = rng.random()
+        if draw < BOTH:
+            pool += self.groups[rng.integers(len(self.groups))]
+        elif draw < 2 * BOTH:
+            pool = [*rng.permutation(pool)[: rng.integers(2, 4)]]
+        different = [*dict.fromkeys(pool)][: policy.MOST_WORKERS]
+        return tuple(str(one) for one in rng.permutation(different))
+
+    def shown_again(self, row: "Row", rng: Generator) -> "Row":
+        """Return a row with the same workers and another profile of them."""
+        kinding = self.kindings[rng.integers(len(self.kindings))]
+        table = self.profile(row.workers, kinding, _questions_each(rng), rng)
+        own = kinding.kind_of(row.asked)
+        return replace(row, table=table, own=own)
+
+    def profile(
+        self, workers: Sequence[str], kinding: Kinding, each: int, rng: Generator
+    ) -> ProfileTable:
+        """Return what so many questions of each suite tell of some workers."""
+        rows = np.concatenate(
+            [
+                rng.choice(self.by_suite[name], each, replace=each > len(self.by_suite[name]))
+                for name in sorted(kinding.suites)
+            ]
+        )
+        part = {name: _columns(getattr(self.trial, name), workers, rows) for name in PARTS}
+        right, missing = part.pop("right"), part.pop("no_answer")
+        unknown = {"seconds": np.full(right.shape, np.nan)}  # rehearsal workers sleep for nobody
+        return count_by_kind(kinding.kinds, kinding.labels[rows], right, missing, part | unknown)
+
+
+def _columns(of: Mapping[str, np.ndarray], workers: Sequence[str], rows: np.ndarray) -> np.ndarray:
+    return np.stack([of[worker][rows] for worker in workers], axis=1)
+
+
+def make_kindings(trial: Trial, seed: int, count: int = KINDINGS) -> list[Kinding]:
+    """Return ways to tell the questions apart: of all suites, or of some of them."""
+    rng = default_rng([seed, 7])
+    names = np.array([name for name, _ in trial.questions])
+    different = sorted({*names.tolist()})
+    made: list[Kinding] = []
+    for number in range(count):
+        size = len(different) if number % 2 == 0 else rng.integers(1, len(different) + 1)
+        suites = frozenset(rng.permutation(different)[:size].tolist())
+        rows = np.flatnonzero(np.isin(names, sorted(suites)))
+        rows = rng.permutation(rows)[: max(24, rng.integers(len(rows) // 4, len(rows) + 1))]
+        found = [trial.questions[int(at)] for at in rows]
+        start = int(rng.integers(1 << 30))
+        kinds = find_kinds([one for _, one in found], [name for name, _ in found], start)
+        labels = kinds.of([one for _, one in trial.questions])
+        made.append(Kinding(kinds, suites, np.where(np.isin(names, sorted(suites)), labels, -1)))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question with the workers and the profile that the policy is shown."""
+
+    suite: str
+    question: str
+    workers: tuple[str, ...]
+    table: ProfileTable
+    own: int  # the question's kind in that profile
+    asked: Question
+    numbers: Any  # what the network reads of the question
+    usual_usd: float  # dollars of a usual call in this pool
+
+
+def _questions_each(rng: Generator) -> int:
+    return int(np.exp(rng.uniform(np.log(FEWEST), np.log(MOST))))
+
+
+def draw_row(
+    sampler: Sampler,
+    suite: str,
+    question: Question,
+    rng: Generator,
+    pool: Sequence[str] | None = None,
+) -> Row:
+    """Return a question with a profile, and a pool, drawn for it; `pool` comes in any order."""
+    workers = sampler.workers(rng) if pool is None else tuple(map(str, rng.permutation(pool)))
+    kinding = sampler.kindings[rng.integers(len(sampler.kindings))]
+    table = sampler.profile(workers, kinding, _questions_each(rng), rng)
+    own = kinding.kind_of(question)
+    numbers = policy.question_numbers(form_of(question.kind), len(question.text))
+    scale = float(np.nanmean(table.usd))
+    return Row(suite, question.id, workers, table, own, question, numbers, scale)
+
+
+def completion(form: PlanFormat, steps: Sequence[tuple[policy.Task, int]]) -> str:
+    """Return a plan as text, as the reward reads it."""
+    access = [["all"] if at and task.reads else [] for at, (task, _) in enumerate(steps)]
+    return render_plan(form, [who for _, who in steps], [task.subtask for task, _ in steps], access)
+
+
+def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: Any) -> Any:
+    """Return minus the expected value of one worker for each row, who answers alone.
+
+    `worth` (rows, workers) is each worker's value beside its row's mean, 0 for those not there.
+    """
+    shown = policy.show([(row.table, row.own, row.numbers) for row in rows])
+    seen = policy.read(weights, policy.Shown(*map(torch.from_numpy, shown)), torch)
+    done = policy.begin(seen)
+    what = torch.zeros(len(rows), policy.CHOICES)
+    what[:, 0] = 1
+    state = policy.state_of(weights, seen, done, 0, torch)
+    scores = policy.worker_scores(weights, seen, done, state, what, torch)
+    return -(torch.softmax(scores, -1) * torch.from_numpy(worth).float()).sum(-1).mean()
+
+
+def random_plans(count: int, workers: int, rng: Generator) -> Plans:
+    """Return plans of one to three steps whose tasks and workers are drawn evenly."""
+    plans = Plans(
+        np.full((count, policy.MAX_STEPS), policy.END),
+        np.zeros((count, policy.MAX_STEPS), np.int64),
+    )
+    for at, size in enumerate(rng.choice([1, 2, 3], count, p=SIZES).tolist()):
+        for step in range(size):
+            last = step == size - 1
+            fits = [
+                number
+                for number, task in enumerate(policy.TASKS)
+                if not (step == 0 and task.reads) and (task.answers or not last)
+            ]
+            plans.tasks[at, step] = rng.choice(fits)
+            plans.workers[at, step] = rng.integers(workers)
+    return plans
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A question with plans that were drawn for it, and what each was worth."""
+
+    row: Row
+    plans: Plans
+    values: np.ndarray  # (plans,)
+
+
+def log_chances(weights: Any, seen: Any, plans: Plans, torch: Any) -> tuple[Any, Any]:
+    """Return the log of each plan's chance, and the mean entropy of its choices, both (plans,).
+
+    Of the mean: over the sum, a bonus would pay for every further step.
+    """
+    done = policy.begin(seen)
+    size, workers = plans.tasks.shape[0], seen.there.shape[1]
+    before = np.zeros(size, np.int64)
+    total, entropy, choices = torch.zeros(size), torch.zeros(size), torch.zeros(size)
+    for step in range(policy.MAX_STEPS):
+        tasks = plans.tasks[:, step]
+        live = torch.from_numpy((before != policy.END) if step else np.ones(size, bool)).float()
+        ends = torch.from_numpy(tasks != policy.END).float() * live
+        what = torch.eye(policy.CHOICES)[torch.from_numpy(tasks)]
+        who = torch.eye(workers)[torch.from_numpy(plans.workers[:, step])]
+        state = policy.state_of(weights, seen, done, step, torch)
+        open_ = torch.from_numpy(policy.allowed_tasks(step, before))
+        task_logs = torch.log_softmax(policy.task_scores(weights, state) + open_, -1)
+        whom_logs = torch.log_softmax(
+            policy.worker_scores(weights, seen, done, state, what, torch), -1
+        )
+        total = total + live * (task_logs * what).sum(-1) + ends * (whom_logs * who).sum(-1)
+        entropy = entropy - live * (task_logs.exp() * task_logs.clip(min=-50)).sum(-1)
+        entropy = entropy - ends * (whom_logs.exp() * whom_logs.clip(min=-50)).sum(-1)
+        choices = choices + live + ends
+        if not ends.any():
+            break
+        done = policy.after(weights, seen, done, what, who, torch)
+        before = tasks
+    return total, entropy / choices
+
+
+def advantages_of(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return each plan's value less its question's mean, over the deviation of the whole batch.
+
+    Over the deviation of its own question, small differences of cost would weigh as much as right
+    and wrong. NaN, for what has no value, is 0.
+    """
+    centred = np.full(len(values), np.nan)
+    for one in np.unique(at):
+        rows = at == one
+        if not np.isnan(values[rows]).all():
+            centred[rows] = values[rows] - np.nanmean(values[rows])
+    spread = np.sqrt(np.nanmean(centred**2)) if not np.isnan(centred).all() else 0.0
+    return np.nan_to_num(centred / spread if spread > 1e-6 else centred * 0)

@@ -1,0 +1,90 @@
+"""Kinds of question, found in train questions without labels and without keeping a word of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from podium.harness.learning import Arrays, Floats, MatrixQuestion, one_thread
+from podium.harness.records import Kind, Question
+
+FORMS = ("value", "choice", "program")
+"""What a reply holds at its end: a value or text, the letter of an option, or a program."""
+_FORM_OF: Mapping[Kind, int] = {"integer": 0, "text": 0, "choice": 1, "program": 2}
+
+Labels = NDArray[np.int64]
+HASHED = 512  # entries that words are hashed into: an artefact holds no words of questions
+MOST_KINDS = 3  # of one source and form
+LEAST_QUESTIONS = 12  # of a kind, on average
+STARTS = 4  # of k-means
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionKinds:
+    """Kinds of question: a centre of hashed words each, with the form of its answers."""
+
+    centres: Floats  # (kinds, HASHED)
+    forms: Labels  # (kinds,), index into FORMS
+    lengths: Floats  # (kinds,), mean characters of a question
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.forms)
+
+    def of(self, asked: Sequence[Question | MatrixQuestion]) -> Labels:
+        """Return (questions,): the nearest kind of the same form; of any form if it has none."""
+        vectors = _hashed([one.text for one in asked])
+        far = (self.centres**2).sum(axis=1)[None, :] - 2 * vectors @ self.centres.T
+        wanted = np.array([form_of(one.kind) for one in asked])
+        other = self.forms[None, :] != wanted[:, None]
+        other &= np.isin(wanted, self.forms)[:, None]
+        return np.argmin(np.where(other, np.inf, far), axis=1).astype(np.int64)
+
+    def arrays(self) -> Arrays:
+        """Return them as an artefact holds them."""
+        return {"centres": self.centres, "forms": self.forms, "lengths": self.lengths}
+
+
+def find_kinds(
+    asked: Sequence[Question | MatrixQuestion], sources: Sequence[str], seed: int
+) -> QuestionKinds:
+    """Return the kinds of some train questions: k-means (Lloyd 1982) in each source and form.
+
+    `sources` are the suites that they are from. A question that is asked later names none.
+    """
+    from sklearn.cluster import KMeans  # takes most of a second, which few commands need
+
+    vectors = _hashed([one.text for one in asked])
+    lengths = np.array([float(len(one.text)) for one in asked])
+    forms, centres, sizes = list[int](), list[Floats](), list[float]()
+    groups = [(source, form_of(one.kind)) for source, one in zip(sources, asked, strict=True)]
+    for group in sorted(set(groups)):
+        rows = np.flatnonzero([one == group for one in groups])
+        different = len(np.unique(vectors[rows], axis=0))
+        count = max(1, min(MOST_KINDS, len(rows) // LEAST_QUESTIONS, different))
+        with one_thread():
+            means = KMeans(n_clusters=count, n_init=cast(Any, STARTS), random_state=seed)
+            labels = means.fit_predict(vectors[rows])
+        centres += list(np.asarray(means.cluster_centers_, dtype=np.float64))
+        forms += [group[1]] * count
+        sizes += [float(lengths[rows[labels == at]].mean()) for at in range(count)]
+    return QuestionKinds(np.array(centres), np.array(forms), np.array(sizes))
+
+
+def form_of(kind: Kind) -> int:
+    """Return the index in FORMS of a question's answers."""
+    return _FORM_OF[kind]
+
+
+def _hashed(texts: Sequence[str]) -> Floats:
+    """Return (texts, HASHED) of length 1; zeros for a text without words."""
+    from sklearn.feature_extraction.text import (  # pyright: ignore[reportMissingTypeStubs]
+        HashingVectorizer,
+    )
+
+    made: Any = HashingVectorizer(
+        n_features=HASHED, stop_words="english", alternate_sign=False, binary=True
+    )
+    return np.asarray(made.transform(list(texts)).toarray(), dtype=np.float64)
