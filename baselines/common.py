@@ -5,7 +5,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, signature

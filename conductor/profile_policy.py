@@ -68,7 +68,7 @@ ENDS = 4.5  # log odds, at the start, of ending a plan: the first ones are short
 
 
 def cells_of(table: ProfileTable, own: int) -> Floats:
-    """Return (kinds, workers, CELL) as the network reads a profile, for a question of kind `own`."""
+    """Return (kinds, workers, CELL): a profile as it is read for a question of kind `own`."""
     forms, mean = table.kinds.forms, table.mean
     kinds, workers = mean.shape
     cells = np.zeros((kinds, workers, CELL), np.float32)
@@ -218,8 +218,10 @@ def begin(seen: Read) -> Written:
 
 
 def after(weights: Weights, seen: Read, done: Written, what: Any, who: Any, xp: Any) -> Written:
-    """Return plans with one more step: `what` (plans, CHOICES) and `who` (plans, workers) are 1
-    at the task and the worker, 0 elsewhere."""
+    """Return plans with one more step.
+
+    `what` (plans, CHOICES) and `who` (plans, workers) are 1 at the task and the worker, else 0.
+    """
     worker = (seen.workers * who[:, :, None]).sum(1)
     step = _layer(weights, "done", xp.concatenate([worker, what], -1))
     return Written(done.sums + step, step, done.used + who)

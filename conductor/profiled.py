@@ -70,7 +70,9 @@ def read_policy(name: str) -> Artifact:
     return found
 
 
-def profiled_system(learned: Artifact, weights: policy.Weights, *, shuffled: bool = False) -> System:
+def profiled_system(
+    learned: Artifact, weights: policy.Weights, *, shuffled: bool = False
+) -> System:
     """Return the system that plans by a profile; `shuffled` gives each to another worker."""
     about = learned.about
     try:

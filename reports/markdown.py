@@ -77,7 +77,9 @@ def markdown(
         learnt = [one for one in shown.learning if any(one.row is row for row in rows)]
         parts.append(learning_markdown(learnt))
         pairs = [one for held in shown.pairs for one in held if any(one[0] is row for row in rows)]
-        parts += [f"### {said}\n\n{render.figures_table(made)}" for said, made in known_tables(pairs)]
+        parts += [
+            f"### {said}\n\n{render.figures_table(made)}" for said, made in known_tables(pairs)
+        ]
         parts.append(_table("Worker calls per question", "", CALLS, rows))
         parts.append(papers.get(asked[0], ""))
     declared, spend = systems_table(shown.rows), spend_table(system_runs)

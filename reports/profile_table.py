@@ -75,5 +75,8 @@ def _kinds(table: ProfileTable) -> Iterator[tuple[str, ...]]:
     forms, lengths = table.kinds.forms.tolist(), table.kinds.lengths.tolist()
     for at, (form, length) in enumerate(zip(forms, lengths, strict=True)):
         pairs = zip(table.right[at].tolist(), table.asked[at].tolist(), strict=True)
-        cells = (f"{percent(right / asked)} of {asked:.0f}" if asked else UNKNOWN for right, asked in pairs)
+        cells = (
+            f"{percent(right / asked)} of {asked:.0f}" if asked else UNKNOWN
+            for right, asked in pairs
+        )
         yield f"{at + 1}: {FORMS[form]}, {length:.0f} characters", *cells

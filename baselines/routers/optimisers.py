@@ -13,7 +13,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.harness.learning import one_thread, Floats
+from podium.harness.learning import Floats, one_thread
 
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]

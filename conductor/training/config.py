@@ -117,11 +117,11 @@ class ProfiledPart(ConfigSection):
     """A policy that plans by profiles (conductor/profile_policy.py), from random weights."""
 
     questions: int = Field(default=50, ge=8)  # of each suite, on which all workers are tried first
-    cost_weight: float = Field(default=0.25, gt=0, le=0.45)  # what the dearest right answer loses
-    cost_calls: float = Field(default=10.0, gt=0)
+    cost_weight: float = Field(default=0.4, gt=0, le=0.45)  # what the dearest right answer loses
+    cost_calls: float = Field(default=8.0, gt=0)
     """Usual calls of the pool, in dollars, from which on a right answer loses all of that."""
-    searched: int = Field(default=1500, ge=1)  # questions that plans are drawn for evenly
-    warm_steps: int = Field(default=400, ge=0)
+    searched: int = Field(default=1000, ge=1)  # questions that plans are drawn for evenly
+    warm_steps: int = Field(default=600, ge=0)
     """Steps that learn whom to ask alone, by what was tried, and the search's right plans."""
     warm_batch: int = Field(default=48, ge=1)
     warm_rate: float = Field(default=2e-3, gt=0)
@@ -351,8 +351,7 @@ def _refuse_code(grpo: Mapping[str, Any]) -> None:
             )
 
 
-def _refuse_contradictions(config: TrainingConfig) -> None:
-    _refuse_code(config.grpo)
+def _refuse_unlike_models(config: TrainingConfig) -> None:
     made = config.model
     if sum((bool(made.path), made.from_scratch is not None, made.profiled is not None)) != 1:
         raise UserError("[model] has one of a path, a from_scratch table and a profiled table.")
@@ -361,6 +360,11 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
             "[model.profiled] is trained on drawn pools from random weights: set [pool] drawn, and "
             'warm_start.kind = "none".'
         )
+
+
+def _refuse_contradictions(config: TrainingConfig) -> None:
+    _refuse_code(config.grpo)
+    _refuse_unlike_models(config)
     size = config.model.from_scratch
     if size and size.look_up:
         refuse_look_up_sizes(size.layers, size.heads, size.kv_heads)

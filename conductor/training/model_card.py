@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from operator import eq
 from pathlib import Path
 from statistics import fmean, median_low
@@ -17,10 +18,12 @@ from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportU
 
 from podium.conductor import checkpoint
 from podium.conductor.embedded import open_checkpoint
+from podium.conductor.profile_policy import SHAPES
 from podium.conductor.prompt import first_word
 from podium.conductor.training import run_folder
 from podium.conductor.training.given_plans import PLANS
 from podium.conductor.training.job import TrainingJob
+from podium.conductor.training.profile_training import HELD_OUT
 from podium.conductor.verdict_reward import study_info
 from podium.harness.errors import UserError
 from podium.harness.files import refuse_unwritable
@@ -172,6 +175,60 @@ def read_seed(run: Path) -> SeedRun:
             f"No validation of the training in {run} has a grade: there is no best checkpoint."
         )
     return SeedRun(state.best, config.run.seed, run, state.best_step)
+
+
+POLICY_CARD = (Path(__file__).parent / "policy_card.md").read_text(encoding="utf-8")
+
+
+def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
+    """Return the card of a policy that plans by profiles: provenance only."""
+    config, book, splits = training.config, training.book, training.splits
+    given = config.model.profiled
+    if given is None:
+        raise UserError(f"Config {config.name!r} trains no policy that plans by profiles.")
+    rows = [
+        f"| {name} | {one.suite.version} | {one.suite.data_revision} | {len(one.questions)} |"
+        for name, one in splits.items()
+    ]
+    said = POLICY_CARD.format(
+        weights=f"{sum(map(prod, SHAPES.values())):,}",
+        step=step,
+        seed=config.run.seed,
+        cost_weight=given.cost_weight,
+        cost_calls=f"{given.cost_calls:g}",
+        pools=config.pool.drawn,
+        workers=len(training.spec.names),
+        held_out=HELD_OUT,
+        prices=book.name,
+        prices_sha=book.sha256[:16],
+        code=run_folder.code_revision() or "not a checkout",
+        data="\n".join(rows),
+        left_out=training.left_out,
+        validation=_validation(training.spec.label, validation),
+    )
+    return escape_markdown(said)
+
+
+def release_policy(runs: Sequence[Path], to: Path) -> str:
+    """Write the median seed's best policy to `to`, with the logs of all seeds."""
+    seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
+    _refuse_strangers(seeds)
+    chosen, part = median_low(seeds), to.with_name(f"{to.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(chosen.folder / run_folder.BEST, part)
+    values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
+    which = f"seed {chosen.seed} of {pluralise(len(seeds), 'seed')}"
+    with (part / "README.md").open("a") as card:
+        card.write(
+            f"\n## Released\n\n{which[0].upper()}{which[1:]}: the median by validation "
+            f"({values}). Each value is the highest of its seed's validations, so it is "
+            "optimistic. The log of every seed is in `log/`.\n"
+        )
+    for one in seeds:
+        shutil.copytree(one.folder, part / LOG / f"seed-{one.seed}", ignore=_all_but(LOGS))
+    shutil.rmtree(to, ignore_errors=True)
+    part.rename(to)
+    return f"{to}: {which} ({values})."
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:

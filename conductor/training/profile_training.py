@@ -14,8 +14,8 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from podium.conductor import profile_policy as policy
-from podium.conductor.profile_policy import Plans
 from podium.conductor.parse import PlanFormat
+from podium.conductor.profile_policy import Plans
 from podium.conductor.prompt import render_plan
 from podium.conductor.training.job import RewardRecorder, TrainingJob
 from podium.harness.profiles import ProfileTable, count_by_kind
@@ -24,9 +24,11 @@ from podium.harness.records import Question
 from podium.harness.rewards.outcome import RewardItem, RewardOutcome
 from podium.harness.rewards.trainers import run_in_loop
 
+HELD_OUT = 8  # one of so many drawn pools validates and never teaches
 KINDINGS = 24  # ways in which train questions are told apart: other suites, other starts
 FEWEST, MOST = 6, 220  # questions of a suite that every worker is asked for a profile
 SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
+BETTER = 0.05  # reward by which a plan beats the best worker alone, for it to be imitated
 BOTH = 0.15  # share of questions whose pool is two drawn ones, or a part of one
 
 
@@ -51,9 +53,7 @@ class Trial:
     @classmethod
     def read(cls, job: TrainingJob, each: int, arrays: Mapping[str, np.ndarray]) -> "Trial":
         """Return the trial whose numbers a file holds."""
-        parts = {
-            name: {who: arrays[f"{name}/{who}"] for who in job.spec.names} for name in PARTS
-        }
+        parts = {name: {who: arrays[f"{name}/{who}"] for who in job.spec.names} for name in PARTS}
         return cls(first_questions(job, each), **parts)
 
 
@@ -122,6 +122,15 @@ class Sampler:
     def __post_init__(self) -> None:
         names = np.array([name for name, _ in self.trial.questions])
         self.by_suite = {name: np.flatnonzero(names == name) for name in {*names.tolist()}}
+
+    def best_alone(self, suite: str, workers: Sequence[str]) -> int:
+        """Return the index of the worker that did best alone on a suite; the cheaper of equals."""
+        rows = self.by_suite[suite]
+        means = [
+            (np.nanmean(self.trial.right[who][rows]), -np.nanmean(self.trial.usd[who][rows]))
+            for who in workers
+        ]
+        return max(range(len(means)), key=means.__getitem__)
 
     def workers(self, rng: Generator) -> tuple[str, ...]:
         """Return a pool: one that was drawn, a part of one, or two; in any order."""
@@ -256,12 +265,26 @@ def random_plans(count: int, workers: int, rng: Generator) -> Plans:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A question with plans that were drawn for it, and what each was worth."""
+class Lesson:
+    """A question with plans that a search drew for it, and how much each is imitated."""
 
     row: Row
     plans: Plans
-    values: np.ndarray  # (plans,)
+    shares: np.ndarray  # (plans,), 1 in sum
+
+
+def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
+    """Return what to imitate: the plans that beat the best worker alone, or else that one.
+
+    `alone` is the index of the worker that is best by its mean, and its value on this question.
+    """
+    single = Plans(*(np.full((1, policy.MAX_STEPS), fill) for fill in (policy.END, 0)))
+    single.tasks[0, 0], single.workers[0, 0] = 0, alone[0]
+    gains = np.append(np.nan_to_num(values - alone[1]).clip(min=0), 0.0)
+    gains[gains < BETTER] = 0
+    shares = gains / gains.sum() if gains.any() else np.eye(len(gains))[-1]
+    both = zip(plans, single, strict=True)
+    return Lesson(row, Plans(*(np.concatenate(pair) for pair in both)), shares)
 
 
 def log_chances(weights: Any, seen: Any, plans: Plans, torch: Any) -> tuple[Any, Any]:

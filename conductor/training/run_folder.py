@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, cast
 
 from podium.conductor.checkpoint import INFO, MANIFEST
+from podium.conductor.profiled import POLICY
 from podium.conductor.training.config import TrainingConfig
 from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
 from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob
@@ -301,7 +302,7 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
 def training_finished(config: TrainingConfig, out: Path) -> bool:
     """Say whether a training kept its last model, by its last step or by its own rule."""
     lines, patience = read_lines(out / METRICS), config.validation.patience
-    if not lines or not (out / LAST / INFO).is_file():
+    if not lines or not any((out / LAST / name).is_file() for name in (INFO, POLICY)):
         return False
     if patience is not None and replay_state(lines).since >= patience:
         return True

@@ -4,7 +4,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from io import BytesIO
@@ -32,14 +32,17 @@ from podium.conductor.training.job import (
     open_box,
     refuse_gullible_graders,
 )
+from podium.conductor.training.model_card import policy_card
 from podium.conductor.training.profile_training import (
-    Found,
+    HELD_OUT,
+    Lesson,
     Row,
     Sampler,
     Trial,
     advantages_of,
     completion,
     draw_row,
+    lesson_of,
     log_chances,
     make_kindings,
     random_plans,
@@ -54,10 +57,10 @@ from podium.harness.learning import Artifact, ArtifactSource, write_artifact
 from podium.harness.rewards.outcome import Effort, RewardItem, RewardOutcome, Status
 from podium.harness.rewards.trainers import run_in_loop
 
-HELD_OUT = 8  # one of so many drawn pools validates and never teaches
 WARM_UP = 10  # steps in which the learning rate rises
 LEAST_RATE = 0.05  # share of it at the last step; half a cosine between
 SEARCHED_AT_ONCE = 50  # questions
+ROUTING, WARM_ENTROPY = 40.0, 0.01  # weights of the warm start's terms beside imitation
 TRIED = "trial.npz"  # what workers did alone: asked once for all sessions of a training
 STATE = "state.npz"
 
@@ -82,14 +85,12 @@ class _Learner:
     def begun(cls, arrays: Mapping[str, Any], rate: float) -> "_Learner":
         import torch
 
-        weights = {
-            name: torch.tensor(arrays[name], requires_grad=True) for name in policy.SHAPES
-        }
+        weights = {name: torch.tensor(arrays[name], requires_grad=True) for name in policy.SHAPES}
         optimiser = torch.optim.Adam(weights.values(), lr=rate)
-        if "step" in arrays:
+        if "updates" in arrays:
             for name, values in weights.items():
                 optimiser.state[values] = {
-                    "step": torch.tensor(float(arrays["step"])),
+                    "step": torch.tensor(float(arrays["updates"])),
                     "exp_avg": torch.tensor(arrays[f"mean/{name}"]),
                     "exp_avg_sq": torch.tensor(arrays[f"square/{name}"]),
                 }
@@ -102,7 +103,7 @@ class _Learner:
         held: dict[str, Any] = self.arrays()
         for name, values in self.weights.items():
             moments = self.optimiser.state[values]
-            held["step"] = np.array(float(moments["step"]))
+            held["updates"] = np.array(float(moments["step"]))  # those of the warm start, too
             held[f"mean/{name}"] = moments["exp_avg"].numpy()
             held[f"square/{name}"] = moments["exp_avg_sq"].numpy()
         return held
@@ -151,7 +152,9 @@ class _Training:
         best = "No validation has picked a policy"
         if self.state.best is not None:
             where = out / run_folder.BEST
-            best = f"Best validation {self.state.best:.3f} at step {self.state.best_step}, in {where}"
+            best = (
+                f"Best validation {self.state.best:.3f} at step {self.state.best_step}, in {where}"
+            )
         again = "; --resume goes on" if self.state.ended.startswith("stopped") else ""
         return f"Step {done}: {self.state.ended or 'all steps are made'}. {best}{again}."
 
@@ -179,7 +182,7 @@ class _Training:
         import torch
 
         given, rng = self._given, default_rng([self.job.config.run.seed, 0, 2])
-        searched = self._search(teaches, rng)
+        lessons = self._search(trial, teaches, rng)
         for step in range(given.warm_steps):
             part = step / given.warm_steps
             drawn = rng.integers(len(trial.questions), size=given.warm_batch)
@@ -188,41 +191,50 @@ class _Training:
             for number, (at, row) in enumerate(zip(drawn.tolist(), rows, strict=True)):
                 values = [self._alone(trial, who, at, row) for who in row.workers]
                 worth[number, : len(values)] = np.array(values) - np.mean(values)
-            loss = 10 * routing_loss(learner.weights, rows, worth, torch)
-            some = [searched[at] for at in rng.integers(len(searched), size=given.warm_batch)]
+            loss = ROUTING * routing_loss(learner.weights, rows, worth, torch)
+            some = [lessons[at] for at in rng.integers(len(lessons), size=given.warm_batch)]
             again = [teaches.shown_again(one.row, rng) for one in some]
             plans = policy.Plans(
                 np.concatenate([one.plans.tasks for one in some]),
                 np.concatenate([one.plans.workers for one in some]),
             )
-            at = np.repeat(np.arange(len(some)), [len(one.values) for one in some])
-            better = advantages_of(np.concatenate([one.values for one in some]), at).clip(min=0)
+            at = np.repeat(np.arange(len(some)), [len(one.shares) for one in some])
+            shares = torch.from_numpy(np.concatenate([one.shares for one in some])).float()
             logs, entropy = self._chances(learner, again, at, plans)
-            loss = loss - (torch.from_numpy(better).float() * logs).mean() - 0.02 * entropy.mean()
+            loss = loss - (shares * logs).sum() / len(some) - WARM_ENTROPY * entropy.mean()
             norm = learner.learn(loss, _rate(step + 1, part) * given.warm_rate)
             if step % 20 == 0:
                 line = {"step": step, "loss": round(loss.item(), 5), "grad_norm": round(norm, 4)}
                 run_folder.append_line(self.job.out / run_folder.WARM, line)
 
-    def _search(self, teaches: Sampler, rng: Any) -> list[Found]:
-        """Return plans drawn evenly for questions and pools, and what they were worth."""
-        config, given = self.job.config, self._given
-        size, found = batch_sizes(config)["group"], list[Found]()
+    def _search(self, trial: Trial, teaches: Sampler, rng: Any) -> list[Lesson]:
+        """Draw plans evenly for questions that were tried; keep those that beat a worker alone."""
+        given, size, found = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
         self.say(f"Searching: {given.searched} questions, {size} plans each.")
+        chance = self._chance([name for name, _ in trial.questions])
         for start in range(0, given.searched, SEARCHED_AT_ONCE):
-            rows = self._drawn(teaches, min(SEARCHED_AT_ONCE, given.searched - start), rng)
+            count = min(SEARCHED_AT_ONCE, given.searched - start)
+            drawn = rng.choice(len(trial.questions), count, p=chance).tolist()
+            rows = [draw_row(teaches, *trial.questions[at], rng) for at in drawn]
             plans = [random_plans(size, len(row.workers), rng) for row in rows]
-            at = np.repeat(np.arange(len(rows)), size)
-            whole = policy.Plans(
-                np.concatenate([one.tasks for one in plans]),
-                np.concatenate([one.workers for one in plans]),
-            )
-            items = self._items(rows, at, whole)
+            at = np.repeat(np.arange(count), size)
+            both = zip(*plans, strict=True)
+            items = self._items(rows, at, policy.Plans(*map(np.concatenate, both)))
             said = run_in_loop(self.rewards.training.score(items))
             self.rewards.training.take()
-            values = np.array([self._value(one, rows[on]) for one, on in zip(said, at, strict=True)])
-            found += map(Found, rows, plans, values.reshape(len(rows), size))
+            values = [self._value(one, rows[on]) for one, on in zip(said, at, strict=True)]
+            every = np.array(values).reshape(count, size)
+            for asked, row, some, worth in zip(drawn, rows, plans, every, strict=True):
+                best = teaches.best_alone(row.suite, row.workers)
+                alone = best, self._alone(trial, row.workers[best], asked, row)
+                found.append(lesson_of(row, some, worth, alone))
         return found
+
+    def _chance(self, suites: Sequence[str]) -> Any:
+        """Return how likely each question is drawn, given the suites that they are of."""
+        weights = np.array([self.job.config.suites.weights.get(name, 1.0) for name in suites])
+        weights /= np.array([suites.count(name) for name in suites])
+        return weights / weights.sum()
 
     def _chances(
         self, learner: _Learner, rows: Sequence[Row], at: Any, plans: policy.Plans
@@ -318,9 +330,8 @@ class _Training:
         return line
 
     def _drawn(self, teaches: Sampler, count: int, rng: Any) -> list[Row]:
-        splits, weights = self.job.splits, self.job.config.suites.weights
-        chance = np.array([weights.get(name, 1.0) for name in splits])
-        names = rng.choice([*splits], count, p=chance / chance.sum())
+        splits = self.job.splits
+        names = rng.choice([*splits], count, p=self._chance([*splits]))
         asked = {name: [*split.questions.values()] for name, split in splits.items()}
         return [
             draw_row(teaches, str(name), asked[name][rng.integers(len(asked[name]))], rng)
@@ -335,9 +346,7 @@ class _Training:
             again = seen[on, text]
             seen[on, text] += 1
             items.append(
-                RewardItem(
-                    row.suite, row.question, text, replicate=again, workers=row.workers
-                )
+                RewardItem(row.suite, row.question, text, replicate=again, workers=row.workers)
             )
         return items
 
@@ -374,7 +383,9 @@ class _Training:
         return dict(np.load(path, allow_pickle=False)) if path.is_file() else None
 
     def _save(self, learner: _Learner, step: int) -> None:
-        _write_arrays(self.job.out / CHECKPOINTS / STATE, learner.state() | {"step": np.array(step)})
+        _write_arrays(
+            self.job.out / CHECKPOINTS / STATE, learner.state() | {"step": np.array(step)}
+        )
 
     def _write(self, learner: _Learner, name: str, step: int) -> None:
         """Write a policy's file: its weights, and what taught it."""
@@ -395,6 +406,8 @@ class _Training:
             },
         )
         write_artifact(Artifact(about, learner.arrays()), self.job.out / name / POLICY)
+        card = policy_card(self.job, step, self.state.validation)
+        (self.job.out / name / "README.md").write_text(card, encoding="utf-8")
 
 
 def _rate(step: int, part: float) -> float:

@@ -46,7 +46,7 @@ from podium.harness.ledger.logs import (
 from podium.harness.pool_config import Label
 from podium.harness.prices import Book, newest_list
 from podium.harness.prices.cost import Service
-from podium.harness.records import FRESH, PODIUM, UNANSWERED, Draws, Overflows
+from podium.harness.records import CONDUCTOR, FRESH, PODIUM, UNANSWERED, Draws, Overflows
 from podium.harness.request import service_tier
 from podium.harness.suite import OFFICIAL, Prompt
 
@@ -136,6 +136,11 @@ class RunFacts(BaseModel):
     """Digest of the file that stated the run, and the options typed beside it; empty for none."""
     redacted: bool = False
     """True for a copy without texts, which is shared without its journals."""
+
+    @property
+    def plans_uncalled(self) -> bool:
+        """Whether a conductor's plans come without a call: by what it learnt in the run."""
+        return self.system.startswith(CONDUCTOR) and "learned" in self.args
 
 
 def run_facts(log: EvalLog, path: Path) -> RunFacts | None:

@@ -392,7 +392,7 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
     found: Json = score.get("metadata") or NOTHING
     value = verdict(sample)
     reason = redacted_message(why_unscored(sample), entry.facts.publishable)
-    planned = any(
+    planned = entry.facts.plans_uncalled or any(
         call.role == CONDUCTOR and (call.step or "").startswith(PLANNING) for call in entry.calls
     )
     times = answer_times(sample, entry.calls, entry.facts.label)

@@ -86,10 +86,14 @@ def _plot(folders: Sequence[Path], to: Path) -> int:
 
 
 def _release(args: argparse.Namespace) -> int:
-    from podium.conductor.training.model_card import release  # torch is not needed
+    from podium.conductor.training.model_card import release, release_policy  # without torch
+    from podium.conductor.training.run_folder import config_of, read_manifest
 
     if args.to is None:
         raise UserError("--release needs --to: the folder that the checkpoint goes to.")
+    if config_of(read_manifest(args.release[0])).model.profiled:
+        say(release_policy(args.release, args.to))
+        return 0
     say(release(args.release, args.to, _prompts, args.untrained))
     return 0
 

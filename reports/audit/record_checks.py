@@ -379,7 +379,8 @@ def _uncalled(sample: SampleRecord, rows: Sequence[Call], facts: RunFacts) -> It
     if _is_unlike(steps, calls, stopped=stopped):
         yield UNLIKE.format(steps, calls)
     planned = [row for row in rows if row.role == CONDUCTOR]
-    conducted = facts.system.startswith(CONDUCTOR) and "plans" not in facts.args
+    uncalled = facts.plans_uncalled or "plans" in facts.args
+    conducted = facts.system.startswith(CONDUCTOR) and not uncalled
     if conducted and not any(row.input_total or row.output for row in planned):
         yield "a conductor planned it, and no token of the conductor is counted"
     if facts.calls_expected is None:

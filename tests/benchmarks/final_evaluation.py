@@ -6,8 +6,9 @@ Parts: `fixed` (all seeds of all trainings beside the whole field, on the pool t
 `changed` (that pool in another order and with workers left out), `regimes` (pools on which
 orchestration should not win, a conductor of either reward trained on each), `drawn` (pools from the
 declared prior, by the adaptive checkpoint, by conductors trained on other drawn pools and, with
---train-drawn, by one trained on each). Each ends in a table of targets; leads.md holds all pools. A
-dry test: --split validation --limit 2 --parts changed.
+--train-drawn, by one trained on each), `profiled` (drawn pools, four of them written here, by the
+policies that plan by profiles, beside who learns there with the same --train-calls). Each ends in a
+table of targets; leads.md holds all pools. Dry: --split validation --limit 2 --parts changed.
 """
 
 import argparse
@@ -40,6 +41,9 @@ BESIDE = ("single", "best-single", "moa-lite", "oracle")
 TRAINED = ("practice-cpu", "practice-cpu-cost-aware", "practice-cpu-adaptive",
            "practice-cpu-recursive")  # fmt: skip
 FIXED, CHEAP, ADAPTIVE, _ = TRAINED
+PROFILED = "practice-cpu-profiled"
+LATER = range(9, 13)
+"""Pools of the same prior that are written for the exam of `PROFILED`, after its trainings."""
 UNMET = "practice-cpu-drawn"
 """Trained on drawn pools, none of them one of `drawn`, where `template-router` learns beside it."""
 
@@ -59,10 +63,22 @@ def podium(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "podium", *words], check=True, env=env)
 
 
-def seeds(runs: Path, config: str) -> list[str]:
+def seeds(runs: Path, config: str, system: str = "conductor") -> list[str]:
     """Return the systems of all seeds of a training, in order."""
     found = sorted(runs.glob(f"{config}-seed-*/best"))
-    return [f"conductor@{path}" for path in found]
+    return [f"{system}@{path}" for path in found]
+
+
+def later_pools(folder: Path) -> list[Path]:
+    """Write the pools that no training and no earlier exam has."""
+    drawing = ("-m", "podium.suites.practice.workers.drawing")
+    found: list[Path] = []
+    for seed in LATER:
+        done = subprocess.run(
+            [sys.executable, *drawing, f"{seed}"], check=True, capture_output=True, text=True
+        )
+        found.append(_written(folder / f"drawn-{seed}.toml", done.stdout))
+    return found
 
 
 def changed_pools(folder: Path) -> list[Path]:
@@ -134,6 +150,16 @@ def system_runs(part: str, given: argparse.Namespace) -> list[Sitting]:
         both = FIXED, CHEAP
         own = {one: [trained_on(one, given, reward) for reward in both] for one in REGIMES}
         return [Sitting(one, one, (*own[one], *BESIDE)) for one in REGIMES]
+    if part == "profiled":
+        mine = seeds(runs, PROFILED, "conductor-profiled")
+        mine += seeds(runs, PROFILED, "conductor-profiled-shuffled")
+        pools_ = [f"drawn-{seed}" for seed in DRAWN] + [f"{one}" for one in later_pools(pools)]
+        beside = ("best-single", "template-router", "conductor-profiled-untrained")
+        learnt = f"-{given.train_calls}" if given.train_calls else ""
+        return [
+            Sitting(f"profiled{learnt}-{Path(pool).stem}", pool, (*mine, *beside))
+            for pool in (*pools_, *REGIMES[:2])
+        ]
     drawn: list[Sitting] = []
     unmet = seeds(runs, UNMET)
     for seed in DRAWN:
@@ -150,6 +176,7 @@ def sit(one: Sitting, given: argparse.Namespace) -> Path:
     systems = [word for name in one.systems for word in ("--system", name)]
     some = ["--limit", f"{given.limit}"] if given.limit else []
     often = ["--epochs", f"{given.epochs}"] if given.epochs else []
+    often += ["--train-calls", f"{given.train_calls}"] if given.train_calls else []
     podium(
         "run", *suites, *systems, "--pool", one.pool, "--split", given.split,
         "--log-dir", f"{logs}", "--display", "none", *some, *often,
@@ -194,13 +221,14 @@ def _lead(pool: str, one: dict[str, Any], field: dict[str, Any]) -> tuple[str, .
 def main(words: Sequence[str] | None = None) -> int:
     """Run the parts, and write leads.md after each pool."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = ("fixed", "changed", "regimes", "drawn")
+    parts = ("fixed", "changed", "regimes", "drawn", "profiled")
     parser.add_argument("--runs", type=Path, default=Path("training"), help="of make reproduce")
     parser.add_argument("--out", type=Path, default=Path("evaluation"))
     parser.add_argument("--parts", nargs="+", default=list(parts), choices=parts)
     parser.add_argument("--split", default="eval", choices=("eval", "validation"))
     parser.add_argument("--limit", type=int, help="first N questions of each suite (all)")
     parser.add_argument("--epochs", type=int, help="times each question is asked (1)")
+    parser.add_argument("--train-calls", type=int, help="worker calls that each may learn from")
     parser.add_argument("--steps", type=int, default=60, help="of GRPO on each pool of its own")
     parser.add_argument("--train-drawn", action="store_true", help="train on each drawn pool, too")
     given = parser.parse_args(words)
