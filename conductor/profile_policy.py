@@ -7,6 +7,7 @@ run in NumPy, where it plays, and in torch, where it is trained: `xp` is either 
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,6 +131,7 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "direct": (HIDDEN, CHOICES),
     "again": (CHOICES,),
 }
+WEIGHTS = sum(map(prod, SHAPES.values()))
 
 
 def first_weights(seed: int) -> dict[str, Floats]:

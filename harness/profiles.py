@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import default_rng
 
 from podium.harness.errors import UserError
-from podium.harness.learning import SINGLE, Arrays, Floats, Matrix
+from podium.harness.learning import SINGLE, Arrays, Floats, Matrix, matrix_of_logs
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun, mean_if_known
 from podium.harness.pool_config import PoolSpec
@@ -126,6 +126,12 @@ def _row(run: SystemRun) -> ProfileRow:
         tokens_out=mean_if_known([one.totals.tokens_out for one in graded]),
         seconds=mean_if_known([one.critical_path_s for one in graded]),
     )
+
+
+def measured_in(folder: Path, workers: Sequence[str], seed: int = 0) -> "ProfileTable":
+    """Return what a run's workers showed by kind of question, over all suites that taught there."""
+    taught = matrix_of_logs([folder]).where(lambda asked: asked.split == "train")
+    return measure_table(taught.with_workers(workers), seed)
 
 
 MEANS = ("usd", "tokens_out", "seconds")

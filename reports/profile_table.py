@@ -40,6 +40,17 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
     )
 
 
+def kinds_text(workers: Sequence[str], table: ProfileTable) -> str:
+    """Return what workers showed by kind of question, as a table for a terminal."""
+    return "\n".join(
+        ("right % by kind of question:", "", columns(_heads(workers), [*_kinds(table)]))
+    )
+
+
+def _heads(workers: Sequence[str]) -> tuple[str, ...]:
+    return "kind of question", *workers
+
+
 KNEW = "What {} knew of its workers (profile {}): right % by kind of train question"
 
 
@@ -51,7 +62,7 @@ def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str
     shown: set[str] = set()
     for row, system_run in pairs:
         for workers, table in _profile_of(system_run):
-            lines = [("kind of question", *workers), *_kinds(table)]
+            lines = [_heads(workers), *_kinds(table)]
             digest = sha256(repr(lines).encode()).hexdigest()
             if digest not in shown:
                 shown.add(digest)

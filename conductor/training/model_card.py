@@ -5,7 +5,6 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from operator import eq
 from pathlib import Path
 from statistics import fmean, median_low
@@ -18,7 +17,7 @@ from safetensors.numpy import save_file as _save_file  # pyright: ignore[reportU
 
 from podium.conductor import checkpoint
 from podium.conductor.embedded import open_checkpoint
-from podium.conductor.profile_policy import SHAPES
+from podium.conductor.profile_policy import WEIGHTS
 from podium.conductor.prompt import first_word
 from podium.conductor.training import run_folder
 from podium.conductor.training.given_plans import PLANS
@@ -191,7 +190,7 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
         for name, one in splits.items()
     ]
     said = POLICY_CARD.format(
-        weights=f"{sum(map(prod, SHAPES.values())):,}",
+        weights=f"{WEIGHTS:,}",
         step=step,
         seed=config.run.seed,
         cost_weight=given.cost_weight,

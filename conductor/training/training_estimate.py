@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Literal
 
 from podium.conductor.checkpoint import RELEASED
+from podium.conductor.profile_policy import WEIGHTS
 from podium.conductor.training.config import Lora, TrainingConfig
 from podium.conductor.training.grpo_options import (
     batch_sizes,
@@ -252,6 +253,8 @@ def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
         return (
             f"{fmean(here) * steps / HOUR_S:.2f} by the {len(here)} steps measured in this folder"
         )
+    if config.model.profiled:
+        return _released(config, steps)
     if found := _probed(training):
         return f"{found.hours(config):.3g} by {found.probed}: {found.text(config)}"
     if config.run.device == "cpu":
@@ -337,6 +340,9 @@ def plan_totals(training: TrainingJob) -> PlanTotals:
     if config.recursion:  # first plans, and a later round of each question that is held out
         rounds = 1 + sizes["validations"]
         plans += round(config.recursion.share * sizes["rows"]) + rounds * held_out
+    if given := config.model.profiled:
+        tried = len(training.spec.names) * len(training.splits) * given.questions
+        plans += tried + given.searched * sizes["group"]
     others = sizes["generations"] * sizes["whole"] * config.reward.resample
     if training.verdicts:
         return PlanTotals(plans, others)
@@ -437,6 +443,9 @@ def batch_of(training: TrainingJob, devices: int) -> DeviceBatch:
 
 def _memory(training: TrainingJob) -> Iterator[str]:
     config, shape = training.config, shape_of(training.config)
+    if config.model.profiled:
+        yield f"model: {WEIGHTS:,} weights; a training holds less than 1 GB"
+        return
     if shape is None:
         yield f"memory: unknown, for the shape of {config.model.path!r} is not known here"
         return

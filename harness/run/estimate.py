@@ -179,8 +179,24 @@ class Estimate:
         return sum((line.most for line in self.lines), NO_CALLS)
 
 
-def estimate(job: Job, like: Sequence[Path] = ()) -> Estimate:
-    """Return what a job will take; UserError where `podium run` would refuse it."""
+def learning_text(job: Job) -> str:
+    """Return what learning takes before the questions of a run; empty if nothing is learnt."""
+    found = estimate(job, purpose=SELECTION)
+    calls = int(found.most.calls)
+    if not calls:
+        return ""
+    teachers = (one.name for suite in job.suites for one in lessons.training_suites(job, suite))
+    suites = ", ".join(dict.fromkeys(teachers))
+    usd = found.most.usd
+    bound = "dollars that nothing bounds" if usd is None else f"at most ${usd:.2f} at list prices"
+    return f"Learning on {suites}: {calls:,} calls, {bound}."
+
+
+def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate:
+    """Return what a job will take, or its part for one purpose.
+
+    UserError where `podium run` would refuse it.
+    """
     request = job.request
     for folder in like:
         if not folder.is_dir():
@@ -194,7 +210,7 @@ def estimate(job: Job, like: Sequence[Path] = ()) -> Estimate:
     past = read_past([request.log_dir, *like], spec, book)
     unknown: dict[str, None] = {}
     lines: list[EstimateLine] = []
-    for work in pending_work(job):
+    for work in (work for work in pending_work(job) if purpose in ("", work.purpose)):
         here = with_conductor(spec, conductor_override(work.entries[0].system, job.catalogue))
         estimator = Estimator(here, book, past, work.suite.name)
         lines.append(_line(job, work, estimator))

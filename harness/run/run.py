@@ -17,8 +17,9 @@ from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
 from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
-from podium.harness.run import entries, evaluate, preflight
+from podium.harness.run import entries, evaluate, lessons, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
+from podium.harness.run.estimate import learning_text
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import (
     POOL,
@@ -291,6 +292,9 @@ def _facts(job: Job) -> Iterator[str]:
             yield f"{suite.name}, version {suite.version} ({job.experiment.split}): {asks}."
     if job.systems:
         yield f"Systems: {', '.join(job.systems)}."
+    if any(entries.is_chosen(job, name) or lessons.must_learn(job, name) for name in job.systems):
+        with suppress(UserError):  # a problem says so
+            yield from filter(None, [learning_text(job)])
 
 
 def _oddities(job: Job) -> Iterator[str]:

@@ -21,7 +21,7 @@ mas-sample router-mas random-trinity trinity random-worker random-workflow templ
 compute-matched-usd compute-matched-tokens rules-planner oracle langgraph langchain openai-agents
 autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-aware
 conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
-conductor-best-single
+conductor-best-single conductor-profiled conductor-profiled-untrained conductor-profiled-shuffled
 """
 """Kept by hand: systems stand in code, whose import takes seconds, which no shell's start has."""
 

@@ -194,12 +194,13 @@ def workers_command(args: argparse.Namespace) -> int:
 
 def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
     """Return what a pool's workers showed in a run, and the same as a text."""
-    from podium.harness.profiles import read_profile
-    from podium.reports.profile_table import profile_text
+    from podium.harness.profiles import measured_in, read_profile
+    from podium.reports.profile_table import kinds_text, profile_text
 
     known = whole_catalogue().suites
     profile = read_profile(folder, spec, {name: known[name].version for name in known})
-    return {**asdict(profile), "sha256": profile.sha256}, profile_text(profile)
+    text = f"{profile_text(profile)}\n\n{kinds_text(spec.names, measured_in(folder, spec.names))}"
+    return {**asdict(profile), "sha256": profile.sha256}, text
 
 
 def sandbox_command(args: argparse.Namespace) -> int:

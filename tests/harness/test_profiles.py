@@ -64,3 +64,6 @@ def test_the_command_prints_it(log_dir: Path, capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     row = next(line for line in lines if " bob " in line).split()
     assert row[:4] == ["toy", "bob", "12", "0.0"]
+    kinds = lines[lines.index("right % by kind of question:") + 2 :]
+    assert kinds[0].split() == ["kind", "of", "question", "ada", "bob"]
+    assert kinds[1].endswith("100.0 of 12  0.0 of 12")

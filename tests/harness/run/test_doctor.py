@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli import main
+from podium.harness.pool_config import read_pool
 
 KEYS = ("GOOGLE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
 
@@ -98,6 +99,18 @@ def test_a_run_that_can_begin_is_ready_and_what_is_odd_is_a_note(
     ) in said
     assert "Pool 'drawn-5' (rehearsal), " in said.splitlines()[-1]
     assert said.splitlines()[-1].endswith(": ready.")
+
+
+def test_what_learning_takes_is_said_before_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = read_pool("drawn-5")
+    each = 60 // len(spec.names)
+    words = [*asked("practice-integer", "conductor-profiled", pool="drawn-5"), "--limit", "2"]
+    assert main(["doctor", *words, "--train-calls", "60"]) == 0
+    said = f"Learning on practice-integer: {each * len(spec.names)} calls, at most $"
+    assert said in capsys.readouterr().out
+    words = asked("practice-integer", "conductor-prompted", pool="drawn-5")
+    assert main(["doctor", *words]) == 0
+    assert "Learning" not in capsys.readouterr().out
 
 
 def test_a_worker_without_a_card_is_named_where_a_conductor_reads_cards(

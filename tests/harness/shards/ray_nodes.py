@@ -49,6 +49,11 @@ def begun(log_dir: Path, words: Sequence[str]) -> "subprocess.Popen[bytes]":
         )
 
 
+def ends(process: "subprocess.Popen[bytes]", log_dir: Path, code: int = 0) -> None:
+    """Wait for a run; fail with what it said where it ends with another code."""
+    assert process.wait(600) == code, said_by(log_dir).read_text()[-4000:]
+
+
 def said_by(log_dir: Path) -> Path:
     return log_dir.with_suffix(".said")
 

@@ -21,6 +21,7 @@ from tests.harness.shards.ray_nodes import (
     NODE,
     begun,
     endless,
+    ends,
     kill,
     lease_node,
     lose,
@@ -71,7 +72,7 @@ def test_the_node_of_the_leases_is_lost_and_another_one_hands_them_out(
         until(lambda: is_at(log_dir, 2), process)
         lose(cluster, until(lambda: lease_node(cluster, log_dir), process))
         cluster.add_node(**NODE)
-        assert process.wait(600) == 0
+        ends(process, log_dir)
     nothing_is_lost_or_bought_twice(log_dir)
 
 
@@ -85,7 +86,7 @@ def test_the_server_of_the_leases_and_its_actor_are_killed(tmp_path: Path, clust
         (server,) = servers(log_dir)
         actor = parents()[server]
         kill(actor)
-        assert process.wait(600) == 0
+        ends(process, log_dir)
     nothing_is_lost_or_bought_twice(log_dir)
 
 
@@ -110,12 +111,12 @@ def test_a_cluster_whose_head_is_lost_ends_the_run_in_a_sentence_and_a_smaller_o
         until(lambda: is_at(log_dir, 4), process)
         for node in [*first.worker_nodes, first.head_node]:
             lose(first, node)
-        assert process.wait(300) == 1
+        ends(process, log_dir, 1)
     said = said_by(log_dir).read_text()
     assert "does not answer any more: begin one, and run the same command" in said
     assert "Traceback" not in said
     with nodes(2) as second, begun(log_dir, [*SLOW, *on(second)]) as process:
-        assert process.wait(600) == 0
+        ends(process, log_dir)
     nothing_is_lost_or_bought_twice(log_dir)
 
 
@@ -126,7 +127,7 @@ def test_three_nodes_stop_within_one_limit_and_leave_less_than_a_call_each(
     words = ["--suite", "practice-integer", "--system", "single:sage", "--epochs", "5"]
     words += ["--time-scale", "0.1"]  # some 200 calls, one at a time on each node
     with begun(log_dir, [*words, "--max-usd", f"{limit}", *on(cluster)]) as process:
-        assert process.wait(600) == 1
+        ends(process, log_dir, 1)
     book, shards = read_book("rehearsal"), shard_dirs(log_dir)
     spent = sum((spent_so_far(one, book).usd for one in shards), Decimal(0))
     ended = [read_outcome(one) for one in shards]
@@ -155,7 +156,7 @@ def test_programs_are_graded_where_their_shard_runs(tmp_path: Path, cluster: Any
     words = ["--suite", "practice-code", *ALONE, "--limit", "6", "--time-scale", "0", "--box", box]
     assert ran(tmp_path / "one", words) == 0
     with begun(tmp_path / "cut", [*words, *on(cluster)]) as process:
-        assert process.wait(600) == 0
+        ends(process, tmp_path / "cut")
     assert verdicts(tmp_path / "cut") == verdicts(tmp_path / "one")
     assert table(tmp_path / "cut") == table(tmp_path / "one")
     assert [one for one in audit(tmp_path / "cut").verdicts if one.status == "fail"] == []
