@@ -304,10 +304,9 @@ def write(weights: Weights, seen: Read, rng: Generator | None = None) -> Plans:
     return plans
 
 
-def _chosen(logits: Any, rng: Generator | None) -> Ints:
-    if rng is not None:
-        logits = logits + rng.gumbel(size=logits.shape)  # the largest is then a draw (Gumbel 1954)
-    return np.argmax(logits, axis=1)
+def _chosen(logits: Floats, rng: Generator | None) -> Ints:
+    noise = 0.0 if rng is None else rng.gumbel(size=logits.shape)  # then the largest is a draw
+    return np.argmax(logits + noise, axis=1)
 
 
 def as_workflow(steps: Sequence[tuple[Task, int]], workers: Sequence[str]) -> Workflow:

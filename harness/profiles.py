@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.random import default_rng
@@ -173,7 +174,8 @@ class ProfileTable:
 
     def arrays(self) -> Arrays:
         """Return it as an artefact holds it; no words of a question among it."""
-        return self.kinds.arrays() | {name: getattr(self, name) for name in (*COUNTS, *MEANS)}
+        numbers = {name: getattr(self, name) for name in (*COUNTS, *MEANS)}
+        return {**self.kinds.arrays(), **numbers}
 
 
 def table_of_arrays(arrays: Arrays) -> ProfileTable:
@@ -205,7 +207,7 @@ def count_by_kind(
     belongs = (np.arange(len(kinds))[:, None] == labels[None]).astype(np.float64)
     graded = ~np.isnan(scores)
 
-    def sums(values: Floats, where: Floats) -> Floats:
+    def sums(values: Floats, where: Any) -> Floats:
         return belongs @ np.where(where, values, 0.0)
 
     def mean(values: Floats) -> Floats:

@@ -54,7 +54,8 @@ def find_kinds(
 
     `sources` are the suites that they are from. A question that is asked later names none.
     """
-    from sklearn.cluster import KMeans  # takes most of a second, which few commands need
+    # It takes most of a second, which few commands need.
+    from sklearn.cluster import KMeans  # pyright: ignore[reportMissingTypeStubs]
 
     vectors = _hashed([one.text for one in asked])
     lengths = np.array([float(len(one.text)) for one in asked])
@@ -65,7 +66,7 @@ def find_kinds(
         different = len(np.unique(vectors[rows], axis=0))
         count = max(1, min(MOST_KINDS, len(rows) // LEAST_QUESTIONS, different))
         with one_thread():
-            means = KMeans(n_clusters=count, n_init=cast(Any, STARTS), random_state=seed)
+            means: Any = KMeans(n_clusters=count, n_init=cast(Any, STARTS), random_state=seed)
             labels = means.fit_predict(vectors[rows])
         centres += list(np.asarray(means.cluster_centers_, dtype=np.float64))
         forms += [group[1]] * count

@@ -62,7 +62,7 @@ def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str
     shown: set[str] = set()
     for row, system_run in pairs:
         for workers, table in _profile_of(system_run):
-            lines = [_heads(workers), *_kinds(table)]
+            lines: list[Sequence[str]] = [_heads(workers), *_kinds(table)]
             digest = sha256(repr(lines).encode()).hexdigest()
             if digest not in shown:
                 shown.add(digest)

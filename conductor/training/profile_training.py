@@ -8,7 +8,7 @@ kinds that k-means finds there. No pool of an exam teaches.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -24,6 +24,7 @@ from podium.harness.records import Question
 from podium.harness.rewards.outcome import RewardItem, RewardOutcome
 from podium.harness.rewards.trainers import run_in_loop
 
+T = TypeVar("T")
 HELD_OUT = 8  # one of so many drawn pools validates and never teaches
 KINDINGS = 24  # ways in which train questions are told apart: other suites, other starts
 FEWEST, MOST = 6, 220  # questions of a suite that every worker is asked for a profile
@@ -134,10 +135,10 @@ class Sampler:
 
     def workers(self, rng: Generator) -> tuple[str, ...]:
         """Return a pool: one that was drawn, a part of one, or two; in any order."""
-        pool = [*self.groups[rng.integers(len(self.groups))]]
+        pool = [*_drawn(self.groups, rng)]
         draw = rng.random()
         if draw < BOTH:
-            pool += self.groups[rng.integers(len(self.groups))]
+            pool += _drawn(self.groups, rng)
         elif draw < 2 * BOTH:
             pool = [*rng.permutation(pool)[: rng.integers(2, 4)]]
         different = [*dict.fromkeys(pool)][: policy.MOST_WORKERS]
@@ -145,7 +146,7 @@ class Sampler:
 
     def shown_again(self, row: "Row", rng: Generator) -> "Row":
         """Return a row with the same workers and another profile of them."""
-        kinding = self.kindings[rng.integers(len(self.kindings))]
+        kinding = _drawn(self.kindings, rng)
         table = self.profile(row.workers, kinding, _questions_each(rng), rng)
         own = kinding.kind_of(row.asked)
         return replace(row, table=table, own=own)
@@ -207,16 +208,20 @@ def _questions_each(rng: Generator) -> int:
     return int(np.exp(rng.uniform(np.log(FEWEST), np.log(MOST))))
 
 
+def _drawn(among: Sequence[T], rng: Generator) -> T:
+    return among[int(rng.integers(len(among)))]
+
+
 def draw_row(
     sampler: Sampler,
-    suite: str,
-    question: Question,
+    asked: tuple[str, Question],
     rng: Generator,
     pool: Sequence[str] | None = None,
 ) -> Row:
     """Return a question with a profile, and a pool, drawn for it; `pool` comes in any order."""
+    suite, question = asked
     workers = sampler.workers(rng) if pool is None else tuple(map(str, rng.permutation(pool)))
-    kinding = sampler.kindings[rng.integers(len(sampler.kindings))]
+    kinding = _drawn(sampler.kindings, rng)
     table = sampler.profile(workers, kinding, _questions_each(rng), rng)
     own = kinding.kind_of(question)
     numbers = policy.question_numbers(form_of(question.kind), len(question.text))

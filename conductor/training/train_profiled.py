@@ -186,7 +186,7 @@ class _Training:
         for step in range(given.warm_steps):
             part = step / given.warm_steps
             drawn = rng.integers(len(trial.questions), size=given.warm_batch)
-            rows = [draw_row(teaches, *trial.questions[at], rng) for at in drawn.tolist()]
+            rows = [draw_row(teaches, trial.questions[at], rng) for at in drawn.tolist()]
             worth = np.zeros((len(rows), max(len(row.workers) for row in rows)))
             for number, (at, row) in enumerate(zip(drawn.tolist(), rows, strict=True)):
                 values = [self._alone(trial, who, at, row) for who in row.workers]
@@ -215,7 +215,7 @@ class _Training:
         for start in range(0, given.searched, SEARCHED_AT_ONCE):
             count = min(SEARCHED_AT_ONCE, given.searched - start)
             drawn = rng.choice(len(trial.questions), count, p=chance).tolist()
-            rows = [draw_row(teaches, *trial.questions[at], rng) for at in drawn]
+            rows = [draw_row(teaches, trial.questions[at], rng) for at in drawn]
             plans = [random_plans(size, len(row.workers), rng) for row in rows]
             at = np.repeat(np.arange(count), size)
             both = zip(*plans, strict=True)
@@ -262,7 +262,7 @@ class _Training:
         """Return the held-out questions, each with one of the pools that never teach."""
         rng, pools = default_rng([self.job.config.run.seed, 0, 1]), held_out.groups
         return [
-            draw_row(held_out, name, question, rng, pools[at % len(pools)])
+            draw_row(held_out, (name, question), rng, pools[at % len(pools)])
             for name, split in self.job.held_out.items()
             for at, question in enumerate(split.questions.values())
         ]
@@ -334,7 +334,7 @@ class _Training:
         names = rng.choice([*splits], count, p=self._chance([*splits]))
         asked = {name: [*split.questions.values()] for name, split in splits.items()}
         return [
-            draw_row(teaches, str(name), asked[name][rng.integers(len(asked[name]))], rng)
+            draw_row(teaches, (str(name), asked[name][rng.integers(len(asked[name]))]), rng)
             for name in names
         ]
 

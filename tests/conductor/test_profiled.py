@@ -64,7 +64,8 @@ def log_dir(tmp_path_factory: pytest.TempPathFactory, policy_folder: Path) -> Pa
 
 
 def rows_of(log_dir: Path, system: str) -> list[Mapping[str, Any]]:
-    rows = read_experiment(log_dir).entries
+    made = read_experiment(log_dir)
+    rows = made.entries if made else ()
     return [{"args": row.args, "learnt": row.learnt} for row in rows if row.system == system]
 
 

@@ -1,4 +1,5 @@
 """A training of a policy that plans by profiles: tiny, for real, and broken off."""
+# pyright: basic, reportMissingImports=false
 
 from collections import Counter
 from pathlib import Path
