@@ -24,6 +24,7 @@ from podium.harness.records import Question
 from podium.harness.rewards.splits import BareText, asked_digest, whole_text
 
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
+POLICY = "policy.npz"  # of a conductor that plans by profiles
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
 BASE = "SmolLM2-135M-Instruct"  # what configurations call what an extra brings
 BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -153,7 +154,7 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
 
 def checkpoint_digest(folder: Path) -> str:
     """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED)
+    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
     held = (folder / name for name in parts if (folder / name).is_file())
     return hashlib.sha256(b"".join(map(_file_digest, held))).hexdigest()
 

@@ -15,7 +15,7 @@ import numpy as np
 from inspect_ai.solver import Solver, solver
 
 from podium.conductor import profile_policy as policy
-from podium.conductor.checkpoint import RELEASED, short_digest
+from podium.conductor.checkpoint import POLICY, RELEASED, checkpoint_digest, short_digest
 from podium.harness.errors import UserError, no_such
 from podium.harness.inspect_adapters import as_solver
 from podium.harness.learning import (
@@ -39,7 +39,6 @@ NAME, UNTRAINED, SHUFFLED = (
     "conductor-profiled-untrained",
     "conductor-profiled-shuffled",
 )
-POLICY = "policy.npz"  # in a training's best/ and last/, and in a released folder
 TRAINED = "profiled"  # the released one
 TRAINING = "policy of conductor-profiled"  # what its file says it is of
 
@@ -58,6 +57,10 @@ def policy_path(name: str) -> Path:
 @lru_cache(maxsize=8)
 def _read(path: Path, sha256: str) -> Artifact:
     return read_artifact(str(path), TRAINING, sha256)
+
+
+def _digest(name: str) -> str:
+    return checkpoint_digest(policy_path(name).parent)
 
 
 def read_policy(name: str) -> Artifact:
@@ -138,7 +141,7 @@ def conductor_profiled_shuffled(
 
 def _weights(checkpoint: str, sha256: str) -> policy.Weights:
     found = read_policy(checkpoint)
-    if sha256 and found.sha256 != sha256:
+    if sha256 and _digest(checkpoint) != sha256:
         raise UserError(f"Policy {checkpoint} is not the one that this run was begun with.")
     return found.arrays
 
@@ -154,7 +157,8 @@ class ProfiledMethods(SystemMethods):
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the policy, and the digest of its file."""
         named = x or TRAINED
-        return {"checkpoint": named, "checkpoint_sha256": read_policy(named).sha256}
+        read_policy(named)
+        return {"checkpoint": named, "checkpoint_sha256": _digest(named)}
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
         """Return that a pool has one worker, or more than it learnt to choose among."""

@@ -21,7 +21,7 @@ from podium.harness.learning import SINGLE, Arrays, Floats, Matrix, matrix_of_lo
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun, mean_if_known
 from podium.harness.pool_config import PoolSpec
-from podium.harness.question_kinds import Labels, QuestionKinds, find_kinds
+from podium.harness.question_kinds import Labels, TrainKinds, find_kinds
 from podium.harness.suite import moved_versions
 
 FEWEST = 10
@@ -143,7 +143,7 @@ COUNTS = ("asked", "right", "no_answer")
 class ProfileTable:
     """What workers showed by kind of question: arrays of (kinds, workers)."""
 
-    kinds: QuestionKinds
+    kinds: TrainKinds
     asked: Floats  # replies with a verdict
     right: Floats  # sum of their grades
     no_answer: Floats  # replies in which no answer was found
@@ -180,7 +180,7 @@ class ProfileTable:
 
 def table_of_arrays(arrays: Arrays) -> ProfileTable:
     """Return the table that an artefact holds; KeyError where it holds none."""
-    kinds = QuestionKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
+    kinds = TrainKinds(arrays["centres"], arrays["forms"], arrays["lengths"])
     return ProfileTable(kinds, **{name: arrays[name] for name in (*COUNTS, *MEANS)})
 
 
@@ -197,7 +197,7 @@ def measure_table(matrix: Matrix, seed: int) -> ProfileTable:
 
 
 def count_by_kind(
-    kinds: QuestionKinds,
+    kinds: TrainKinds,
     labels: Labels,
     scores: Floats,
     no_answer: Floats,

@@ -22,7 +22,7 @@ STARTS = 4  # of k-means
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionKinds:
+class TrainKinds:
     """Kinds of question: a centre of hashed words each, with the form of its answers."""
 
     centres: Floats  # (kinds, HASHED)
@@ -49,7 +49,7 @@ class QuestionKinds:
 
 def find_kinds(
     asked: Sequence[Question | MatrixQuestion], sources: Sequence[str], seed: int
-) -> QuestionKinds:
+) -> TrainKinds:
     """Return the kinds of some train questions: k-means (Lloyd 1982) in each source and form.
 
     `sources` are the suites that they are from. A question that is asked later names none.
@@ -71,7 +71,7 @@ def find_kinds(
         centres += list(np.asarray(means.cluster_centers_, dtype=np.float64))
         forms += [group[1]] * count
         sizes += [float(lengths[rows[labels == at]].mean()) for at in range(count)]
-    return QuestionKinds(np.array(centres), np.array(forms), np.array(sizes))
+    return TrainKinds(np.array(centres), np.array(forms), np.array(sizes))
 
 
 def form_of(kind: Kind) -> int:

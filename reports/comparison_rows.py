@@ -147,7 +147,7 @@ def _optional_columns(
 
 def habits_of(attempts: Sequence[QuestionResult]) -> PlanHabits | None:
     """Return what a conductor's plans have in common; None for a system without any."""
-    return plan_habits([one.plan_shape for one in attempts if one.planned and one.plan_shape])
+    return plan_habits([one.plan_shape for one in attempts if one.plan_shape])
 
 
 def plan_columns(attempts: Sequence[QuestionResult]) -> dict[str, object]:

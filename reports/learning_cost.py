@@ -98,8 +98,9 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
     facts = system_run.facts
     if facts.uses_targets or not facts.reference_allowed or facts.system.startswith(SINGLE):
         return None
-    if "checkpoint" in facts.args and "learned" not in facts.args:
-        return _training(facts.args, str(facts.prices["sha256"]))
+    trained = _training(facts.args, str(facts.prices["sha256"]))
+    if trained and "learned" not in facts.args:
+        return trained
     noted = [match[1].split(", ") for note in facts.notes if (match := TAUGHT.search(note))]
     tried = _tried(system_run, selections, noted[0] if noted else [facts.suite])
     alone = [one for one in tried if one.facts.system.startswith(SINGLE)]
@@ -107,7 +108,7 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
         return _Learnt(None, "learnt before this run: no log here tells its dollars")
     if "learned" in facts.args:
         own = [one for one in tried if one.facts.system == facts.system]
-        return _summed(own or alone, "worker calls on train questions")
+        return _both(_summed(own or alone, "worker calls on train questions"), trained)
     if facts.args.get("chosen_on") == "train":
         return _summed(alone, "the best single worker, chosen on train questions")
     worker = facts.args.get("worker", facts.args.get("aggregator"))
@@ -160,8 +161,18 @@ def trainings() -> Mapping[str, Mapping[str, str]]:
     return {one["checkpoint_sha256"]: one for one in csv.DictReader(text.splitlines())}
 
 
-def _training(args: Mapping[str, object], book: str) -> _Learnt:
-    known = trainings().get(str(args.get("sha256")))
+def _both(learnt: _Learnt, trained: _Learnt | None) -> _Learnt:
+    if trained is None:
+        return learnt
+    parts = (learnt.usd, trained.usd)
+    usd = None if None in parts else sum((one for one in parts if one), Decimal(0))
+    return _Learnt(usd, f"{learnt.what}; {trained.what}")
+
+
+def _training(args: Mapping[str, object], book: str) -> _Learnt | None:
+    if "checkpoint" not in args:
+        return None
+    known = trainings().get(str(args.get("checkpoint_sha256", args.get("sha256"))))
     if known is None:
         return _Learnt(None, f"training of {args['checkpoint']}: no log here tells its dollars")
     dollars, what = Decimal(known["usd"]), known["what"]

@@ -19,7 +19,7 @@ from podium.conductor.profile_policy import Plans
 from podium.conductor.prompt import render_plan
 from podium.conductor.training.job import RewardRecorder, TrainingJob
 from podium.harness.profiles import ProfileTable, count_by_kind
-from podium.harness.question_kinds import QuestionKinds, find_kinds, form_of
+from podium.harness.question_kinds import TrainKinds, find_kinds, form_of
 from podium.harness.records import Question
 from podium.harness.rewards.outcome import RewardItem, RewardOutcome
 from podium.harness.rewards.trainers import run_in_loop
@@ -99,7 +99,7 @@ def _measured(found: Sequence[RewardOutcome]) -> dict[str, np.ndarray]:
 class Kinding:
     """One way to tell questions apart, by some suites' train questions."""
 
-    kinds: QuestionKinds
+    kinds: TrainKinds
     suites: frozenset[str]
     labels: np.ndarray  # (questions of the trial,), -1 for those of other suites
     known: dict[str, int] = field(default_factory=dict[str, int])  # question id -> its kind

@@ -15,8 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, cast
 
-from podium.conductor.checkpoint import INFO, MANIFEST
-from podium.conductor.profiled import POLICY
+from podium.conductor.checkpoint import INFO, MANIFEST, POLICY
 from podium.conductor.training.config import TrainingConfig
 from podium.conductor.training.grpo_options import CHECKPOINTS, is_main
 from podium.conductor.training.job import RewardRecorder, StepResults, TrainingJob

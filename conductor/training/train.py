@@ -62,10 +62,6 @@ class _Run:
 
 def train(job: TrainingJob, say: Say) -> str:
     """Train and return one sentence about how it ended; UserError before anything is spent."""
-    if job.config.model.profiled:
-        from podium.conductor.training.train_profiled import train_profiled
-
-        return train_profiled(job, say)
     check_job(job)
     with quiet(), open_box(job) as box:
         args = grpo_options.grpo_config(job.config, job.out)

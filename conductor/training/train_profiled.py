@@ -18,9 +18,9 @@ from numpy.random import default_rng
 from tqdm import tqdm
 
 from podium.conductor import profile_policy as policy
-from podium.conductor.checkpoint import taught_digests
+from podium.conductor.checkpoint import POLICY, taught_digests
 from podium.conductor.grpo_reward import CostAware
-from podium.conductor.profiled import POLICY, TRAINING
+from podium.conductor.profiled import TRAINING
 from podium.conductor.training import run_folder
 from podium.conductor.training.config import ProfiledPart
 from podium.conductor.training.grpo_options import CHECKPOINTS, batch_sizes

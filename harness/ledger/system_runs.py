@@ -392,7 +392,7 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
     found: Json = score.get("metadata") or NOTHING
     value = verdict(sample)
     reason = redacted_message(why_unscored(sample), entry.facts.publishable)
-    planned = entry.facts.plans_uncalled or any(
+    planned = any(
         call.role == CONDUCTOR and (call.step or "").startswith(PLANNING) for call in entry.calls
     )
     times = answer_times(sample, entry.calls, entry.facts.label)
@@ -421,7 +421,7 @@ def _attempt(entry: SampleCalls, rows: Sequence[Call]) -> QuestionResult:
         vote=answer_key(metadata, score.get("answer")),
         fallback=str((shape.get("noted") or NOTHING).get(FALLBACK) or ""),
         planned=planned,
-        plan_shape=_plan_shape(shape) if planned else None,
+        plan_shape=_plan_shape(shape) if planned or entry.facts.plans_uncalled else None,
         plan_fault=_plan_fault(shape) if planned else None,
         groups=_groups(metadata, found),
         overstated=_is_overstated(entry),

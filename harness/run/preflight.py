@@ -320,9 +320,12 @@ def unknown_system(name: str, catalogue: Catalogue) -> str:
     plain, k = split_k(name)
     if k and (plain in GROUPS or plain == SINGLE):
         return f"{plain} takes no number, so there is no {name!r}: name {plain!r}."
-    known, groups = ", ".join(sorted(catalogue.systems)), ", ".join(GROUPS)
-    near = did_you_mean(name, (*catalogue.systems, *GROUPS))
-    return f"{near}There is no system {name!r}; known systems: {known}; groups of them: {groups}."
+    cards, near = catalogue.systems, did_you_mean(name, (*catalogue.systems, *GROUPS))
+    known = ", ".join(sorted(one for one, card in cards.items() if card.group != "controls"))
+    return (
+        f"{near}There is no system {name!r}; known systems: {known}, and controls, which `podium "
+        f"systems` lists; groups of them: {', '.join(GROUPS)}."
+    )
 
 
 def _wrong_k(name: str, card: SystemCard) -> Iterator[str]:

@@ -56,14 +56,22 @@ def train_command(args: argparse.Namespace) -> int:
         told(fitted_text(estimate_text(training)))
         return 0
     agree_to_training("Its plans", [training] if is_main() else [], out, yes=args.yes)
-    from podium.conductor.training.train import train
-
     try:
-        told(train(training, told))
+        told(_train(training, told))
     except KeyboardInterrupt:
         told("Stopped at once; --resume goes on from the newest checkpoint.")
         return 130
     return 0
+
+
+def _train(training: Any, told: Callable[[object], None]) -> str:
+    if training.config.model.profiled:
+        from podium.conductor.training.train_profiled import train_profiled
+
+        return train_profiled(training, told)
+    from podium.conductor.training.train import train
+
+    return train(training, told)
 
 
 def _plot(folders: Sequence[Path], to: Path) -> int:

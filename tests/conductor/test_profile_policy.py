@@ -8,7 +8,7 @@ import pytest
 from podium.conductor import profile_policy as policy
 from podium.conductor.profile_policy import CHOICES, END, MAX_STEPS, MOST_WORKERS, TASKS
 from podium.harness.profiles import ProfileTable
-from podium.harness.question_kinds import HASHED, QuestionKinds
+from podium.harness.question_kinds import HASHED, TrainKinds
 from podium.harness.workflow import Workflow, check
 
 WEIGHTS = policy.first_weights(3)
@@ -17,7 +17,7 @@ WEIGHTS = policy.first_weights(3)
 def table_of(workers: int, kinds: int = 3, seed: int = 0) -> ProfileTable:
     rng = np.random.default_rng(seed)
     asked = np.full((kinds, workers), 20.0)
-    found = QuestionKinds(
+    found = TrainKinds(
         rng.random((kinds, HASHED)), np.arange(kinds) % 3, rng.uniform(50, 500, kinds)
     )
     return ProfileTable(
@@ -50,7 +50,7 @@ def test_an_order_of_workers_changes_no_plan(workers: int) -> None:
 
 def test_kinds_in_another_order_change_no_plan() -> None:
     table, order = table_of(4), [2, 1, 0]
-    kinds = QuestionKinds(
+    kinds = TrainKinds(
         table.kinds.centres[order], table.kinds.forms[order], table.kinds.lengths[order]
     )
     parts = {name: getattr(table, name)[order] for name in policy_parts()}

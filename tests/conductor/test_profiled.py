@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from podium.cli import main
 from podium.cli.list_commands import controls
 from podium.conductor import SYSTEMS
 from podium.conductor import profile_policy as policy
+from podium.conductor.checkpoint import POLICY
 from podium.conductor.profiled import (
-    POLICY,
     TRAINING,
     UNTRAINED,
     learn_profile,
@@ -89,8 +90,21 @@ def test_the_audit_is_clean_and_the_page_says_what_it_knew(log_dir: Path) -> Non
     assert main(["report", str(log_dir), "--site", str(log_dir / "page")]) == 0
     table = (log_dir / "report" / "table.md").read_text()
     assert table.count("knew of its workers (profile") == len(ASKED)  # one profile, told once
+    assert [one for one in audit(log_dir).verdicts if one.status == "fail"] == []  # of the report
     pages = "".join(one.read_text() for one in (log_dir / "page").rglob("*.html"))
     assert "knew of its workers" in pages
+
+
+def test_a_profile_that_is_gone_or_was_changed_is_not_shown(log_dir: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copytree(log_dir, copy)
+    gone, changed = sorted((copy / "learned").glob(f"*/{UNTRAINED}.npz"))
+    gone.unlink()
+    changed.write_bytes(changed.read_bytes()[:-1])
+    for other in (copy / "learned").glob("*/conductor-profiled_*.npz"):
+        other.unlink()
+    assert main(["report", str(copy), "--out", str(tmp_path / "report")]) == 0
+    assert "knew of its workers" not in (tmp_path / "report" / "table.md").read_text()
 
 
 def test_its_learning_is_billed_over_all_suites(log_dir: Path) -> None:
