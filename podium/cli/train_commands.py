@@ -57,14 +57,14 @@ def train_command(args: argparse.Namespace) -> int:
         return 0
     agree_to_training("Its plans", [training] if is_main() else [], out, yes=args.yes)
     try:
-        told(_train(training, told))
+        told(_carried_out(training, told))
     except KeyboardInterrupt:
         told("Stopped at once; --resume goes on from the newest checkpoint.")
         return 130
     return 0
 
 
-def _train(training: Any, told: Callable[[object], None]) -> str:
+def _carried_out(training: Any, told: Callable[[object], None]) -> str:
     if training.config.model.profiled:
         from podium.conductor.training.train_profiled import train_profiled
 
