@@ -12,7 +12,7 @@ import pytest
 from podium.cli.list_commands import controls, whole_catalogue
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.pool_config import read_pool
-from podium.harness.records import Question
+from podium.harness.records import Question, Usage
 from podium.harness.rewards.splits import load_split
 from podium.harness.run.catalogue import RunRequest
 from podium.harness.run.run import run
@@ -68,9 +68,9 @@ def shares(log_dir: Path, strengths: Mapping[str, Strength]) -> dict[str, Counte
         text = next(text for text in known if text in asked.prompt)
         suite, question = known[text]
         model = asked.model.rpartition("/")[2]
-        if chance(model, text) < strengths[by_model[model]].on(suite):
-            return ok(f"ANSWER: {question.target}")
-        return ok("ANSWER: 999" if question.kind == "integer" else "I cannot tell.")
+        right = chance(model, text) < strengths[by_model[model]].on(suite)
+        taken = Usage(input=len(asked.prompt) // 4 + 1, output=30, reasoning=20)
+        return ok(f"ANSWER: {question.target}" if right else "ANSWER: none that I know.", taken)
 
     with serve(answers) as server:
         pool = write_paper_pool(log_dir.parent, server)
