@@ -171,6 +171,8 @@ class Replicas:
                 replica.start()
                 break
             except UserError as error:
+                if self._stopped.is_set():  # it was ended while it began, with all others
+                    break
                 self._say(f"Replica {replica.number} cannot be started again: {error}")
                 self._stopped.wait(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
