@@ -16,7 +16,6 @@ from podium.baselines.common import (
     hash_words,
     learnt_from,
     refuse_too_few,
-    refuse_unfit,
     register,
     register_learner,
 )
@@ -38,6 +37,7 @@ from podium.harness.learning import (
 )
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Kind, Question
+from podium.harness.rewards.splits import refuse_unfit
 from podium.harness.system import Calls, Exploring, System, SystemCard
 from podium.harness.workflow import Step
 
@@ -326,7 +326,7 @@ def cascade_system(
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
-            refuse_unfit(learned, pool, question)
+            refuse_unfit(learned, pool.workers, question)
         order = [known(pool, names[int(at)]) for at in chain[ORDER]]
         session, sure = Session(question, pool), list[float]()
         for worker, needed in zip(order, chain[THRESHOLDS], strict=False):

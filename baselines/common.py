@@ -20,16 +20,12 @@ from podium.harness.errors import UserError
 from podium.harness.inspect_adapters import as_solver
 from podium.harness.learning import (
     Arrays,
-    Artifact,
     ArtifactSource,
     Floats,
     TrainingBudget,
     TrialResult,
     read_artifact,
-    refuse_other_workers,
 )
-from podium.harness.pool import Pool
-from podium.harness.records import Question
 from podium.harness.rewards.splits import question_digest
 from podium.harness.system import System
 
@@ -146,16 +142,6 @@ def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
     """Return the arrays whose names begin so, under what follows."""
     found = {name: values for name, values in arrays.items() if name.startswith(prefix)}
     return {name.removeprefix(prefix): values for name, values in found.items()}
-
-
-def refuse_unfit(learned: Artifact, pool: Pool, question: Question) -> None:
-    """Raise UserError where an artefact's workers are absent, or it was taught by the question."""
-    refuse_other_workers(learned, pool.workers)
-    if question_digest(question.text) in learned.about.questions:
-        raise UserError(
-            f"{learned.about.system} was taught by {question.id}, so it cannot be examined by it: "
-            f"train it on other questions."
-        )
 
 
 def refuse_too_few(system: str, given: TrainingBudget, least: int) -> None:

@@ -18,7 +18,6 @@ from podium.baselines.common import (
     hash_words,
     learnt_from,
     refuse_too_few,
-    refuse_unfit,
     register,
     register_learner,
     seeded_random,
@@ -27,6 +26,7 @@ from podium.harness.errors import UserError
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
 from podium.harness.pool import Pool
 from podium.harness.records import Question
+from podium.harness.rewards.splits import refuse_unfit
 from podium.harness.system import Calls, Exploring, System, SystemCard, planned
 from podium.harness.workflow import Step, Workflow
 
@@ -147,7 +147,7 @@ def mas_router_system(learned: Artifact, seed: int = 0) -> System:
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_unfit(learned, pool, question)
+        refuse_unfit(learned, pool.workers, question)
         random, n = seeded_random(NAME, seed, question.id, pool.epoch), len(names)
         designs = [draw_design(random, n) for _ in range(DRAWN_DESIGNS)]
         expected = [float(design_features(question, one, n) @ weights) for one in designs]

@@ -19,7 +19,6 @@ from podium.baselines.common import (
     Rounds,
     add_prefix,
     learnt_from,
-    refuse_unfit,
     register,
     register_learner,
     strip_prefix,
@@ -38,7 +37,7 @@ from podium.harness.learning import (
 )
 from podium.harness.pool import Pool
 from podium.harness.records import Question
-from podium.harness.rewards.splits import question_digest
+from podium.harness.rewards.splits import question_digest, refuse_unfit
 from podium.harness.system import Calls, Exploring, System, SystemCard, planned
 from podium.harness.workflow import Workflow
 
@@ -277,7 +276,7 @@ def template_system(learned: Artifact) -> System:
     chosen = [int(one) for one in learned.arrays["chosen"]]
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_unfit(learned, pool, question)
+        refuse_unfit(learned, pool.workers, question)
         return plans[chosen[int(told.of([question.text])[0])]]
 
     return planned(plan)

@@ -19,7 +19,6 @@ from podium.baselines.common import (
     import_extra,
     learnt_from,
     refuse_too_few,
-    refuse_unfit,
     register,
     register_learner,
     seeded_random,
@@ -30,6 +29,7 @@ from podium.harness.execute import Session
 from podium.harness.learning import Artifact, Floats, Round, TrainingBudget, TrialResult
 from podium.harness.pool import Pool
 from podium.harness.records import Answer, Kind, Question
+from podium.harness.rewards.splits import refuse_unfit
 from podium.harness.system import Calls, Extra, System, SystemCard, SystemMethods
 from podium.harness.workflow import Step
 
@@ -274,7 +274,7 @@ def trinity_system(learned: Artifact) -> System:
     """Return the loop led by what was learnt."""
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
-        refuse_unfit(learned, pool, question)
+        refuse_unfit(learned, pool.workers, question)
         places = [pool.workers.index(worker) for worker in learned.about.workers]
         return head_coordinator(learned.arrays[WEIGHTS], places)
 

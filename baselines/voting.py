@@ -11,7 +11,6 @@ from podium.baselines.common import (
     hash_words,
     learnt_from,
     refuse_too_few,
-    refuse_unfit,
     register,
     register_learner,
 )
@@ -23,6 +22,7 @@ from podium.harness.learning import Artifact, Floats, Round, TrainingBudget
 from podium.harness.pool import Pool
 from podium.harness.pool_config import PoolSpec
 from podium.harness.records import FALLBACK, Answer, Kind, Question
+from podium.harness.rewards.splits import refuse_unfit
 from podium.harness.system import VOTED, Calls, System, SystemCard, SystemMethods, exactly
 from podium.harness.workflow import REPLIES, Sampling, Step
 
@@ -280,7 +280,7 @@ def smoothie_system(learned: Artifact | None = None) -> System:
                 f"Smoothie needs at least {TRIPLET} workers, and this pool has {len(pool.workers)}."
             )
         if learned:
-            refuse_unfit(learned, pool, question)
+            refuse_unfit(learned, pool.workers, question)
         workers = learned.about.workers if learned else pool.workers
         session = Session(question, pool)
         replies = await session.ask_all([Step(worker) for worker in workers])

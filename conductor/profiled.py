@@ -5,7 +5,6 @@ all suites of a run; its weights (profile_policy.py) were trained on other pools
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -23,14 +22,14 @@ from podium.harness.learning import (
     ArtifactSource,
     Matrix,
     read_artifact,
-    refuse_other_workers,
+    rows_sha256,
 )
 from podium.harness.pool import Pool
 from podium.harness.pool_config import PoolSpec
 from podium.harness.profiles import measure_table, table_of_arrays
 from podium.harness.question_kinds import form_of
 from podium.harness.records import Question
-from podium.harness.rewards.splits import question_digest
+from podium.harness.rewards.splits import question_digest, refuse_unfit
 from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import MAX_STEPS, Workflow
 
@@ -86,12 +85,7 @@ def profiled_system(
     shown = table.shuffled(seed) if shuffled else table
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_other_workers(learned, pool.workers)
-        if question_digest(question.text) in about.questions:
-            raise UserError(
-                f"{about.system} was taught by {question.id}, so it cannot be examined by it: "
-                "train it on other questions."
-            )
+        refuse_unfit(learned, pool.workers, question)
         own = int(shown.kinds.of([question])[0])
         numbers = policy.question_numbers(form_of(question.kind), len(question.text))
         read = policy.read(weights, policy.show([(shown, own, numbers)]), np)
@@ -146,19 +140,13 @@ def _weights(checkpoint: str, sha256: str) -> policy.Weights:
     return found.arrays
 
 
-class ProfiledMethods(SystemMethods):
-    """What a conductor that plans by profiles can do."""
+class ProfileLearning(SystemMethods):
+    """What all that plan by profiles can do."""
 
     def __init__(self, system: str) -> None:
         """Keep its name, under which it learns."""
         super().__init__()
         self._system = system
-
-    def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the policy, and the digest of its file."""
-        named = x or TRAINED
-        read_policy(named)
-        return {"checkpoint": named, "checkpoint_sha256": _digest(named)}
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
         """Return that a pool has one worker, or more than it learnt to choose among."""
@@ -169,6 +157,20 @@ class ProfiledMethods(SystemMethods):
             f"{len(spec.names)}: name another pool."
         )
 
+    def learn(self, matrix: Matrix, seed: int) -> Artifact:
+        """Return the profile that single workers' results are."""
+        return learn_profile(self._system, matrix, seed)
+
+
+class ProfiledMethods(ProfileLearning):
+    """What those with a trained policy can do besides."""
+
+    def arguments(self, x: str) -> Mapping[str, Any]:
+        """Return the policy, and the digest of its file."""
+        named = x or TRAINED
+        read_policy(named)
+        return {"checkpoint": named, "checkpoint_sha256": _digest(named)}
+
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return that some of these questions trained its policy."""
         known = frozenset(read_policy(x or TRAINED).about.questions)
@@ -176,35 +178,17 @@ class ProfiledMethods(SystemMethods):
             return f"{shared} questions of {suite} trained its policy: name another suite."
         return None
 
-    def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the profile that single workers' results are."""
-        return learn_profile(self._system, matrix, seed)
-
     def footnote(self, label: str) -> str:
         """Return what its policy was trained on."""
         return "" if label == "rehearsal" else "its policy was trained on rehearsal workers"
 
 
-class UntrainedMethods(SystemMethods):
-    """What its control of random weights can do."""
-
-    def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return that a pool has one worker, or too many."""
-        return ProfiledMethods(UNTRAINED).pool_refusal(x, spec)
-
-    def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the profile that single workers' results are."""
-        return learn_profile(UNTRAINED, matrix, seed)
-
-
 def learn_profile(system: str, matrix: Matrix, seed: int) -> Artifact:
     """Return a profile as an artefact: kinds and counts, no words of a question."""
     table = measure_table(matrix, seed)
-    counts = {"scores": matrix.scores.tolist(), "ids": [one.id for one in matrix.questions]}
-    rows = json.dumps([matrix.workers, counts["ids"], repr(counts["scores"])])
     about = ArtifactSource(
         system=system,
-        rows_sha256=hashlib.sha256(rows.encode()).hexdigest(),
+        rows_sha256=rows_sha256(matrix),
         suites=(matrix.name,),
         questions=tuple(question_digest(one.text) for one in matrix.questions if one.text),
         workers=matrix.workers,
@@ -249,7 +233,7 @@ PROFILED = _card(
 PROFILED_UNTRAINED = _card(
     UNTRAINED,
     "The same policy before it was trained.",
-    UntrainedMethods(),
+    ProfileLearning(UNTRAINED),
     "its weights are random",
 )
 PROFILED_SHUFFLED = _card(

@@ -111,6 +111,14 @@ def one_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(limits=1)
 
 
+def rows_sha256(matrix: Matrix) -> str:
+    """Return the digest of a matrix's ids, workers, scores and costs."""
+    digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
+    for asked, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
+        digest.update(f"{asked.id} {[part.tolist() for part in row]!r}\n".encode())
+    return digest.hexdigest()
+
+
 def mean_known(values: Floats) -> Floats:
     """Return each column's mean over what is known; NaN for a column of which nothing is."""
     return _mean(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))

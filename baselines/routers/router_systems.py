@@ -1,6 +1,5 @@
 """Routers as systems: trained on a matrix and kept as an artefact, or a model that is asked."""
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from inspect_ai.model import ChatMessageUser
 
 from podium.baselines.common import (
     add_prefix,
-    refuse_unfit,
     register,
     register_learner,
     strip_prefix,
@@ -36,10 +34,10 @@ from podium.baselines.routers.learners import (
 from podium.baselines.single import ONE_CALL, alone
 from podium.harness.errors import UserError
 from podium.harness.execute import Session
-from podium.harness.learning import Artifact, ArtifactSource, Matrix
+from podium.harness.learning import Artifact, ArtifactSource, Matrix, rows_sha256
 from podium.harness.pool import Pool
 from podium.harness.records import CONDUCTOR, Answer, Question
-from podium.harness.rewards.splits import question_digest
+from podium.harness.rewards.splits import question_digest, refuse_unfit
 from podium.harness.system import Calls, System, SystemCard, SystemMethods, planned
 from podium.harness.workflow import Step, Workflow
 
@@ -119,14 +117,6 @@ def question_texts(matrix: Matrix) -> list[str]:
             f"router reads nothing else."
         )
     return [asked.text for asked in matrix.questions]
-
-
-def rows_sha256(matrix: Matrix) -> str:
-    """Return the digest of a matrix's ids, workers, scores and costs."""
-    digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
-    for asked, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
-        digest.update(f"{asked.id} {[part.tolist() for part in row]!r}\n".encode())
-    return digest.hexdigest()
 
 
 _EMBEDDING = (
@@ -235,7 +225,7 @@ def router_system(learned: Artifact, willingness: float | None = None, mode: str
     choose_workers(estimate(["?"]), willingness)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        refuse_unfit(learned, pool, question)
+        refuse_unfit(learned, pool.workers, question)
         if mode == STICKY and CHOSEN in pool.kept:
             return alone(pool.kept[CHOSEN])
         chosen = choose_workers(estimate([question.text]), willingness)

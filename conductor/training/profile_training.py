@@ -31,8 +31,6 @@ FEWEST, MOST = 6, 220  # questions of a suite that every worker is asked for a p
 SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
 BETTER = 0.05  # reward by which a plan beats the best worker alone, for it to be imitated
 BOTH = 0.15  # share of questions whose pool is two drawn ones, or a part of one
-
-
 PARTS = ("right", "no_answer", "usd", "tokens_out")
 
 
@@ -229,6 +227,16 @@ def draw_row(
     return Row(suite, question.id, workers, table, own, question, numbers, scale)
 
 
+def show_rows(rows: Sequence[Row]) -> policy.Shown:
+    """Return rows as the network reads them."""
+    return policy.show([(row.table, row.own, row.numbers) for row in rows])
+
+
+def read_shown(weights: Any, shown: policy.Shown, torch: Any) -> policy.Read:
+    """Return what weights that learn make of rows."""
+    return policy.read(weights, policy.Shown(*map(torch.from_numpy, shown)), torch)
+
+
 def completion(form: PlanFormat, steps: Sequence[tuple[policy.Task, int]]) -> str:
     """Return a plan as text, as the reward reads it."""
     access = [["all"] if at and task.reads else [] for at, (task, _) in enumerate(steps)]
@@ -240,8 +248,7 @@ def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: An
 
     `worth` (rows, workers) is each worker's value beside its row's mean, 0 for those not there.
     """
-    shown = policy.show([(row.table, row.own, row.numbers) for row in rows])
-    seen = policy.read(weights, policy.Shown(*map(torch.from_numpy, shown)), torch)
+    seen = read_shown(weights, show_rows(rows), torch)
     done = policy.begin(seen)
     what = torch.zeros(len(rows), policy.CHOICES)
     what[:, 0] = 1

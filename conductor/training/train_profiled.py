@@ -46,7 +46,9 @@ from podium.conductor.training.profile_training import (
     log_chances,
     make_kindings,
     random_plans,
+    read_shown,
     routing_loss,
+    show_rows,
     try_workers,
 )
 from podium.conductor.training.train import Say, quiet, stopping
@@ -200,7 +202,7 @@ class _Training:
             )
             at = np.repeat(np.arange(len(some)), [len(one.shares) for one in some])
             shares = torch.from_numpy(np.concatenate([one.shares for one in some])).float()
-            logs, entropy = self._chances(learner, again, at, plans)
+            logs, entropy = self._chances(learner, show_rows(again), at, plans)
             loss = loss - (shares * logs).sum() / len(some) - WARM_ENTROPY * entropy.mean()
             norm = learner.learn(loss, _rate(step + 1, part) * given.warm_rate)
             if step % 20 == 0:
@@ -237,20 +239,21 @@ class _Training:
         return weights / weights.sum()
 
     def _chances(
-        self, learner: _Learner, rows: Sequence[Row], at: Any, plans: policy.Plans
+        self, learner: _Learner, shown: policy.Shown, at: Any, plans: policy.Plans
     ) -> tuple[Any, Any]:
         import torch
 
-        shown = policy.show([(row.table, row.own, row.numbers) for row in rows])
-        tensors = policy.Shown(*map(torch.from_numpy, shown))
-        seen = policy.read(learner.weights, tensors, torch).at(torch.from_numpy(at))
+        seen = read_shown(learner.weights, shown, torch).at(torch.from_numpy(at))
         return log_chances(learner.weights, seen, plans, torch)
 
     def _alone(self, trial: Trial, who: str, at: int, row: Row) -> float:
-        given, grade = self._given, float(np.nan_to_num(trial.right[who][at]))
-        worth = CostAware(given.cost_weight, given.cost_calls * row.usual_usd)
+        grade = float(np.nan_to_num(trial.right[who][at]))
         usd = Decimal(float(np.nan_to_num(trial.usd[who][at])))
-        return worth.of(Status.SCORED, grade, Effort(usd, 1)) or 0.0
+        return self._worth(row).of(Status.SCORED, grade, Effort(usd, 1)) or 0.0
+
+    def _worth(self, row: Row) -> CostAware:
+        """Return what answers are worth in a row's pool: dollars count beside its usual call."""
+        return CostAware(self._given.cost_weight, self._given.cost_calls * row.usual_usd)
 
     @property
     def _given(self) -> ProfiledPart:
@@ -297,16 +300,15 @@ class _Training:
         sizes, rng = batch_sizes(config), default_rng([config.run.seed, step])
         rows = self._drawn(teaches, sizes["questions"], rng)
         at = np.repeat(np.arange(len(rows)), sizes["group"])
-        shown = policy.show([(row.table, row.own, row.numbers) for row in rows])
-        seen = policy.read(learner.arrays(), shown, np).at(at)
-        plans = policy.write(learner.arrays(), seen, rng)
+        shown, weights = show_rows(rows), learner.arrays()
+        plans = policy.write(weights, policy.read(weights, shown, np).at(at), rng)
         wrote = monotonic()
         found = run_in_loop(self.rewards.training.score(self._items(rows, at, plans)))
         if any(one.status is Status.BUDGET for one in found):
             raise SpendLimit(self.rewards.stopped() or "no call is left")
         results, rewarded = self.rewards.training.take(), monotonic()
         values = np.array([self._value(one, rows[on]) for one, on in zip(found, at, strict=True)])
-        logs, entropy = self._chances(learner, rows, at, plans)
+        logs, entropy = self._chances(learner, shown, at, plans)
         worth = torch.from_numpy(advantages_of(values, at)).float()
         part = step / int(config.grpo["max_steps"])
         bonus = float(config.grpo.get("entropy_coef", 0.0)) * (1 - part)
@@ -351,17 +353,15 @@ class _Training:
         return items
 
     def _value(self, found: RewardOutcome, row: Row) -> float:
-        """Return what a plan is worth: dollars count beside a usual call of its pool."""
-        worth = CostAware(self._given.cost_weight, self._given.cost_calls * row.usual_usd)
+        """Return what a plan is worth; NaN for what has no value."""
         grade = found.components.get("correct") or 0.0
-        value = worth.of(found.status, grade, Effort(found.usd, found.calls))
+        value = self._worth(row).of(found.status, grade, Effort(found.usd, found.calls))
         return math.nan if value is None else value
 
     def _validated(self, learner: _Learner, rows: Sequence[Row], line: dict[str, Any]) -> None:
         """Write a step's line with what the likeliest plans come to; keep the best policy."""
         weights = learner.arrays()
-        shown = policy.show([(row.table, row.own, row.numbers) for row in rows])
-        plans = policy.write(weights, policy.read(weights, shown, np))
+        plans = policy.write(weights, policy.read(weights, show_rows(rows), np))
         form = self.job.config.form
         texts = [completion(form, plans.steps(at)) for at in range(len(rows))]
         asked = [TrainingRow(row.suite, row.question, workers=row.workers) for row in rows]

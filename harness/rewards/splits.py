@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from podium.harness.errors import UserError
 from podium.harness.extract import extract_choice
 from podium.harness.inspect_adapters import pick
+from podium.harness.learning import Artifact, refuse_other_workers
 from podium.harness.records import Question
 from podium.harness.suite import Split, Suite
 
@@ -142,6 +143,16 @@ def refuse_overlap(training: Splits, evaluated: Splits, bare: BareText = whole_t
 
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+def refuse_unfit(learned: Artifact, workers: tuple[str, ...], question: Question) -> None:
+    """Raise UserError where an artefact's workers are absent, or it was taught by the question."""
+    refuse_other_workers(learned, workers)
+    if question_digest(question.text) in learned.about.questions:
+        raise UserError(
+            f"{learned.about.system} was taught by {question.id}, so it cannot be examined by it: "
+            f"train it on other questions."
+        )
 
 
 def describe_plan(work: "PlanTrace", question: Question, *, publishable: bool) -> "PlanTrace":
