@@ -233,10 +233,14 @@ def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
 
 
 def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the dollars spent up to each step, validations included; up to the first unknown."""
+    """Return the dollars spent up to each step, validations included; up to the first unknown.
+
+    Step 0 has those of what was asked before the first update.
+    """
     spent, found = Decimal(0), list[CurvePoint]()
     for line in run.lines:
-        parts = ([line] if "reward" in line else [], [_table(line.get("validation"))])
+        asked = "reward" in line or "usd" in line
+        parts = ([line] if asked else [], [_table(line.get("validation"))])
         for part in filter(None, chain(*parts)):
             usd = number(part, "usd")
             if usd is None:

@@ -128,6 +128,7 @@ class _Training:
     rewards: TrainingRewards
     say: Say
     state: run_folder.TrainingState = field(default_factory=run_folder.TrainingState)
+    searched_usd: float = 0.0
 
     def run(self) -> str:
         import torch
@@ -147,7 +148,8 @@ class _Training:
         lines = run_folder.rewind_lines(out / run_folder.METRICS, done if newest else -1)
         self.state = run_folder.replay_state(lines)
         if not lines:
-            self._validated(learner, rows, {"step": 0})
+            first_usd = self.searched_usd + sum(float(np.nansum(usd)) for usd in trial.usd.values())
+            self._validated(learner, rows, {"step": 0, "usd": first_usd})
         with stopping(self.state, self.say):
             done = self._steps(learner, teaches, rows, done)
         self._write(learner, run_folder.LAST, done)
@@ -224,6 +226,7 @@ class _Training:
             items = self._items(rows, at, policy.Plans(*map(np.concatenate, both)))
             said = run_in_loop(self.rewards.training.score(items))
             self.rewards.training.take()
+            self.searched_usd += float(sum(one.usd or 0 for one in said))
             values = [self._value(one, rows[on]) for one, on in zip(said, at, strict=True)]
             every = np.array(values).reshape(count, size)
             for asked, row, some, worth in zip(drawn, rows, plans, every, strict=True):

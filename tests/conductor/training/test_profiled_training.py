@@ -76,6 +76,7 @@ def told(out: Path) -> list[dict[str, Any]]:
 def test_a_training_leaves_policies_that_play(whole: Path) -> None:
     assert [line["step"] for line in lines(whole)] == [0, 1, 2, 3, 4]
     assert {"given_valid", "one_step", "distinct"} <= lines(whole)[-1].keys()
+    assert lines(whole)[0]["usd"] > lines(whole)[1]["usd"] > 0  # of the trial and the search
     first = policy.first_weights(0)
     for name in ("best", "last"):
         found = read_policy(str(whole / name))
