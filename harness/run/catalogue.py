@@ -110,6 +110,8 @@ class RunRequest:
     )
     """System -> option -> value (`-S`); under `""` for every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
+    profile: Path | None = None
+    """Run whose single workers' answers to train questions are taken over; None: all are asked."""
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
     headline: str | None = None

@@ -194,6 +194,7 @@ def _of_systems(add: Arguments) -> None:
     budget = "worker calls that each system may spend on learning (40 per worker)"
     add("--train-calls N", budget, up_to(MOST))
     add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
+    add("--profile DIR", "take an earlier run's answers to train questions over", Path)
     matched = "what compute-matched-usd and compute-matched-tokens cost (the conductor)"
     add("--match SYSTEM", matched)
     cards = (
