@@ -74,11 +74,13 @@ def _of_block(block: Sequence[Pair], files: Sequence[RunFiles]) -> Iterator[Choi
     rivals: list[Pair] = []
     alone = {NO_NAME}
     for row, run in block:
-        worker = run.facts.workers.get(row.system.removeprefix(SINGLE))
+        name = row.system.removeprefix(SINGLE)
+        worker = run.facts.workers.get(name) if name != row.system else None
         calls = [*_calls(run, files)] if worker else []
         names = {plain_name(call.served_model) for call in calls if call.served_model}
         if worker and (worker.not_auditable or len(names) > 1):
             gateways[row.system] = run, calls
+            alone.add(plain_name(worker.model))
         elif worker and "@" not in row.system:  # no variants, as in the oracle router
             rivals.append((row, run))
             alone |= {*names, plain_name(worker.model)}

@@ -11,15 +11,17 @@ upstream, by the same client. Nothing is paid: rehearsal.
 
 import argparse
 import asyncio
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -78,29 +80,28 @@ def podium(folder: Path, upstream: str) -> Generator[list[Measured]]:
 @contextmanager
 def litellm(folder: Path, installed: Path, upstream: str) -> Generator[list[Measured]]:
     """Yield what a started proxy of LiteLLM offers."""
-    models = (
-        f"model_list:\n- model_name: {MODEL}\n  litellm_params:\n    model: openai/{MODEL}\n"
-        f"    api_base: {upstream}/v1\n    api_key: stub\n"
-    )
+    params = {"model": f"openai/{MODEL}", "api_base": f"{upstream}/v1", "api_key": "stub"}
+    models = [{"model_name": MODEL, "litellm_params": params}]
     with litellm_proxy(folder, installed, models) as (url, proxy):
         yield [Measured(LITELLM, MODEL, url, psutil.Process(proxy.pid), 1)]
 
 
 @contextmanager
 def litellm_proxy(
-    folder: Path, installed: Path, models: str
+    folder: Path, installed: Path, models: Sequence[Any]
 ) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
     """Start LiteLLM's proxy; it is installed first into an environment of its own if missing."""
     if not (installed / "bin" / "litellm").exists():
         pin = next(line for line in LITELLM_PIN.read_text().split() if line.startswith("litellm="))
         put(new_environment(installed), pin.replace("litellm", "litellm[proxy]", 1))
     config = folder / "litellm.yaml"
-    config.write_text(f"{models}litellm_settings:\n  telemetry: false\n  num_retries: 0\n")
+    settings = {"telemetry": False, "num_retries": 0}
+    config.write_text(json.dumps({"model_list": models, "litellm_settings": settings}))
     port = free_port()
     command = [installed / "bin" / "litellm", "--config", config, "--host", "127.0.0.1"]
+    command += ["--port", str(port)]
     env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
     env["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"  # as ours, on loopback
-    command = [*command, "--port", str(port)]
     with (folder / "litellm.log").open("w") as log:
         proxy = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"

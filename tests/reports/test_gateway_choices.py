@@ -47,15 +47,8 @@ config = {{ {tries} }}
 args = {{ base_url = "{url}", api_key = "test", default_headers = {{ Connection = "close" }} }}
 {price}
 """
-GROUP = (
-    '- model_name: {0}\n  litellm_params: {{model: openai/{0}, api_base: "{1}", api_key: stub}}\n'
-)
-ROUTER = """\
-- model_name: auto
-  litellm_params:
-    model: auto_router/complexity_router
-    complexity_router_config: {tiers: {SIMPLE: gpt-5-mini, MEDIUM: gpt-5, COMPLEX: gpt-5}}
-"""
+TIERS = {"SIMPLE": MINI, "MEDIUM": "gpt-5", "COMPLEX": "gpt-5"}
+"""Of LiteLLM's complexity router, which asks no model."""
 
 
 def act_of(asked: Asked) -> Act:
@@ -85,9 +78,8 @@ def ask(folder: Path, gateway: Callable[[Server], str]) -> Left:
         path.write_text("\n".join(('label = "live"\nprices = "list-2026-11-27"', *rows)))
         return str(path)
 
-    more = ("--system", f"single:{MINI}", "--system", "single:gpt-5")
-    more = (*more, "--system", "best-single", "--train-calls", "24")
-    return run_pool(folder, act_of, pool, "single:auto", 8, *more)
+    alone = f"--system single:{MINI} --system single:gpt-5 --system best-single --train-calls 24"
+    return run_pool(folder, act_of, pool, "single:auto", 8, *alone.split())
 
 
 def tables(left: Left) -> list[dict[str, Any]]:
@@ -169,8 +161,13 @@ def test_litellms_proxy_names_its_choices_in_a_header_and_states_the_books_dolla
     with ExitStack() as stack:
 
         def proxy(server: Server) -> str:
-            groups = [GROUP.format(name, server.openai) for name in (MINI, "gpt-5")]
-            models = "".join(("model_list:\n", *groups, ROUTER))
+            params = {"api_base": server.openai, "api_key": "stub"}
+            groups: dict[str, dict[str, Any]] = {
+                name: {"model": f"openai/{name}", **params} for name in (MINI, "gpt-5")
+            }
+            router = {"model": "auto_router/complexity_router"}
+            groups["auto"] = {**router, "complexity_router_config": {"tiers": TIERS}}
+            models = [{"model_name": name, "litellm_params": groups[name]} for name in groups]
             url, _ = stack.enter_context(litellm_proxy(tmp_path, tmp_path / "litellm", models))
             return f"{url}/v1"
 
