@@ -50,7 +50,7 @@ def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]
         pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
     ]
     made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
-    routed = _routed([pair for pair in singles if "@" not in pair[0].system])  # no variants
+    routed = oracle_router([pair for pair in singles if "@" not in pair[0].system])  # no variants
     found = (*made, *([routed] if routed else []))
     return [_held(block, row, values, wanted.equivalence) for row, values in found]
 
@@ -95,7 +95,7 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
     ), values
 
 
-def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
+def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     """Return the oracle router over the questions that every single worker was graded on."""
     if len(singles) < 2:
         return None

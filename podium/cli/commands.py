@@ -214,8 +214,8 @@ def report(add: Arguments) -> None:
     same = "call systems equivalent that are shown to differ by less (not asked)"
     add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
-    other = "compare with the run in this directory instead, each system with itself: against.json"
-    add("--against DIR", other, Path)
+    add("--against DIR", "compare each system with itself in this run instead: against.json", Path)
+    add.flag("--choices", "print whom gateways asked, at which price, right how often; and rivals")
     add.flag("--targets", "gone: `python -m tests.benchmarks.targets DIR` in a checkout")
     add.flag("--published", "print published figures of these suites, too")
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
