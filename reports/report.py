@@ -144,7 +144,7 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
             "row": places[id(part.row)],
             "suite": part.row.suite,
             "system": part.row.system,
-            **{name: _number(getattr(part, name)) for name in OF_PARTS},
+            **{name: json_number(getattr(part, name)) for name in OF_PARTS},
         }
         for part in shown.parts
     ]
@@ -154,13 +154,14 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
             "questions": one.questions,
             "headline": one.headline,
             "said": one.said,
+            "cautions": one.cautions,
             "cochran": one.cochran and asdict(one.cochran),
             "frontier": one.frontier and asdict(one.frontier),
         }
         for one in shown.fields
     ]
     rows = [
-        {name: _number(value) for name, value in asdict(row).items()}
+        {name: json_number(value) for name, value in asdict(row).items()}
         for row in (*shown.rows, *shown.derived)
     ]
     head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
@@ -175,7 +176,7 @@ def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
     return {
         name: _numbers(cast(Mapping[str, object], value))
         if isinstance(value, Mapping)
-        else _number(value)
+        else json_number(value)
         for name, value in data.items()
     }
 
@@ -183,10 +184,10 @@ def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
 def _cell(value: object) -> object:
     if isinstance(value, Decimal):
         return format(value.quantize(PLACES).normalize(), "f")
-    return _number(value)
+    return json_number(value)
 
 
-def _number(value: object) -> object:
+def json_number(value: object) -> object:
     """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))

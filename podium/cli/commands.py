@@ -433,8 +433,7 @@ def ledger(add: Arguments) -> None:
     export = action("export", "write calls and queries as tables")
     export("dir DIR", "directory that a run wrote", Path)
     export("--out D", "directory for the tables", Path, required=True)
-    only = "otel has calls only, md queries only (parquet)"
-    export("--format parquet|csv|jsonl|otel|md", only, table_format)
+    export("--format parquet|csv|jsonl|otel|md", "(parquet); otel calls, md queries", table_format)
     sql = action("sql", "run one SELECT over the views calls and queries")
     sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
     sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')
@@ -506,6 +505,7 @@ def reprice(add: Arguments) -> None:
 def suites(add: Arguments) -> None:
     """List the suites, or print one suite's card."""
     add("name", "show one in full", nargs="?")
+    add("--pool", "with a name: beside its dates, the knowledge cutoffs of this pool's workers")
     add.flag("--rules", "print the rules by which the suite reads replies")
     add.flag("--inspect", "list the Inspect tasks that installed packages bring instead")
     add.listing()
