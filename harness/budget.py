@@ -157,6 +157,10 @@ class Spend:
             then = "request could: its calls go one at a time from here on, for the limit's sake."
             getLogger(__name__).warning("%s %s", said, then)
 
+    def begin_together(self, price_ref: str, most: Decimal) -> None:
+        """Let the first calls of a price go together, held by their bounds: they are one batch."""
+        self._whole._dearest.setdefault(price_ref, most)
+
     def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
         """Return what a call holds back: the most it can cost; None where nobody can tell."""
         # The past counts where the bound says nothing: none is known, or a reply has passed one.

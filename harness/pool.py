@@ -26,6 +26,7 @@ from inspect_ai.util import LimitExceededError, span
 from inspect_ai.util._store import suspend_store_events  # has no public name
 
 from podium.harness.api_keys import guard_keys
+from podium.harness.batches import keep_batches
 from podium.harness.budget import Spend
 from podium.harness.cassette import open_cassette
 from podium.harness.context import PublicTests, current, run_context
@@ -311,7 +312,7 @@ def _made(slot: WorkerSpec, **more: Any) -> Model:
     """Return a slot's model made anew: a remembered one has its old files and keys."""
     config, arguments = recorded_settings(slot.model, slot.config, slot.args)
     made = get_model(slot.model, config=config, memoize=False, **{**arguments, **more})
-    return _known_before_inspect(obey_waits(name_failures(guard_keys(made))))
+    return _known_before_inspect(obey_waits(name_failures(guard_keys(keep_batches(made)))))
 
 
 def _known_before_inspect(model: Model) -> Model:
@@ -325,7 +326,7 @@ def _known_before_inspect(model: Model) -> Model:
     @wraps(ask)
     async def generate(*args: Any, **kwargs: Any) -> Any:
         asked = call_in_flight()
-        if asked:  # an API's client is made anew after some errors
+        if asked and not model.config.batch:  # an API's client is made anew after some errors
             sdk = getattr(model.api, "client", None)
             asked.watch_request(getattr(sdk, "_client", None))
         asking = ask(*args, **kwargs)

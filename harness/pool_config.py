@@ -393,6 +393,16 @@ def refuse_other_conductor(override: WorkerSpec, role: object) -> None:
         )
 
 
+def in_batches(spec: PoolSpec) -> PoolSpec:
+    """Return a pool whose workers are asked in batches, with their own settings of them if any."""
+
+    def batched(slot: WorkerSpec) -> WorkerSpec:
+        config = GenerateConfig(batch=True).merge(slot.config)
+        return slot.model_copy(update={"config": config})
+
+    return spec.model_copy(update={"workers": tuple(map(batched, spec.workers))})
+
+
 RUNS_CODE = re.compile(
     r".*remote_code.*|code_revision|auto_map|custom_generate|weights_only|allow_pickle"
     r"|allow_all_kernels|use_kernels|kernel_config"  # a kernel is a compiled module

@@ -82,6 +82,10 @@ class _File:
             self.full = OSError(errno.ENOSPC, str(error), str(self.path))
             raise self.full from error
 
+    def drop(self, key: bytes) -> None:
+        with self.lock:
+            self.replies.execute("DELETE FROM replies WHERE key = ?", (key,))
+
     def forget(self, logged: Mapping[str, float]) -> int:
         """Delete what samples had before a time; return how many replies are left."""
         said = "DELETE FROM replies WHERE sample = ? AND at < ?"
@@ -140,6 +144,11 @@ class PaidReplies:
             raise file.full
         if is_nearly_full(file.path.parent):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(file.path))
+
+    def drop(self, key: bytes) -> None:
+        """Delete what is kept under a key."""
+        if file := self.open():
+            file.drop(key)
 
     def forget(self, logged: Mapping[str, float]) -> None:
         """Delete what samples had been given before their logs were written, at a time each."""

@@ -14,7 +14,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
 
 from podium.harness.records import STATED
-from podium.harness.reply_cache import PaidReplies
+from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 
 USAGES = ("usage", "usageMetadata", "usage_metadata")
@@ -98,6 +98,24 @@ class ReplyDraw:
             return
         self.replies.keep(self.key, said, self.sample)
 
+    @property
+    def batch(self) -> tuple[str, str] | None:
+        """The batch that its request is in, and the request's id there; None if it is in none."""
+        kept = self.replies.known(self._batch_key)
+        return None if kept is None else tuple(json.loads(kept))
+
+    def keep_batch(self, batch: str, custom_id: str) -> None:
+        """Keep where its request was submitted; OSError if that cannot be written."""
+        self.replies.keep(self._batch_key, json.dumps([batch, custom_id]), self.sample)
+
+    def forget_batch(self) -> None:
+        """Let its request be submitted again."""
+        self.replies.drop(self._batch_key)
+
+    @property
+    def _batch_key(self) -> bytes:
+        return key_of(self.key.hex(), "batch")
+
 
 def sample_name(task: str, question: str, epoch: int) -> str:
     """Return what the replies of a sample are kept for."""
@@ -119,7 +137,9 @@ def what_is_asked(request: Request) -> tuple[object, ...]:
 
 
 def _settings(config: GenerateConfig) -> dict[str, Any]:
-    return config.model_dump(exclude_none=True) if config.model_fields_set else {}
+    # The same draw, in a batch or not: else one that was paid for would be bought again.
+    written = config.model_dump(exclude_none=True, exclude={"batch"})
+    return written if config.model_fields_set else {}
 
 
 def _turn(message: ChatMessage) -> object:

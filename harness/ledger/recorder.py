@@ -452,7 +452,10 @@ def _allowance(request: Request, spend: Spend) -> Allowance:
     sizes = request.prompt_bytes, request.max_tokens
     attempted = Attempted("unknown", "none", None, request.service, *sizes)
     price = spend.book.price(request.price_ref) if request.is_bounded else None
-    return Allowance(spend, request.price_ref, upper_bound(attempted, price), request.requests)
+    most = upper_bound(attempted, price)
+    if request.service == "batch" and most is not None:
+        spend.begin_together(request.price_ref, most)
+    return Allowance(spend, request.price_ref, most, request.requests)
 
 
 @asynccontextmanager

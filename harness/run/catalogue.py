@@ -125,6 +125,8 @@ class RunRequest:
     """Directory of several runs that share draws and `max_usd`, one for each size of a budget."""
     fresh_draws: bool = False
     """Whether every system of a new run buys its own replies; False: they share draws."""
+    batch: bool = False
+    """Whether workers are asked in batches of their providers: cheaper, and within a day."""
     display: str = "line"
     grace_s: float = GRACE_S
     """Seconds that calls in flight are waited for once a signal stops the run."""

@@ -170,6 +170,7 @@ class Estimate:
     already: Decimal  # dollars that earlier attempts of the experiment have spent
     label: str
     book: str
+    batched: bool = False  # whether some are asked in batches
 
     @property
     def expected(self) -> CallTotals:
@@ -221,7 +222,8 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
             lines.extend(_judging(work, past))
         unknown.update(estimator.unknown if work.pairs else {})
     already = spent(request.log_dir, book) if request.log_dir.is_dir() else Decimal(0)
-    return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name)
+    batched = any(slot.config.batch for slot in spec.slots)
+    return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name, batched)
 
 
 SAMPLE = 20
@@ -414,6 +416,11 @@ def _lines(found: Estimate) -> Iterator[str]:
         "At most, as a limit counts it: every prompt byte a token and some for a chat\n"
         "template, every reply as long as max_tokens lets it be; HTTP retries on top."
     )
+    if found.batched:
+        yield (
+            "usd has the discount of batches. At most has not: a limit holds back what a request\n"
+            "costs if it is served at its list price."
+        )
     if found.label != "live":
         yield f"This pool is labelled {found.label}: nothing will be paid."
     for reason in found.unknown:

@@ -303,6 +303,7 @@ def _eval_set(
             model_roles=models,
             limit=limit,
             max_samples=_samples_at_once(job),
+            max_tasks=len(tasks) if _in_batches(job) else None,  # else one waits for another's
             display="none" if still else cast(Any, display),
             retry_attempts=0,
             continue_on_fail=True,
@@ -328,6 +329,12 @@ def _eval_set(
     return logs
 
 
+def _in_batches(job: Job) -> bool:
+    return any(slot.config.batch for slot in job.spec.workers)
+
+
+IN_BATCHES = 10_000
+"""Samples at once in batches; Inspect lets as many requests wait for one."""
 SAMPLES = 4
 """Of an Inspect task that a system has in hand at once: each holds the task's state in memory."""
 
@@ -336,7 +343,7 @@ def _samples_at_once(job: Job) -> int | None:
     """Return how many samples of tasks a system has in hand, by Inspect's own variable if set."""
     names = {row.suite for row in job.experiment.entries}
     if not any(isinstance(job.catalogue.suites[name], TaskSuite) for name in names):
-        return None
+        return IN_BATCHES if _in_batches(job) else None
     named = os.environ.get("INSPECT_EVAL_MAX_SAMPLES", "")
     return int(named) if named.isdecimal() and int(named) else SAMPLES
 

@@ -241,7 +241,8 @@ def read_past(dirs: Sequence[Path], spec: PoolSpec, book: Book) -> PastRuns:
             past.strangers.add((row.suite, row.system))
             continue
         usage, price = row.usage, book.price(slot.price_ref)
-        usd = cost(usage, price) if usage and price else None
+        service = service_tier(slot.config, slot.args)
+        usd = cost(usage, price, service) if usage and price else None
         took = _one_call(row.input_total, row.output, usd)
         if row.prompt_bytes:
             sizes = Decimal(row.input_total), Decimal(row.prompt_bytes)
@@ -304,7 +305,9 @@ class Estimator:
             prompt, price = _prompt(call, own, outputs), self._price(call.worker)
             usd = None
             if price is not None and prompt is not None:
-                usd = cost(Usage(input=prompt, output=output, reasoning=self.reasoning), price)
+                slot = self.spec.worker(call.worker)
+                usage = Usage(input=prompt, output=output, reasoning=self.reasoning)
+                usd = cost(usage, price, service_tier(slot.config, slot.args))
             total += _one_call(prompt, output, usd)
         return total
 

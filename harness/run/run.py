@@ -17,7 +17,7 @@ from podium.harness.pool_config import PoolSpec, read_pool
 from podium.harness.prices import Book
 from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
-from podium.harness.run import entries, evaluate, lessons, preflight
+from podium.harness.run import batching, entries, evaluate, lessons, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
 from podium.harness.run.earlier_lessons import take_over
 from podium.harness.run.estimate import learning_text
@@ -93,7 +93,8 @@ def say_who_runs(job: Job) -> None:
     for line in preflight.overridden_prices(job.spec):
         say(line)
     if job.spec.label == "live":
-        for remark in remarks_on(job.systems, job.catalogue, job.spec):
+        remarks = remarks_on(job.systems, job.catalogue, job.spec)
+        for remark in (*remarks, *batching.batch_notes(job)):
             say(f"podium: {remark}", file=sys.stderr)
 
 
@@ -255,7 +256,7 @@ def examine(
     spec = read_pool(pool)
     book = spec.book()
     found = preflight.package_problems()
-    found += preflight.problems(spec, book)
+    found += [*batching.why_unbatched(spec), *preflight.problems(spec, book)]
     notes, facts = [*_notes(spec)], list[str]()
     slots = {slot.name for slot in spec.slots if max_usd}
     notes += [f"under --max-usd {one}" for one in _one_at_a_time(spec, book, slots)]
@@ -304,6 +305,7 @@ def _oddities(job: Job) -> Iterator[str]:
     yield from (f"under --max-usd {note}" for note in _limit_notes(job))
     yield from moved_graders(job.systems, job.catalogue)
     yield from remarks_on(job.systems, job.catalogue, job.spec)
+    yield from batching.batch_notes(job)
     speaking = [name for name in job.systems if job.catalogue.card(name).acts == "no"]
     if speaking and any(isinstance(suite, TaskSuite) for suite in job.suites):
         yield f"no tasks with tools for {', '.join(speaking)}: answers in words only."

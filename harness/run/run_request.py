@@ -13,10 +13,17 @@ from podium.harness.cassette import cassette_digests, refuse_unrecorded
 from podium.harness.envelope import single_budget
 from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
-from podium.harness.pool_config import PoolSpec, WorkerSpec, provider_of, read_pool, with_conductor
+from podium.harness.pool_config import (
+    PoolSpec,
+    WorkerSpec,
+    in_batches,
+    provider_of,
+    read_pool,
+    with_conductor,
+)
 from podium.harness.prices import Book
 from podium.harness.records import FRESH, SHARED, WRONG
-from podium.harness.run import entries, lessons, preflight
+from podium.harness.run import batching, entries, lessons, preflight
 from podium.harness.run.catalogue import (
     ANY_SINGLE,
     ORACLE,
@@ -100,6 +107,8 @@ class RequestReader:
     def reasons(self, ready: bool = False) -> Iterator[str]:
         """Yield why the request is refused, if `ready` for keys and prices, too."""
         spec = read_pool(self.request.pool)
+        spec = in_batches(spec) if self.request.batch else spec
+        yield from batching.why_unbatched(spec)
         book = spec.book()
         yield from self._unknown_suites()
         stored = read_experiment(self.request.log_dir)
@@ -110,6 +119,7 @@ class RequestReader:
         options = self.request.system_options
         yield from why_options_refused(options, self.job.systems, self.job.catalogue)
         yield from reasons_of(entries.refuse_other_options, self.job)
+        yield from batching.why_unpredictable(self.job)
         if ready:
             yield from missing_needs(self.job)
         if not self.request.settled:
@@ -330,6 +340,7 @@ def _unfit(name: str, job: Job, others: Sequence[str], judged: bool) -> str | No
     why = preflight.why_unfit(name, job.catalogue, job.spec)
     why = why or next(reasons_of(lessons.refuse_untaught, job, name), None)
     why = why or preflight.why_untested(name, job.catalogue, job.suites)
+    why = why or next(batching.why_unpredictable(replace(job, systems=(name,))), None)
     return why or preflight.why_not_live(name, job.catalogue, job.spec, job.stored)
 
 

@@ -159,7 +159,7 @@ def _with_request(job: Job, sharding: Sharding) -> ShardPlan:
     if request.max_usd_per_query is not None:  # that of the run is held by leases
         given["max_usd_per_query"] = str(request.max_usd_per_query)
     given |= {"run_file": dict(request.run_file)} if request.run_file else {}
-    given["grace_s"] = request.grace_s
+    given |= {"grace_s": request.grace_s, "batch": request.batch}
     given["pool"] = str(pool.absolute()) if pool.is_file() else request.pool
     given["max_sandboxes"] = max(at_once, 1)
     suites, systems = (tuple(map(_absolute, names)) for names in sharding.own)

@@ -174,8 +174,7 @@ def _budget(add: Arguments) -> None:
     turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
     add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)
     add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
-    past = "with --dry-run: past runs of the same workers to go by; repeat"
-    add.repeated("--like DIR", past, Path)
+    add.repeated("--like DIR", "with --dry-run: past runs of these workers to go by; repeat", Path)
 
 
 def _consent(add: Arguments) -> None:
@@ -202,6 +201,7 @@ def _of_systems(add: Arguments) -> None:
         "(shown; the paper hides them; a trained conductor is asked as it was trained)"
     )
     add("--worker-cards shown|hidden", cards, default=None)
+    add.flag("--batch", "ask workers in batches (openai/, anthropic/): cheaper, up to 24 h a reply")
 
 
 def report(add: Arguments) -> None:

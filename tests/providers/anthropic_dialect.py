@@ -73,7 +73,7 @@ def _events(said: Said) -> Sequence[tuple[str, Json]]:
 
 
 def _error(status: int) -> Json:
-    kinds = {429: "rate_limit_error", 529: "overloaded_error"}
+    kinds = {400: "invalid_request_error", 429: "rate_limit_error", 529: "overloaded_error"}
     kind = kinds.get(status, "api_error")
     return {"type": "error", "error": {"type": kind, "message": f"scripted {status}"}}
 

@@ -13,9 +13,10 @@ from tests.providers.dialect import Asked
 
 ANSWER = "ANSWER: 7"
 
-Ending = Literal["whole", "stalled", "cut", "dropped", "dripped"]
+Ending = Literal["whole", "stalled", "cut", "dropped", "dripped", "expired", "missing"]
 """`stalled`: nothing is sent until the client leaves. `cut`: headers and half of the body.
 `dropped`: the connection is closed before a single byte is sent. `dripped`: a few bytes at a time.
+The last two are of rows of a batch (batches.py).
 """
 
 Change = Callable[[dict[str, Any]], object]

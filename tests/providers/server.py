@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from podium.harness.records import Usage
 from tests.providers.anthropic_dialect import MESSAGES
+from tests.providers.batches import BatchDesk
 from tests.providers.bill import Bill, Line
 from tests.providers.dialect import Asked, Dialect, Json, Said, server_sent
 from tests.providers.google_dialect import GENERATE_CONTENT
@@ -44,6 +45,7 @@ class Server:
 
     url: str
     bill: Bill
+    batches: BatchDesk
 
     @property
     def openai(self) -> str:
@@ -69,9 +71,10 @@ def serve(script: Script = ()) -> Generator[Server]:
     """
     bill = Bill()
     desk = _Desk(Fates(script), bill)
-    app = Starlette(routes=[desk.route(path, one) for path, one in PATHS.items()])
-    with hosted(app) as url:
-        yield Server(url, bill)
+    batches = BatchDesk(desk.answer_row)
+    routes = [desk.route(path, one) for path, one in PATHS.items()]
+    with hosted(Starlette(routes=[*batches.routes, *routes])) as url:
+        yield Server(url, bill, batches)
 
 
 @contextmanager
@@ -116,6 +119,16 @@ class _Desk:
             return _reply(dialect, asked, act, line)
 
         return Route(path, answer, methods=["POST"])
+
+    def answer_row(self, dialect: Dialect, body: Json, key: str) -> tuple[str, int, Json]:
+        asked = dialect.asked(body, {})
+        act = self.fates.next(asked)
+        line = self.entry(dialect, asked, act, key.removeprefix("Bearer "))
+        self.bill.lines.append(line)
+        if act.status != 200:
+            return act.ending, act.status, dialect.error(act.status)
+        said = Said(line.response_id, line.served, act.text, act.tell(line.usage))
+        return act.ending, 200, json.loads(_written(dialect.body(said), act))
 
     def entry(self, dialect: Dialect, asked: Asked, act: Act, key: str) -> Line:
         number = len(self.bill.lines) + 1

@@ -1,0 +1,185 @@
+"""Batches at a lower price: Inspect's batch mode, and what it lacks to go on with a batch later.
+
+Inspect (0.3.285) keeps the ids of its batches in memory alone, waits forever for a row without a
+result, fails a whole batch for a row that was refused, and asks expired rows again without end.
+Here a request's batch is kept beside the replies that were paid for: who goes on waits for it.
+"""
+
+import sys
+from contextlib import suppress
+from typing import Any, cast
+
+from inspect_ai.model import Model
+from inspect_ai.model._generate_config import normalized_batch_config
+from inspect_ai.model._providers.util.batch import (  # pyright: ignore[reportMissingTypeStubs]
+    Batch,
+    BatchCheckResult,
+    Batcher,
+    BatchRequest,
+)
+from inspect_ai.model._providers.util.batch_log import (  # pyright: ignore[reportMissingTypeStubs]
+    log_batch,
+    set_batch_log_callback,
+    set_batch_status_callback,
+)
+from inspect_ai.model._retry import batch_admin_retry_config
+
+from podium.harness.context import run_context
+from podium.harness.ledger.draws import ReplyDraw
+from podium.harness.ledger.recorder import CallInFlight, call_in_flight
+from podium.harness.text import say
+
+UNBILLED = 410
+"""The HTTP status of a row that was not run and that nobody bills; a provider gives it none."""
+NOT_RUN = {"APITimeoutError": "expired", "APIConnectionError": "was cancelled"}
+"""What Inspect makes of rows of Anthropic's that were not run, and what happened to them."""
+
+
+class NotRun(Exception):
+    """A batch ended without a reply to a request; the next run sends it again."""
+
+    def __init__(self, sentence: str, status_code: int | None = UNBILLED) -> None:
+        """Take a sentence, and the status; None if the request may have been billed."""
+        billed = "the request may have been billed" if status_code is None else "nothing was billed"
+        super().__init__(f"{sentence}; {billed}")
+        self.status_code = status_code
+
+
+class KeptBatches(Batcher[Any, Any]):
+    """Stands before one of Inspect's batchers in the bases of a class."""
+
+    def __init__(self, *args: Any) -> None:
+        """Take what the batcher takes."""
+        super().__init__(*args)
+        self._calls: dict[int, CallInFlight] = {}  # by the identity of the request
+        self._reasons: dict[str, str] = {}  # why batches have no results
+
+    async def generate_for_request(self, request: dict[str, Any]) -> Any:
+        """Return the reply to a request, which counts as sent once its batch is submitted."""
+        if call := call_in_flight():
+            call.sent = False
+            self._calls[id(request)] = call
+        try:
+            return await super().generate_for_request(request)
+        finally:
+            self._calls.pop(id(request), None)
+
+    async def _batch_worker(self) -> None:
+        with run_context(in_flight=None):  # else it would answer for the call that began it
+            await super()._batch_worker()
+
+    async def _process_intake_queue(self) -> bool:
+        queue, self._intake_queue = self._intake_queue, []
+        for row in queue:
+            draw = self._draw(row)
+            if draw is None or (batch := draw.batch) is None:
+                self._intake_queue.append(row)
+                continue
+            name, row.custom_id = batch
+            if name not in self._inflight_batches:
+                log_batch(f"Waiting for batch {name}, which was submitted before")
+            self._inflight_batches.setdefault(name, Batch(name, {})).requests[row.custom_id] = row
+            self._calls[id(row.request)].sent = True
+            row.submitted()
+        try:
+            return await super()._process_intake_queue()
+        except Exception:  # its calls have it by now; Inspect would end the whole run
+            return True
+
+    async def _create_batch(self, batch: list[BatchRequest[Any]]) -> str:
+        for call in (self._calls.get(id(row.request)) for row in batch):
+            if call:
+                call.sent = True
+        name = await super()._create_batch(batch)  # pyright: ignore[reportAbstractUsage]
+        for row in batch:
+            if draw := self._draw(row):
+                with suppress(OSError):  # the next call is then refused
+                    draw.keep_batch(name, row.custom_id)
+        return name
+
+    async def _check_batch(self, batch: Batch[Any]) -> BatchCheckResult[Any]:
+        try:
+            return await super()._check_batch(batch)  # pyright: ignore[reportAbstractUsage]
+        except Exception as error:
+            if getattr(error, "status_code", None) != 404:
+                raise
+        self._reasons[batch.id] = "is not there any more"
+        await self._resolve_inflight_batch(batch, {})
+        return BatchCheckResult(0, 0, batch.created_at, None)
+
+    async def _resolve_inflight_batch(self, batch: Batch[Any], results: dict[str, Any]) -> None:
+        # A batch that is gone on with has results of other calls, too; those are left out.
+        ended = {name: self._result(batch.id, results.get(name)) for name in batch.requests}
+        for name, result in ended.items():
+            if isinstance(result, Exception) and (draw := self._draw(batch.requests[name])):
+                draw.forget_batch()
+        await super()._resolve_inflight_batch(batch, ended)
+
+    def _result(self, batch: str, result: Any) -> Any:
+        """Return a reply, or the error by which Inspect decides whether to ask again."""
+        reason = self._reasons.get(batch)
+        if result is None:
+            return NotRun(f"batch {batch} {reason or 'ended without a result for it'}", None)
+        if isinstance(result, RuntimeError):  # all of a batch was refused
+            return NotRun(f"batch {batch} {reason or result}")
+        if what := NOT_RUN.get(type(result).__name__):
+            return NotRun(f"this request {what} in batch {batch}")
+        # Inspect gives each of Anthropic's errors status 500, and would ask again without end.
+        if isinstance(result, Exception) and (status := getattr(type(result), "status_code", None)):
+            vars(result)["status_code"] = status
+        return result
+
+    def _draw(self, row: BatchRequest[Any]) -> ReplyDraw | None:
+        call = self._calls.get(id(row.request))
+        return call.draw if call else None
+
+    def _parse_jsonl_line(self, line_data: dict[str, Any]) -> tuple[str, Any]:
+        """Return a row of OpenAI's; of those that were refused or expired Inspect reads none."""
+        base: Any = super()
+        response, error = line_data.get("response") or {}, line_data.get("error")
+        if error:
+            return line_data["custom_id"], NotRun(f"{error.get('message')} ({error.get('code')})")
+        if (status := response.get("status_code", 200)) == 200:
+            return base._parse_jsonl_line(line_data)
+        from openai._types import Response  # of the HTTP library that it uses
+
+        client: Any = vars(self)["_openai_client"]
+        asked = client._client.build_request("POST", client.base_url)
+        made = Response(status, json=response.get("body"), request=asked)
+        return line_data["custom_id"], client._make_status_error_from_response(made)
+
+    def _adapt_batch_info(self, input: Any) -> Any:
+        """Return a batch of OpenAI's that Inspect ends: without files it would ask on for ever."""
+        ended = input.status in ("failed", "expired", "cancelled")
+        if not ended or input.output_file_id or input.error_file_id:
+            return input
+        errors = (input.errors.data if input.errors else None) or ()
+        said = "; ".join(str(error.message) for error in errors)
+        self._reasons[input.id] = f"has {input.status}{said and f' ({said})'}"
+        return input.model_copy(update={"status": "failed"})
+
+
+def keep_batches(model: Model) -> Model:
+    """Let a model whose settings ask for batches keep track of them; the same model."""
+    config, api = model.config, cast("Any", model.api)
+    if not config.batch:
+        return model
+    set_batch_log_callback(lambda text: say(f"podium: {text}", file=sys.stderr))
+    set_batch_status_callback(lambda status: None)
+    retries = batch_admin_retry_config(api.model_name, config, api.should_retry, str(model))
+    own = vars(api)
+    common = own.get("client"), normalized_batch_config(config.batch), retries
+    if str(model).startswith("openai/"):
+        from inspect_ai.model._providers._openai_batch import OpenAIBatcher
+        from openai.types.chat import ChatCompletion
+        from openai.types.responses import Response
+
+        kept: Any = type("KeptOpenAIBatches", (KeptBatches, OpenAIBatcher), {})
+        own["_completions_batcher"] = kept(*common, ChatCompletion, "/v1/chat/completions")
+        own["_responses_batcher"] = kept(*common, Response, "/v1/responses")
+    elif str(model).startswith("anthropic/"):
+        from inspect_ai.model._providers._anthropic_batch import AnthropicBatcher
+
+        kept = type("KeptAnthropicBatches", (KeptBatches, AnthropicBatcher), {})
+        own["_batcher"] = kept(*common)
+    return model

@@ -1,0 +1,92 @@
+"""What speaks against batches (`--batch`, or a worker's own setting), and how long they take.
+
+A provider has a day for a batch, so a call that waits for the reply to another waits up to a day.
+"""
+
+from collections.abc import Iterator
+
+from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.records import EMPTY
+from podium.harness.run import entries
+from podium.harness.run.evaluate import Job, planned_system
+from podium.harness.run.forecast import counted_all
+from podium.harness.task_suite import TaskSuite
+
+PROVIDERS = ("openai", "anthropic")
+ELSEWHERE = ("azure", "bedrock", "vertex")
+"""Services that sell these providers' models, and no batches that podium knows."""
+HOURS = 24
+"""How long a provider may take for a batch."""
+KEEPING = (
+    f"a batch may take {HOURS} h. After a stop the same command waits for its batches and sends no "
+    "request twice; --max-usd then counts each of these requests at its most, too."
+)
+
+
+def batched(spec: PoolSpec) -> list[WorkerSpec]:
+    """Return the models of a pool that are asked in batches."""
+    return [slot for slot in spec.slots if slot.config.batch]
+
+
+def why_unbatched(spec: PoolSpec) -> Iterator[str]:
+    """Yield why models of a pool cannot be asked in batches, a sentence or two each."""
+    for slot in batched(spec):
+        provider, _, rest = slot.model.partition("/")
+        if provider not in PROVIDERS or rest.partition("/")[0] in ELSEWHERE:
+            yield (
+                f"Worker {slot.name!r} ({slot.model}) cannot be asked in batches: podium knows "
+                f"those of {' and '.join(PROVIDERS)}. Leave --batch out, and set config = "
+                "{ batch = true } for the workers that have them."
+            )
+        for name in ("timeout", "attempt_timeout"):
+            if getattr(slot.config, name) is not None:
+                yield (
+                    f"Worker {slot.name!r} sets {name}, after which a request would be sent again "
+                    "while its batch is under way: leave it out of its config."
+                )
+
+
+def why_unpredictable(job: Job) -> Iterator[str]:
+    """Yield which systems nobody can tell the wait of, if workers are asked in batches."""
+    tasks = any(isinstance(suite, TaskSuite) for suite in job.suites)
+    for name in job.systems if batched(job.spec) and job.suites else ():
+        if tasks or not _rounds(job, name):
+            yield (
+                f"{name} decides by replies what it asks next, and in batches each of them may "
+                f"take {HOURS} h: leave it out, or run it without batches."
+            )
+
+
+def batch_notes(job: Job) -> Iterator[str]:
+    """Yield how long batches take, and what a run that goes on pays; nothing without any."""
+    if not batched(job.spec):
+        return
+    yield KEEPING
+    for name in job.systems if job.suites else ():
+        if (rounds := _rounds(job, name)) > 1:
+            yield (
+                f"{name} asks {rounds} times, each after the replies before it: up to "
+                f"{rounds * HOURS} h in batches."
+            )
+
+
+def _rounds(job: Job, name: str) -> int:
+    """Return the calls of a question that wait for one another; 0 if nobody can tell."""
+    card, suite = job.catalogue.card(name), job.suites[0]
+    decides = "conductor" in card.needs or card.explores or "adaptive" in card.traits
+    if decides or card.group == "frameworks":
+        return 0
+    try:
+        row = entries.new_entry(job, suite, name, EMPTY)
+        span = card.calls.span(len(job.spec.names), row.args) or (0, 1)
+        if span == (1, 1) or span[0] != span[1]:
+            return int(span == (1, 1))
+        system = planned_system(job, row.solver, row.args, job.spec)
+        asked = [(job.questions(suite)[0].sealed(), 1)]
+        (calls,) = counted_all(system, asked, job.spec.names, job.spec)
+    except Exception:  # a system that is not trained yet, or that a model plans
+        return 0
+    depths: list[int] = []
+    for call in calls:
+        depths.append(1 + max((depths[index] for index in call.reads), default=0))
+    return max(depths, default=0)
