@@ -52,7 +52,7 @@ def why_unpredictable(job: Job) -> Iterator[str]:
     for name in job.systems if batched(job.spec) and job.suites else ():
         if tasks or not _rounds(job, name):
             yield (
-                f"{name} decides by replies what it asks next, and in batches each of them may "
+                f"{name} may ask again after each reply, and in batches each of them may "
                 f"take {HOURS} h: leave it out, or run it without batches."
             )
 

@@ -52,6 +52,7 @@ class RunOptions(TypedDict, total=False):
     match: str
     headline: str
     worker_cards: Literal["shown", "hidden"]
+    batch: bool
     display: str
 
 

@@ -135,7 +135,7 @@ def test_a_limit_lets_into_a_batch_what_it_can_pay_at_most(tmp_path: Path) -> No
         ("openai-api/local/m", "", "single", "podium knows those of openai and anthropic"),
         ("anthropic/bedrock/m", "", "single", "podium knows those of openai and anthropic"),
         (CHAT, ", attempt_timeout = 9", "single", "sets attempt_timeout, after which a request"),
-        (CHAT, "", "ab-mcts", "ab-mcts decides by replies what it asks next"),
+        (CHAT, "", "ab-mcts", "ab-mcts may ask again after each reply"),
     ],
 )
 def test_what_has_no_batches_is_refused_before_anything_is_asked(
