@@ -141,7 +141,9 @@ class KeptBatches(Batcher[Any, Any]):
             return line_data["custom_id"], NotRun(f"{error.get('message')} ({error.get('code')})")
         if (status := response.get("status_code", 200)) == 200:
             return base._parse_jsonl_line(line_data)
-        from openai._types import Response  # of the HTTP library that it uses
+        from openai._types import (
+            Response,  # pyright: ignore[reportPrivateImportUsage] - of the HTTP library it uses
+        )
 
         client: Any = vars(self)["_openai_client"]
         asked = client._client.build_request("POST", client.base_url)
