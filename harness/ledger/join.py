@@ -8,7 +8,7 @@ has was lost by the log; what only a log has is older than journals, or escaped 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from typing import Any
@@ -263,17 +263,26 @@ def _books(gathered: Gathered) -> dict[str, Book]:
             if known is None or (prices.get("built_in") and not known.built_in):
                 book = book_from_json(prices)
                 found[book.sha256] = book
+            elif known.entries:
+                _add_entries(found, book_from_json(prices))
     for journal in gathered.journals:
         wanted = str(journal.head.get("book_sha256", ""))
         if journal.book is not None:
             book = book_from_json(journal.book)
-            found.setdefault(book.sha256, book)
+            _add_entries(found, book)
         if wanted and wanted not in found:
             with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
                 if book.sha256 == wanted:
                     found[wanted] = book
     return found
+
+
+def _add_entries(books: dict[str, Book], book: Book) -> None:
+    """Keep a book, or the entries that it adds: each log of a large one has those of its pool."""
+    known = books.setdefault(book.sha256, book)
+    if known.entries and known is not book:
+        books[book.sha256] = replace(known, prices={**book.prices, **known.prices})
 
 
 def _list_events(found: Merged) -> None:

@@ -92,6 +92,8 @@ def say_who_runs(job: Job) -> None:
     for line in preflight.overridden_prices(job.spec):
         say(line)
     if job.spec.label == "live":
+        for warning in preflight.unpinned_hosts(job.spec):
+            say(f"podium: {warning}", file=sys.stderr)
         for remark in remarks_on(job.systems, job.catalogue, job.spec):
             say(f"podium: {remark}", file=sys.stderr)
 
@@ -316,4 +318,5 @@ def _notes(spec: PoolSpec) -> Iterator[str]:
     if free:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     yield from preflight.overridden_prices(spec)
+    yield from preflight.unpinned_hosts(spec)
     yield from preflight.shadowing_notes()
