@@ -135,18 +135,25 @@ def snapshot(wanted: SnapshotRequest, out: Path, today: date) -> tuple[str, tupl
     return text, tuple(notes)
 
 
-def write_new(text: str, out: Path) -> None:
-    """Write a book where no file is yet; UserError where one is."""
+def refuse_taken(out: Path) -> None:
+    """Raise UserError for a file that is no new book's: another ending, or there already."""
     if out.suffix != ".toml":
         raise UserError(f"A price book's file ends in .toml; {out} does not.")
+    if out.exists():
+        raise UserError(
+            f"{out} is there already, and a price book is never overwritten: give another --out."
+        )
+
+
+def write_new(text: str, out: Path) -> None:
+    """Write a book where no file is yet; UserError where one is."""
+    refuse_taken(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        raise UserError(
-            f"{out} is there already, and a price book is never overwritten: give another --out."
-        ) from None
+    except FileExistsError:  # since a moment ago
+        raise UserError(f"{out} is there already: give another --out.") from None
 
 
 def price_on(

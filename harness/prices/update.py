@@ -71,11 +71,14 @@ def whole_book(name: str, day: date, source: PriceSource, older: Book, today: da
     kept, wanted = 0, SnapshotRequest((), day, {})
     for provider in source.providers:
         start = OURS.get(provider.id, provider.id)
-        earlier = [key for ref in older.prices if (key := _model_at(start, ref))]
+        earlier: dict[int, list[str]] = {}
+        for key in (key for ref in older.prices if (key := _model_at(start, ref))):
+            earlier.setdefault(id(provider.find_model(key)), []).append(key)
         for model in provider.models:
             entry = f"{start}/{model.id}"
-            ids = [model.id, *_other_ids(model.match), *earlier]
-            refs = {f"{start}/{one}" for one in ids if provider.find_model(one) is model}
+            ids = {model.id, *_other_ids(model.match)}
+            ids = {one for one in ids if provider.find_model(one) is model}
+            refs = {f"{start}/{one}" for one in (*ids, *earlier.get(id(model), ()))}
             served = sorted(ref for ref in refs if not _has_ended(ref, day))
             try:
                 made = {ref: price_of(ref, model, wanted, source) for ref in served}

@@ -173,13 +173,16 @@ def _snapshot(args: argparse.Namespace) -> int:
 
 def _update(args: argparse.Namespace) -> int:
     from podium.harness.prices import newest_list, read_book
-    from podium.harness.prices.snapshot import installed, write_new
+    from podium.harness.prices.snapshot import installed, refuse_taken, write_new
     from podium.harness.prices.update import fetched, update_text, whole_book, whole_text
 
     today = _today()
     day = args.date or today
     out = args.out or Path(f"list-{day}.toml")
     refuse_unwritable_file(out, "--out")
+    refuse_taken(out)
+    if day > today:
+        raise UserError(f"Nobody knows the prices of {day}: give a --date up to {today}.")
     old = read_book(args.against) if args.against else newest_list()
     source = installed(today)
     if args.fetch is not None:

@@ -13,7 +13,7 @@ SHIPPED_POOLS = sorted(path.stem for path in POOLS.glob("*.toml"))
 SHIPPED_BOOKS = sorted(path.stem for path in BOOKS.glob("*.toml"))
 PUBLISHED = ("paper-constrained", "paper-unconstrained")
 SEVEN = (
-    "gemini-2.5-pro", "claude-sonnet-4", "gpt-5", "r1-distill-qwen-32b", "gemma-3-27b",
+    "gemini-2.5-pro", "claude-sonnet-4.6", "gpt-5", "r1-distill-qwen-32b", "gemma-3-27b",
     "qwen3-32b", "qwen3-32b-thinking",
 )  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_the_constrained_limits_are_the_published_ones() -> None:
     warm = {name: config.temperature for name, config in configs.items()}
     assert warm == {name: None if name == "gpt-5" else 0.2 for name in SEVEN}
     assert configs["gemini-2.5-pro"].reasoning_tokens == 128
-    assert configs["claude-sonnet-4"].reasoning_effort == "none"
+    assert configs["claude-sonnet-4.6"].reasoning_effort == "none"
     assert configs["gpt-5"].reasoning_effort == "minimal"
     for name in ("qwen3-32b", "qwen3-32b-thinking"):
         config = configs[name]
@@ -98,7 +98,7 @@ def test_the_unconstrained_limits_are_the_published_ones() -> None:
     limits = {worker.name: worker.config.max_tokens for worker in pool.workers}
     assert limits == dict(zip(SEVEN, (65_535, 64_000, 128_000, *[20_480] * 4), strict=True))
     thinking = {worker.name: worker.config.reasoning_tokens for worker in pool.workers}
-    assert thinking["gemini-2.5-pro"] == thinking["claude-sonnet-4"] == 32_768
+    assert thinking["gemini-2.5-pro"] == thinking["claude-sonnet-4.6"] == 32_768
     assert pool.worker("gpt-5").config.reasoning_effort == "high"
 
 
