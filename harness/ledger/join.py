@@ -257,19 +257,11 @@ def _books(gathered: Gathered) -> dict[str, Book]:
     found: dict[str, Book] = {}
     for log in gathered.logs:
         if log.facts is not None:
-            prices = log.facts.prices
-            known = found.get(str(prices.get("sha256")))
-            # A run that an older version began embeds no built-in prices in its first logs.
-            if known is None or (prices.get("built_in") and not known.built_in):
-                book = book_from_json(prices)
-                found[book.sha256] = book
-            elif known.entries:
-                _add_entries(found, book_from_json(prices))
+            _add_book(found, log.facts.prices)
     for journal in gathered.journals:
         wanted = str(journal.head.get("book_sha256", ""))
         if journal.book is not None:
-            book = book_from_json(journal.book)
-            _add_entries(found, book)
+            _add_book(found, journal.book)
         if wanted and wanted not in found:
             with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
@@ -278,11 +270,16 @@ def _books(gathered: Gathered) -> dict[str, Book]:
     return found
 
 
-def _add_entries(books: dict[str, Book], book: Book) -> None:
-    """Keep a book, or the entries that it adds: each log of a large one has those of its pool."""
-    known = books.setdefault(book.sha256, book)
-    if known.entries and known is not book:
-        books[book.sha256] = replace(known, prices={**book.prices, **known.prices})
+def _add_book(books: dict[str, Book], prices: Mapping[str, Any]) -> None:
+    """Keep an embedded book, or the entries that it adds to one that is kept."""
+    known = books.get(str(prices.get("sha256")))
+    # A run that an older version began embeds no built-in prices in its first logs.
+    if known is None or (prices.get("built_in") and not known.built_in):
+        book = book_from_json(prices)
+        books[book.sha256] = book
+    elif known.entries:  # of a large book each log embeds the entries of its own pool
+        more = book_from_json(prices).prices
+        books[known.sha256] = replace(known, prices={**more, **known.prices})
 
 
 def _list_events(found: Merged) -> None:

@@ -30,7 +30,9 @@ def _near_keys(ref: str, keys: list[str]) -> list[str]:
     """Return the keys whose models' names are nearest to one, the nearest first."""
     names = {key: _model(key) for key in keys}
     near = get_close_matches(_model(ref), {*names.values()}, MOST, CUTOFF)
-    return sorted((key for key in keys if names[key] in near), key=lambda key: near.index(names[key]))
+    return sorted(
+        (key for key in keys if names[key] in near), key=lambda key: near.index(names[key])
+    )
 
 
 def _model(ref: str) -> str:

@@ -156,6 +156,11 @@ def write_new(text: str, out: Path) -> None:
         raise UserError(f"{out} is there already: give another --out.") from None
 
 
+def our_name(provider: Any) -> str:
+    """Return the name by which keys of price books call one of the package's providers."""
+    return next((ours for ours, theirs in PROVIDERS.items() if theirs == provider.id), provider.id)
+
+
 def price_on(
     ref: str, wanted: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
@@ -197,8 +202,7 @@ def _found(ref: str, source: PriceSource) -> Any:
     wanted = PROVIDERS.get(name, name)
     provider = next((one for one in source.providers if one.id == wanted), None)
     if provider is None and model:
-        ours = {theirs: ours for ours, theirs in PROVIDERS.items()}
-        ids = sorted(ours.get(one.id, one.id) for one in source.providers)
+        ids = sorted(our_name(one) for one in source.providers)
         raise no_such("provider", name, ids, f"so {PACKAGE} has no price of {ref!r}; providers: ")
     found = provider.find_model(model) if provider and model else None
     if found is None:

@@ -1,9 +1,10 @@
-"""A new dated book of every model that genai-prices has, and what it changes beside an older one."""
+"""A new dated book of every model that genai-prices has, and what it changes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,16 @@ from podium.harness.prices.cost import Price
 from podium.harness.prices.snapshot import (
     ODD,
     PACKAGE,
-    PROVIDERS,
     PriceSource,
     SnapshotRequest,
     Unpriceable,
     in_and_out,
     newest_day,
+    our_name,
     price_of,
 )
 
 ENDED = "its provider has ended it"
-OURS = {theirs: ours for ours, theirs in PROVIDERS.items()}
 SHOWN = 20
 """Names of a kind of change that a terminal shows; `podium prices diff` has all."""
 
@@ -44,11 +44,10 @@ class WholeBook:
 
 def fetched(source: PriceSource, url: str, today: date) -> PriceSource:
     """Return newer data than the installed ones, asked of genai-prices' address or of `url`."""
-    from genai_prices.update_prices import DEFAULT_UPDATE_URL, UpdatePrices
-
-    asked = url or DEFAULT_UPDATE_URL
+    updates: Any = import_module("genai_prices.update_prices")
+    asked = url or updates.DEFAULT_UPDATE_URL
     try:
-        found: Any = UpdatePrices(url=asked).fetch()
+        found = updates.UpdatePrices(url=asked).fetch()
     except Exception as error:  # of HTTP, of JSON or of a schema, all of its own
         raise UserError(
             f"{asked} gave no prices ({first_line(error)}): try again, or leave --fetch out for "
@@ -70,7 +69,7 @@ def whole_book(name: str, day: date, source: PriceSource, older: Book, today: da
     without: dict[str, list[str]] = {}
     kept, wanted = 0, SnapshotRequest((), day, {})
     for provider in source.providers:
-        start = OURS.get(provider.id, provider.id)
+        start = our_name(provider)
         earlier: dict[int, list[str]] = {}
         for key in (key for ref in older.prices if (key := _model_at(start, ref))):
             earlier.setdefault(id(provider.find_model(key)), []).append(key)

@@ -22,7 +22,6 @@ from podium.cli.arguments import (
     add_examples,
     argument,
     counts,
-    day,
     dollars,
     finite,
     names,

@@ -15,6 +15,7 @@ from typing import Literal
 
 from podium.harness.ledger.call import Call
 from podium.harness.text import columns
+from podium.reports.audit.invoice_columns import HELD_AGAINST, unknown_columns
 from podium.reports.audit.invoice_total import (
     LISTED,
     MEASURES,
@@ -29,7 +30,6 @@ from podium.reports.audit.invoice_total import (
     listed,
     read_bill,
 )
-from podium.reports.audit.invoice_columns import HELD_AGAINST, unknown_columns
 from podium.reports.audit.invoices import Invoice, InvoiceLine, Span, moment, span_text
 
 Number = int | Decimal
