@@ -262,6 +262,11 @@ class PoolSpec(BaseModel):
         """The workers, their variants and those of `roles`: every model a run may call."""
         return (*self.workers, *self.variants, *(slot for _, slot in self.roles()))
 
+    @property
+    def price_keys(self) -> set[str]:
+        """The keys of price books that calls of this pool may have; a judge has its model's."""
+        return {key for slot in self.slots for key in (slot.model, slot.price_ref)}
+
     def roles(self) -> list[tuple[str, WorkerSpec]]:
         """Return conductor, grader and a task's own models, where there are, by their names."""
         found = zip(ROLES, (self.conductor, self.grader), strict=True)

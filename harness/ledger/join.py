@@ -8,7 +8,7 @@ has was lost by the log; what only a log has is older than journals, or escaped 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, repeat, zip_longest
 from pathlib import Path
 from typing import Any
@@ -257,23 +257,29 @@ def _books(gathered: Gathered) -> dict[str, Book]:
     found: dict[str, Book] = {}
     for log in gathered.logs:
         if log.facts is not None:
-            prices = log.facts.prices
-            known = found.get(str(prices.get("sha256")))
-            # A run that an older version began embeds no built-in prices in its first logs.
-            if known is None or (prices.get("built_in") and not known.built_in):
-                book = book_from_json(prices)
-                found[book.sha256] = book
+            _add_book(found, log.facts.prices)
     for journal in gathered.journals:
         wanted = str(journal.head.get("book_sha256", ""))
         if journal.book is not None:
-            book = book_from_json(journal.book)
-            found.setdefault(book.sha256, book)
+            _add_book(found, journal.book)
         if wanted and wanted not in found:
             with suppress(UserError):
                 book = read_book(str(journal.head.get("book", "")))
                 if book.sha256 == wanted:
                     found[wanted] = book
     return found
+
+
+def _add_book(books: dict[str, Book], prices: Mapping[str, Any]) -> None:
+    """Keep an embedded book, or the entries that it adds to one that is kept."""
+    known = books.get(str(prices.get("sha256")))
+    # A run that an older version began embeds no built-in prices in its first logs.
+    if known is None or (prices.get("built_in") and not known.built_in):
+        book = book_from_json(prices)
+        books[book.sha256] = book
+    elif known.entries:  # of a large book each log embeds the entries of its own pool
+        more = book_from_json(prices).prices
+        books[known.sha256] = replace(known, prices={**more, **known.prices})
 
 
 def _list_events(found: Merged) -> None:

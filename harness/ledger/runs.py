@@ -529,7 +529,8 @@ def plain_facts(header: Json) -> RunFacts | None:
     stored: object = (about.get("metadata") or NOTHING).get(PODIUM)
     if not isinstance(stored, Mapping) or "suite" not in stored or "system" in stored:
         return None
-    book, models = newest_list(), dict(_models(about))
+    models = dict(_models(about))
+    book = newest_list().for_log(models.values())
     return RunFacts.model_validate(
         {
             **cast(Mapping[str, Any], stored),

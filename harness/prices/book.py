@@ -6,12 +6,13 @@ today answers for days before a model existed; history/records.toml has facts fr
 
 import hashlib
 import json
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -222,6 +223,9 @@ def price_on_record(ref: str, day: date) -> tuple[Price, str] | None:
 
 
 BOOKS = Path(__file__).parent
+EMBEDDED_WHOLE = 100
+"""Entries up to which a log embeds a whole book. A list of today has thousands, and runs have
+hundreds of logs, which readers open one by one."""
 UNDATED = "undated"
 """The date of a book that claims none, because its prices are nobody's."""
 
@@ -259,6 +263,8 @@ class Book:
     built_in: Mapping[str, Price] = field(default_factory=dict[str, Price])
     """What holds beside the file's own entries, as `BUILT_IN`; empty in logs older than the rule.
     """
+    entries: int = 0
+    """How many entries the whole book has, where a log embeds some of them; 0: all are here."""
 
     def price(self, ref: str) -> Price | None:
         """Return the price of a key: the book's own entry, else a built-in one; None without."""
@@ -270,6 +276,17 @@ class Book:
         if (stated := self.prices.get(ref)) is not None:
             return stated.evidence or "not said"
         return "no price" if self._built_in(ref) is None else "built in"
+
+    def for_log(self, refs: Iterable[str]) -> "Book":
+        """Return the book as a log embeds it: of a large one, the entries of these keys alone."""
+        if len(self.prices) <= EMBEDDED_WHOLE:
+            return self
+        return replace(self.only(refs), entries=len(self.prices))
+
+    def only(self, refs: Iterable[str]) -> "Book":
+        """Return the book with those of its entries that have one of these keys."""
+        kept = {ref: self.prices[ref] for ref in sorted({*refs}) if ref in self.prices}
+        return replace(self, prices=kept)
 
     def _built_in(self, ref: str) -> Price | None:
         found = (price for start, price in self.built_in.items() if ref.startswith(start))
@@ -285,6 +302,7 @@ class Book:
             "source": self.source,
             **said,
             "sha256": self.sha256,
+            **({"entries": self.entries} if self.entries else {}),
             "usd_per_mtok": {ref: price_json(self.prices[ref]) for ref in sorted(self.prices)},
             **({"built_in": rules} if rules else {}),
         }
@@ -311,8 +329,10 @@ def with_own_prices(book: Book, pool: str, prices: Mapping[str, Price]) -> Book:
     return replace(book, name=f"{book.name}+{pool}", prices=prices, sha256=digest)
 
 
+@lru_cache(maxsize=16)
 def parse_book(content: bytes, path: Path) -> Book:
     """Return the book that a file's bytes state; UserError names the file and the entry."""
+    # A command reads its pool's book several times, and a list of today takes 0.3 s each time.
     try:
         data = parse_toml(content)
         if unknown := sorted(set(data) - set(FIELDS)):
@@ -344,6 +364,7 @@ def book_from_json(data: Mapping[str, object]) -> Book:
         built_in = _prices(data.get("built_in") or {}, "")
     except BadEntry as error:
         raise UserError(f"The price book embedded in a log is malformed: {error}.") from error
+    entries = data.get("entries")
     return Book(
         name=str(data["name"]),
         date=str(data["date"]),
@@ -352,6 +373,7 @@ def book_from_json(data: Mapping[str, object]) -> Book:
         sha256=str(data["sha256"]),
         retrieved=str(data.get("retrieved", "")),
         built_in=built_in,
+        entries=entries if isinstance(entries, int) else 0,
     )
 
 
@@ -362,7 +384,17 @@ def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
     for ref in entries:
         if "/" not in ref:
             raise BadEntry(f"entry {ref!r} names no provider; write it as PROVIDER/{ref}")
-    return {ref: price_from(ref, row, evidence) for ref, row in entries.items()}
+    prices: dict[str, Price] = {}
+    for ref, row in entries.items():
+        own = {**_table(f"entry {ref!r}", row)}
+        others = own.pop("also", [])
+        if not isinstance(others, list) or any(not isinstance(name, str) for name in others):
+            raise BadEntry(f"entry {ref!r}: also must be a list of names, not {others!r}")
+        start, price = ref.partition("/")[0], price_from(ref, own, evidence)
+        for key in (ref, *(f"{start}/{name}" for name in cast(list[str], others))):
+            if prices.setdefault(key, price) is not price:
+                raise BadEntry(f"{key!r} has two prices: leave it out of `also`, or of the table")
+    return prices
 
 
 def _refuse_too_early(book: Book) -> None:
@@ -390,6 +422,22 @@ def book_text(book: Book) -> str:
     for ref, price in sorted(book.prices.items()):
         lines += ["", f"[usd_per_mtok.{toml(ref)}]"]
         lines += [f"{name} = {toml(value)}" for name, value in price_json(price).items()]
+    return "\n".join(lines) + "\n"
+
+
+def compact_text(book: Book) -> str:
+    """Return a book as TOML with a line for each price, which keys of a provider share."""
+    said = {"date": book.date, "source": book.source, "retrieved": book.retrieved}
+    lines = [*(f"{name} = {toml(value)}" for name, value in said.items()), "", "[usd_per_mtok]"]
+    sharing: dict[tuple[str, str], list[str]] = {}
+    for ref, price in sorted(book.prices.items()):
+        provider, _, model = ref.partition("/")
+        fields = {name: value for name, value in price_json(price).items() if value != "dated"}
+        sharing.setdefault((provider, toml(fields)), []).append(model)
+    for (provider, fields), (model, *others) in sharing.items():
+        also = f', "also" = {toml(others)}' if others else ""
+        line = f"{toml(f'{provider}/{model}')} = {fields.removesuffix(' }')}{also} }}"
+        lines.append(re.sub(r'"(\w+)"(?= = )', r"\1", line))
     return "\n".join(lines) + "\n"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from inspect_ai.model import ModelCost, get_model_info
 
-from podium.harness.errors import UserError
+from podium.harness.errors import UserError, no_such
 from podium.harness.prices import BOOKS, parse_book, read_book
 from podium.harness.prices.book import (
     RATES,
@@ -42,13 +42,18 @@ UNITS = {
 }
 """The package's units, and our names of them. Searches and other media are in no book of ours."""
 
+ODD = "prices are no one factor, so it has none"
+"""Ends the note on a service whose rates a book, which has a factor, cannot state."""
+BESIDE = ("output_citation_mtok", "input_text_messages_kcount", "input_mchars")
+"""Units that a call with text alone is billed for, beside tokens."""
+
 CONTEXTS: Mapping[Service, Mapping[str, str]] = {
     "batch": {"processing": "batch"},
     "flex": {"service_tier": "flex"},
     "priority": {"service_tier": "priority"},
 }
 
-PROVIDERS = {"bedrock": "aws", "grok": "x-ai", "azureai": "azure"}
+PROVIDERS = {"bedrock": "aws", "grok": "x-ai", "azureai": "azure", "moonshot": "moonshotai"}
 """Where Inspect and the package call a provider by different names."""
 
 HEAD = """\
@@ -86,10 +91,24 @@ def installed(today: date) -> PriceSource:
             "Making or comparing a price book needs genai-prices: "
             "`pip install '.[prices]'` in the checkout."
         ) from None
-    models: list[Any] = [model for provider in data.providers for model in provider.models]
-    parts = (part for one in models for part in (*_conditional(one), *(one.price_variants or ())))
-    known_on = max((day for day in _days(parts) if day <= today), default=today)
+    known_on = newest_day(data.providers, today)
     return PriceSource(data.providers, metadata.version(PACKAGE), known_on)
+
+
+def newest_day(providers: Sequence[Any], today: date) -> date:
+    """Return the newest day up to today that data name."""
+    models: list[Any] = [model for provider in providers for model in provider.models]
+    parts = (part for one in models for part in (*_conditional(one), *(one.price_variants or ())))
+    return max((day for day in _days(parts) if day <= today), default=today)
+
+
+class Unpriceable(UserError):
+    """A model whose price no book can state; `why` says so without its name."""
+
+    def __init__(self, ref: str, why: str, fix: str = "") -> None:
+        """Make the sentence from the model, the reason and what to do."""
+        super().__init__(f"{ref}: {why}{fix}.")
+        self.why = why
 
 
 def snapshot(wanted: SnapshotRequest, out: Path, today: date) -> tuple[str, tuple[str, ...]]:
@@ -116,27 +135,45 @@ def snapshot(wanted: SnapshotRequest, out: Path, today: date) -> tuple[str, tupl
     return text, tuple(notes)
 
 
-def write_new(text: str, out: Path) -> None:
-    """Write a book where no file is yet; UserError where one is."""
+def refuse_taken(out: Path) -> None:
+    """Raise UserError for a file that is no new book's: another ending, or there already."""
     if out.suffix != ".toml":
         raise UserError(f"A price book's file ends in .toml; {out} does not.")
+    if out.exists():
+        raise UserError(
+            f"{out} is there already, and a price book is never overwritten: give another --out."
+        )
+
+
+def write_new(text: str, out: Path) -> None:
+    """Write a book where no file is yet; UserError where one is."""
+    refuse_taken(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("x", encoding="utf-8") as file:
             file.write(text)
-    except FileExistsError:
-        raise UserError(
-            f"{out} is there already, and a price book is never overwritten: give another --out."
-        ) from None
+    except FileExistsError:  # since a moment ago
+        raise UserError(f"{out} is there already: give another --out.") from None
+
+
+def our_name(provider: Any) -> str:
+    """Return the name by which keys of price books call one of the package's providers."""
+    return next((ours for ours, theirs in PROVIDERS.items() if theirs == provider.id), provider.id)
 
 
 def price_on(
     ref: str, wanted: SnapshotRequest, source: PriceSource
 ) -> tuple[Price, tuple[str, ...]]:
     """Return a model's price on a day, and what its reader should know."""
-    model = _found(ref, source)
+    return price_of(ref, _found(ref, source), wanted, source)
+
+
+def price_of(
+    ref: str, model: Any, wanted: SnapshotRequest, source: PriceSource
+) -> tuple[Price, tuple[str, ...]]:
+    """Return the same, and `model` is the package's entry; Unpriceable if no book can hold it."""
     if any(hasattr(part.constraint, "start_time") for part in _conditional(model)):
-        raise UserError(f"The price of {ref} changes within a day, and a book has one price a day.")
+        raise Unpriceable(ref, "its price changes within a day, and a book has one price a day")
     moment = datetime.combine(wanted.day, datetime.min.time(), UTC)
     answered = _price(ref, model.get_prices(moment))
     start = max((day for day in _days(_conditional(model)) if day <= wanted.day), default=None)
@@ -154,7 +191,7 @@ def price_on(
         evidence: Evidence = "dated" if dated else "carried-back"
         price = replace(answered, evidence=evidence)
     factors, kept, odd = _services(model, moment, answered)
-    notes += [f"{ref}: its {name} prices are no one factor, so it has none" for name in odd]
+    notes += [f"{ref}: its {name} {ODD}" for name in odd]
     price = replace(price, services=factors, full_rate=kept, launched=launched)
     return price, tuple(notes)
 
@@ -164,6 +201,9 @@ def _found(ref: str, source: PriceSource) -> Any:
     name, _, model = ref.partition("/")
     wanted = PROVIDERS.get(name, name)
     provider = next((one for one in source.providers if one.id == wanted), None)
+    if provider is None and model:
+        ids = sorted(our_name(one) for one in source.providers)
+        raise no_such("provider", name, ids, f"so {PACKAGE} has no price of {ref!r}; providers: ")
     found = provider.find_model(model) if provider and model else None
     if found is None:
         raise UserError(
@@ -178,12 +218,10 @@ def _launch(ref: str, wanted: SnapshotRequest, described: date) -> str:
     # `described` is a day on which the package described the model for sure.
     said = launch_day(ref) or wanted.launched.get(ref, "")
     if said and wanted.day.isoformat() < said:
-        raise UserError(f"Nobody could call {ref} on {wanted.day}: it was launched on {said}.")
+        raise Unpriceable(ref, f"nobody could call it on {wanted.day}: it was launched on {said}")
     if not said and wanted.day < described:
-        raise UserError(
-            f"No launch day of {ref} is on record, so nobody can say whether it had a price on "
-            f"{wanted.day}: give it with --launched {ref}=YEAR-MONTH-DAY."
-        )
+        why = f"no launch day of it is on record, so nobody knows if it had a price on {wanted.day}"
+        raise Unpriceable(ref, why, f"; give it with --launched {ref}=YEAR-MONTH-DAY")
     return said
 
 
@@ -199,7 +237,9 @@ def _conditional(model: Any) -> Sequence[Any]:
 def _price(ref: str, found: Any) -> Price:
     listed = {ours: getattr(found, theirs) for theirs, ours in UNITS.items()}
     if listed["input"] is None or listed["output"] is None:
-        raise UserError(f"{ref} has no price per token of input and of output at {PACKAGE}.")
+        raise Unpriceable(ref, "it has no price per token of input and of output")
+    if unit := next((name for name in BESIDE if getattr(found, name) is not None), None):
+        raise Unpriceable(ref, f"a call is billed for {unit} too, which no book has")
     starts = {tier.start for value in listed.values() for tier in getattr(value, "tiers", ())}
     tiers = tuple(Tier(start, Rates(**_rates(listed, start))) for start in sorted(starts))
     per_thousand = found.requests_kcount
@@ -230,13 +270,17 @@ def _services(
     for service, context in CONTEXTS.items():
         changes = _factors(listed, _price(model.id, model.get_prices(moment, context)))
         changed = {factor for factor in changes.values() if factor != 1}
-        if len(changed) == 1:
+        if len(changed) == 1 and _is_exact(*changed):
             factors[service] = changed.pop()
             full = tuple(name for name, factor in changes.items() if factor == 1)
             kept |= {service: full} if full else {}
         elif changed:
             odd.append(service)
     return factors, kept, odd
+
+
+def _is_exact(factor: Decimal) -> bool:
+    return factor.is_finite() and factor == factor.quantize(SMALLEST)
 
 
 def _factors(listed: Price, served: Price) -> dict[str, Decimal]:
@@ -275,14 +319,15 @@ def changes(old: Book, new: Book) -> tuple[Change, ...]:
 
 def _changed(model: str, old: Price | None, new: Price | None) -> list[Change]:
     if old is None or new is None:
-        said = (_in_and_out(price) if price else ABSENT for price in (old, new))
+        said = (in_and_out(price) if price else ABSENT for price in (old, new))
         return [Change(model, "entry", *said)]
     before, after = _fields(old), _fields(new)
     pairs = ((name, before.get(name, ABSENT), after.get(name, ABSENT)) for name in before | after)
     return [Change(model, *pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def _in_and_out(price: Price) -> str:
+def in_and_out(price: Price) -> str:
+    """Return a price's two main rates, in words."""
     return f"{number(price.input)} in, {number(price.output)} out"
 
 
@@ -401,7 +446,7 @@ def _extras(ref: str, price: Price) -> list[str]:
 
 
 def _rule(start: str, price: Price) -> str:
-    said = f"{start}*, built in: {_in_and_out(price)} ({price.source})"
+    said = f"{start}*, built in: {in_and_out(price)} ({price.source})"
     return fill(said, WIDTH, subsequent_indent="  ", break_long_words=False)
 
 

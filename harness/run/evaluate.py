@@ -518,7 +518,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any
         "pool": spec.name,
         "pool_sha256": spec.sha256,
         "label": spec.label,
-        "prices": job.book.as_json(),
+        "prices": job.book.for_log(spec.price_keys).as_json(),
         "workers": {slot.name: worker_facts(slot) for slot in spec.slots},
         "box": box.name if box else None,
         "box_facts": box.facts[row.suite].model_dump(mode="json") if box else None,

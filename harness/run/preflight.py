@@ -3,14 +3,14 @@
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from importlib import metadata, util
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import urlsplit
 
 from inspect_ai._util.entrypoints import ensure_entry_points
@@ -23,6 +23,7 @@ from podium.harness.ledger.call import Attempted, upper_bound
 from podium.harness.pool import slot_model
 from podium.harness.pool_config import POOLS, PoolSpec, WorkerSpec
 from podium.harness.prices import Book, read_book
+from podium.harness.prices.nearest import nearest_prices
 from podium.harness.records import CONDUCTOR, GRADER
 from podium.harness.request import STANDARD, max_tokens_of, service_tier
 from podium.harness.run.catalogue import (
@@ -111,7 +112,7 @@ def _price_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> Iterator[st
             else f"book {book.name!r} states none, so name another book at `prices`"
         )
         yield (
-            f"Worker {slot.name!r} has no price: {why}. "
+            f"Worker {slot.name!r} has no price: {why}. {nearest_prices(slot.price_ref, book)}"
             f"Add this line below its model in {copied}, with US dollars per million tokens: "
             "price = { input = ..., output = ... }"
         )
@@ -140,6 +141,30 @@ def overridden_prices(spec: PoolSpec) -> Iterator[str]:
                 f"{slot.name!r} is priced by the pool file, {own.input} and {own.output} per "
                 f"million tokens in and out; {book.name!r} has {listed.input} and {listed.output}."
             )
+
+
+def unpinned_hosts(spec: PoolSpec) -> Iterator[str]:
+    """Yield a warning if OpenRouter may choose another host for each call of a model."""
+    open_ = [
+        slot.name
+        for slot in spec.slots
+        if slot.provider == "openrouter" and not slot.not_auditable and not _is_pinned(slot.args)
+    ]
+    if open_:
+        yield (
+            f"OpenRouter may serve each call of {', '.join(open_)} from another host, at another "
+            "price and quantisation. Pin a host for each in the pool file: "
+            'args = { provider = { order = ["HOST"], allow_fallbacks = false } }.'
+        )
+
+
+def _is_pinned(args: Mapping[str, Any]) -> bool:
+    routing: Any = args.get("provider")
+    if not isinstance(routing, Mapping):
+        return False
+    chosen = cast(Mapping[str, Any], routing)
+    last = chosen.get("order") if chosen.get("allow_fallbacks") is False else None
+    return any(isinstance(hosts, list) and len(hosts) == 1 for hosts in (chosen.get("only"), last))
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:

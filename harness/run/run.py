@@ -94,7 +94,8 @@ def say_who_runs(job: Job) -> None:
         say(line)
     if job.spec.label == "live":
         remarks = remarks_on(job.systems, job.catalogue, job.spec)
-        for remark in (*remarks, *batching.batch_notes(job)):
+        hosts = preflight.unpinned_hosts(job.spec)
+        for remark in (*hosts, *remarks, *batching.batch_notes(job)):
             say(f"podium: {remark}", file=sys.stderr)
 
 
@@ -320,4 +321,5 @@ def _notes(spec: PoolSpec) -> Iterator[str]:
     if free:
         yield f"no dollars for {', '.join(free)}: book {book.name!r} has no price for them."
     yield from preflight.overridden_prices(spec)
+    yield from preflight.unpinned_hosts(spec)
     yield from preflight.shadowing_notes()

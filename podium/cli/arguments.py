@@ -367,6 +367,7 @@ podium prices list rehearsal
 podium prices verify --json
 podium prices diff paper-2025-12-04 list-2026-11-21
 podium prices snapshot --pool paper-constrained --out mine.toml
+podium prices update --out list-2026-11-30.toml
 podium prices export --inspect costs.json
 podium reprice runs/first --book list-2026-11-21
 podium suites aime25

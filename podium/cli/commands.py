@@ -22,10 +22,8 @@ from podium.cli.arguments import (
     add_examples,
     argument,
     counts,
-    day,
     dollars,
     finite,
-    launch,
     names,
     option,
     per_minute,
@@ -38,6 +36,7 @@ from podium.cli.arguments import (
     up_to,
 )
 from podium.cli.export_commands import declare_kinds
+from podium.cli.money_commands import prices
 from podium.cli.pool_command import pool
 from podium.harness.errors import PodiumError
 from podium.harness.records import SEED
@@ -468,31 +467,6 @@ def manifest(add: Arguments) -> None:
     anchor("--ca FILE", f"with --reply and --authority: {trusted}", Path)
     key = action("key", "make an Ed25519 key (extra: signing)")
     key("--out FILE", "private key; FILE.pub is public", Path, required=True)
-
-
-def prices(add: Arguments) -> None:
-    """List, verify, compare, make or export price books."""
-    action = add.actions()
-    listed = action("list", "list the books, or every price of one")
-    listed("book", "book name or .toml file", nargs="?")
-    verify = action("verify", "check books, and compare them with genai-prices")
-    verify("books BOOK", "book names or files (all)", nargs="*")
-    diff = action("diff", "say what a book states otherwise than another")
-    diff("old A", "book name or .toml file")
-    diff("new B", "book name or .toml file")
-    for one in (listed, verify, diff):
-        one.listing()
-    snapshot = action("snapshot", "make a book from genai-prices")
-    snapshot("--date", "the day whose prices are wanted (today)", day)
-    which = Arguments(snapshot.parser.add_mutually_exclusive_group())
-    which("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
-    which("--pool", "the models of this pool (of every live pool)")
-    launched = "launch day of a model of which none is on record; repeat"
-    snapshot.repeated("--launched MODEL=DAY", launched, launch)
-    snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
-    export = action("export", "write a book as Inspect's --model-cost-config takes it")
-    export("book", "book name or .toml file (the newest list)", nargs="?")
-    export("--inspect FILE", "file to write: new, .json or .yaml", Path, required=True)
 
 
 def reprice(add: Arguments) -> None:

@@ -7,7 +7,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from podium.cli.arguments import HERE, say_listing, say_or_write, taken
+from podium.cli.arguments import (
+    HERE,
+    Arguments,
+    day,
+    launch,
+    say_listing,
+    say_or_write,
+    taken,
+)
 from podium.harness.errors import UserError, shipped_file
 from podium.harness.files import MIB, read_limited, refuse_absent, refuse_unwritable_file
 from podium.harness.text import fitted_text, pluralise, say
@@ -18,6 +26,37 @@ if TYPE_CHECKING:
     from podium.reports.audit.reconcile import Reconciliation
 
 
+def prices(add: Arguments) -> None:
+    """List, verify, compare, make or export price books."""
+    action = add.actions()
+    listed = action("list", "list the books, or every price of one")
+    listed("book", "book name or .toml file", nargs="?")
+    verify = action("verify", "check books, and compare them with genai-prices")
+    verify("books BOOK", "book names or files (all)", nargs="*")
+    diff = action("diff", "say what a book states otherwise than another")
+    diff("old A", "book name or .toml file")
+    diff("new B", "book name or .toml file")
+    for one in (listed, verify, diff):
+        one.listing()
+    snapshot = action("snapshot", "make a book from genai-prices")
+    which = Arguments(snapshot.parser.add_mutually_exclusive_group())
+    which("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
+    which("--pool", "the models of this pool (of every live pool)")
+    launched = "launch day of a model of which none is on record; repeat"
+    snapshot.repeated("--launched MODEL=DAY", launched, launch)
+    snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
+    update = action("update", "make a book of all that genai-prices has, and show what changed")
+    older = "book to compare with; entries with sources of their own are kept (the newest list)"
+    update("--against BOOK", older)
+    update("--fetch URL", "ask genai-prices, or this address, for newer data", nargs="?", const="")
+    update("--out FILE", "book to write: new, .toml (list-DATE.toml)", Path)
+    for one in (snapshot, update):
+        one("--date", "the day whose prices are wanted (today)", day)
+    export = action("export", "write a book as Inspect's --model-cost-config takes it")
+    export("book", "book name or .toml file (the newest list)", nargs="?")
+    export("--inspect FILE", "file to write: new, .json or .yaml", Path, required=True)
+
+
 def prices_command(args: argparse.Namespace) -> int:
     """Run an action on price books; return 1 where `verify` or `diff` found something."""
     actions = {
@@ -25,6 +64,7 @@ def prices_command(args: argparse.Namespace) -> int:
         "verify": _verify_book,
         "diff": _diff,
         "snapshot": _snapshot,
+        "update": _update,
         "export": _export,
     }
     return actions[args.action](args)
@@ -128,6 +168,31 @@ def _snapshot(args: argparse.Namespace) -> int:
     for note in notes:
         say(f"- {note}")
     say(f"Wrote {args.out}: {pluralise(len(wanted.models), 'model')}, prices of {wanted.day}.")
+    return 0
+
+
+def _update(args: argparse.Namespace) -> int:
+    from podium.harness.prices import newest_list, read_book
+    from podium.harness.prices.snapshot import installed, refuse_taken, write_new
+    from podium.harness.prices.update import fetched, update_text, whole_book, whole_text
+
+    today = _today()
+    day = args.date or today
+    out = args.out or Path(f"list-{day}.toml")
+    refuse_unwritable_file(out, "--out")
+    refuse_taken(out)
+    if day > today:
+        raise UserError(f"Nobody knows the prices of {day}: give a --date up to {today}.")
+    old = read_book(args.against) if args.against else newest_list()
+    source = installed(today)
+    if args.fetch is not None:
+        source = fetched(source, args.fetch, today)
+    found = whole_book(out.stem, day, source, old, today)
+    write_new(whole_text(found, out), out)
+    say(update_text(old, found))
+    keys = f"{len(found.book.prices):,} keys of {found.models:,} models"
+    say(f"Wrote {out}: {keys}, prices of {day}. {old.name} and old logs stay as they are.")
+    say(f'A pool takes the new book by prices = "{out}".')
     return 0
 
 

@@ -110,7 +110,10 @@ def model_server(
             made=models_by_role(models.models, spec, request.seed, request.time_scale),
             admission=admission,
             journals=DailyJournals(
-                request.log_dir, _heads(models, source.book), source.book, _today
+                request.log_dir,
+                _heads(models, source.book),
+                source.book.for_log(key for one in models.models for key in one.spec.price_keys),
+                _today,
             ),
             telemetry=telemetry,
             limits=request,

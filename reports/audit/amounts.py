@@ -306,6 +306,8 @@ def _differ(one: Book, other: Book, whole: bool) -> bool:
     """Say whether two books price anything otherwise; `whole`: the logs embed every rate."""
     if one is other:
         return False
+    if other.entries:
+        one = one.only(other.prices)
     if not whole:
         rates = ("input", "output", "cache_read", "cache_write")  # what logs of every version embed
         first, second = (

@@ -7,7 +7,7 @@ aggregates); CSV and JSON lines are streamed.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +25,7 @@ from podium.harness.files import (
     read_limited,
     rows_of_csv,
 )
+from podium.reports.audit.invoice_columns import columns_of
 
 HOUR = timedelta(hours=1)
 LONGEST_LINE = SMALL
@@ -74,11 +75,14 @@ class Invoice:
     """The file's rows or buckets, with their numbers."""
     place: str = "line"
     """What a piece is called."""
+    columns: set[str] = field(default_factory=set[str])
+    """The columns of the pieces that were read."""
 
     def lines(self) -> Iterator[InvoiceLine]:
         """Read it from its beginning; UserError names the piece that is malformed."""
         for number, raw in self.pieces(self.path):
             where = f"{self.path}, {self.place} {number}"
+            self.columns.update(columns_of(raw))
             try:
                 yield from self.read(raw)
             except UserError as error:  # of another currency

@@ -15,6 +15,7 @@ from typing import Literal
 
 from podium.harness.ledger.call import Call
 from podium.harness.text import columns
+from podium.reports.audit.invoice_columns import HELD_AGAINST, unknown_columns
 from podium.reports.audit.invoice_total import (
     LISTED,
     MEASURES,
@@ -75,6 +76,10 @@ class Reconciliation:
     """Lines of other projects, keys and times: left out."""
     credits: tuple[str, ...]
     notes: tuple[str, ...]
+    held_against: str
+    """Which description of its export this format was held against, or `imitated`."""
+    unknown_columns: tuple[str, ...]
+    """Columns of the invoice that the format is not known to have: nothing reads them."""
 
     @property
     def ok(self) -> bool:
@@ -413,6 +418,8 @@ def reconcile(
         foreign=(*bill.foreign, *listed(beside, " buckets before or after the run")),
         credits=bill.credits,
         notes=tuple(ledger.notes(inside)),
+        held_against=HELD_AGAINST[invoice.format],
+        unknown_columns=unknown_columns(invoice.format, invoice.columns),
     )
 
 
@@ -451,6 +458,8 @@ def reconciliation_notes(found: Reconciliation) -> list[str]:
         ("foreign, left out", found.foreign),
         ("credit, listed only", found.credits),
         ("note", found.notes),
+        ("format", [f"{found.format}, {found.held_against}"]),
+        ("unknown column, not read", found.unknown_columns),
         ("FAULT", [f"{one.kind}: {one.where}: {one.said}" for one in found.faults]),
     )
     return [f"{title}: {line}" for title, said in parts for line in said]

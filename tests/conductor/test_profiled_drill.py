@@ -95,9 +95,9 @@ EVERYBODY = dict.fromkeys(read_pool("paper-constrained").names, Strength(WEAK, W
 
 
 def test_who_answers_follows_who_was_right(tmp_path: Path) -> None:
-    best = {"claude-sonnet-4": Strength(0.9, WEAK), "gemini-2.5-pro": Strength(WEAK, 0.9)}
+    best = {"claude-sonnet-4.6": Strength(0.9, WEAK), "gemini-2.5-pro": Strength(WEAK, 0.9)}
     found = shares(tmp_path / "run", EVERYBODY | best)
-    assert found[VALUES]["claude-sonnet-4"] >= 0.7 * QUESTIONS, found
+    assert found[VALUES]["claude-sonnet-4.6"] >= 0.7 * QUESTIONS, found
     assert found[CHOICES]["gemini-2.5-pro"] >= 0.7 * QUESTIONS, found
 
 

@@ -51,6 +51,8 @@ def test_a_drill_of_the_papers_pool_names_what_is_wrong_with_each_worker_and_wha
 ) -> None:
     with serve(FATES) as server:
         pool = write_paper_pool(tmp_path, server)
+        text = Path(pool).read_text().replace("claude-sonnet-4-6", ENDED)  # as its copies have it
+        Path(pool).write_text(text.replace("list-2026-11-30", "list-2026-11-21"))
         assert main(["doctor", "--pool", pool, "--drill", "--yes"]) == 1
     said = capsys.readouterr()
     assert "A drill puts one question to 8 models: at most $0.00" in said.err
@@ -59,7 +61,7 @@ def test_a_drill_of_the_papers_pool_names_what_is_wrong_with_each_worker_and_wha
     assert facts.startswith("Drill: 8 models asked once, $0.0000")
     assert facts.endswith("spent; and by gemma-3-27b (at most $0.000027).")
     for worker, why in {
-        "claude-sonnet-4": "its id ended on 2026-06-15; name another model. (Error code: 404",
+        "claude-sonnet-4.6": "its id ended on 2026-06-15; name another model. (Error code: 404",
         "gpt-5": "refuses its reasoning settings (reasoning_effort = minimal): change them",
         "r1-distill-qwen-32b": "refuses its key: set the right one.",
         "gemma-3-27b": "tells no usage that can be read",

@@ -9,9 +9,10 @@ import pytest
 
 import tests.reports.audit.invoice_exports as exports
 from podium.harness.errors import UserError
+from podium.reports.audit.invoice_columns import HELD_AGAINST
 from podium.reports.audit.invoice_total import Names
 from podium.reports.audit.invoices import LONGEST_LINE, kind_of, model_of, read_invoice
-from podium.reports.audit.reconcile import InvoiceOptions, reconcile
+from podium.reports.audit.reconcile import InvoiceOptions, reconcile, reconciliation_text
 from tests.reports.audit.invoice_rows import one_more, row, rows_for
 
 FORMATS = list(exports.EXPORTS)
@@ -31,6 +32,32 @@ def test_an_export_is_told_by_its_content_and_agrees_with_the_rows_it_bills(
     assert invoice.format == format
     assert found.faults == ()
     assert found.rows
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_format_says_what_it_was_held_against_and_knows_the_columns_of_its_exports(
+    format: str, tmp_path: Path
+) -> None:
+    rows = rows_for(format)
+    found = reconcile(rows, read_invoice(exports.write(rows, format, tmp_path / "export")))
+    assert found.unknown_columns == ()
+    assert f"format: {format}, {HELD_AGAINST[format]}" in reconciliation_text(found)
+
+
+def test_a_column_that_no_reader_knows_is_named(tmp_path: Path) -> None:
+    rows = rows_for("anthropic-usage")
+    path = exports.write(rows, "anthropic-usage", tmp_path / "export")
+    nested = '"ephemeral_24h_input_tokens": 7, "ephemeral_1h_input_tokens"'
+    path.write_text(path.read_text().replace('"ephemeral_1h_input_tokens"', nested))
+    found = reconcile(rows, read_invoice(path))
+    assert found.unknown_columns == ("cache_creation.ephemeral_24h_input_tokens",)
+    own = exports.write(rows_for("csv"), "csv", tmp_path / "own.csv")
+    head, *lines = own.read_text().splitlines()
+    extra = ",".join(f"extra{at:02}" for at in range(21))
+    own.write_text("\n".join([f"{head},{extra}", *(line + "," * 21 for line in lines)]))
+    found = reconcile(rows_for("csv"), read_invoice(own))
+    assert found.unknown_columns[::20] == ("extra00", "and 1 more")
+    assert "unknown column, not read: extra00" in reconciliation_text(found)
 
 
 @pytest.mark.parametrize("format", [one for one in FORMATS if "costs" not in one])

@@ -1,0 +1,39 @@
+"""The keys of a price book that are nearest to one that it does not have."""
+
+import re
+from difflib import get_close_matches
+
+from podium.harness.prices.book import Book, newest_list
+from podium.harness.prices.snapshot import in_and_out
+
+MOST = 3
+CUTOFF = 0.6  # difflib's own default
+DATE = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
+
+
+def nearest_prices(ref: str, book: Book) -> str:
+    """Return who is priced instead of `ref`, as a sentence: the newest list, or the nearest keys.
+
+    Keys are near by the model's own name, whoever sells it; the same provider's come first.
+    Empty if nothing is near.
+    """
+    newest = newest_list()
+    if newest.name != book.name and (price := newest.price(ref)):
+        return f"{newest.name!r} has it ({in_and_out(price)}): name that book at `prices`. "
+    near = _near_keys(ref, [key for key in book.prices if key.startswith(ref.partition("/")[0])])
+    near += [key for key in _near_keys(ref, [*book.prices]) if key not in near]
+    listed = ", ".join(f"{key} ({in_and_out(book.prices[key])})" for key in near[:MOST])
+    return f'Nearest in it, to be named as price = "KEY": {listed}. ' if near else ""
+
+
+def _near_keys(ref: str, keys: list[str]) -> list[str]:
+    """Return the keys whose models' names are nearest to one, the nearest first."""
+    names = {key: _model(key) for key in keys}
+    near = get_close_matches(_model(ref), {*names.values()}, MOST, CUTOFF)
+    return sorted(
+        (key for key in keys if names[key] in near), key=lambda key: near.index(names[key])
+    )
+
+
+def _model(ref: str) -> str:
+    return DATE.sub("", ref.rpartition("/")[2])
