@@ -1,7 +1,7 @@
 """A gate: rules in a TOML file, each of which a run keeps, breaks, or cannot show that it keeps."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from hashlib import sha256
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 
 from podium.harness.errors import UserError, did_you_mean, first_fault, no_such
 from podium.harness.files import SETTINGS, parse_toml, read_limited, refuse_absent
@@ -39,7 +39,6 @@ FORM = (
     "A rule states system, perhaps suite, and either not_worse_than and points, or column and one "
     "of at_most and at_least, numbers in the column's unit"
 )
-Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class GateRule(BaseModel):
@@ -51,8 +50,8 @@ class GateRule(BaseModel):
     not_worse_than: str | None = None
     points: Annotated[float, Field(gt=0, lt=100)] | None = None
     column: str | None = None
-    at_most: Number | None = None
-    at_least: Number | None = None
+    at_most: FiniteFloat | None = None
+    at_least: FiniteFloat | None = None
 
     @model_validator(mode="after")
     def _of_one_form(self) -> "GateRule":
@@ -175,17 +174,19 @@ def _checks(rule: GateRule, block: Sequence[Pair], before: Sequence[SystemRun]) 
 
 
 def gate_result(
-    name: str, stated: str, checks: Sequence[Check], audits: Sequence[tuple[str, Audit]]
+    name: str, stated: str, checks: Sequence[Check], audits: Mapping[Path, Audit]
 ) -> GateResult:
-    """Return what became of a gate; `audits` are those that it asks for, each with its rule."""
+    """Return what became of a gate; `audits` are those that it asks for, by directory."""
     results = [
         RuleResult(check[1].suite, check[0].sentence(check[1].suite), *_judged(check))
         for check in checks
     ]
-    for said, audit in audits:
+    for folder, audit in audits.items():
         failing = [f"{one.invariant} {one.title}" for one in audit.verdicts if one.status == "fail"]
         why = f"`podium audit` fails on {', '.join(failing)}" if failing else "no invariant fails"
-        results.append(RuleResult("audit", said, "holds" if audit.ok else "fails", why))
+        results.append(
+            RuleResult("audit", f"audit of {folder.name}", "holds" if audit.ok else "fails", why)
+        )
     return GateResult(name, stated, tuple(results))
 
 

@@ -38,7 +38,6 @@ from podium.cli.arguments import (
     up_to,
 )
 from podium.cli.export_commands import declare_kinds
-from podium.cli.gate_option import declare_gate
 from podium.cli.pool_command import pool
 from podium.harness.errors import PodiumError
 from podium.harness.records import SEED
@@ -214,7 +213,7 @@ def report(add: Arguments) -> None:
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
     other = "compare with the run in this directory instead, each system with itself: against.json"
     add("--against DIR", other, Path)
-    declare_gate(add)
+    add.gate()
     add.flag("--targets", "gone: `python -m tests.benchmarks.targets DIR` in a checkout")
     add.flag("--published", "print published figures of these suites, too")
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)

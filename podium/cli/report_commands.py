@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from podium.cli.arguments import taken
-from podium.cli.gate_option import GateOption
 from podium.cli.list_commands import suite_versions
 from podium.harness.errors import UserError
 from podium.harness.text import fitted_text, say
@@ -15,6 +14,7 @@ from podium.harness.text import fitted_text, say
 
 def report_command(args: argparse.Namespace) -> int:
     """Write a report of logs, and print it; return 0, or what its gate comes to."""
+    from podium.cli.gate_option import GateOption
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
     from podium.reports.columns import LIST, column_list
@@ -48,7 +48,7 @@ def report_command(args: argparse.Namespace) -> int:
     return gate.code(dirs, beside)
 
 
-def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: GateOption) -> Any:
+def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
     """Return what differs from another run, for a site; without one write and print it."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.report import report_of
