@@ -121,6 +121,7 @@ def read_gate(path: Path) -> tuple[Gate, str]:
         gate = Gate.model_validate_json(json.dumps(parse_toml(content), default=str))
     except ValidationError as error:
         where, said = first_fault(error)
+        said = said.removeprefix("Value error, ")
         raise UserError(f"Gate {path}, at {where}: {said}. {FORM}.") from error
     except ValueError as error:
         raise UserError(f"Gate {path} is not valid TOML: {error}. Correct it.") from error

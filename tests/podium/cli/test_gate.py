@@ -8,6 +8,7 @@ from contextvars import copy_context
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import ClassVar
 from xml.etree import ElementTree
 
 import pytest
@@ -123,7 +124,7 @@ MISTAKES = {
     "": "has no rule. Add a [[rule]], or audit = 'clean'.",
     "audit = ": "is not valid TOML",
     "audti = 'clean'": "at audti: Extra inputs are not permitted. A rule states system",
-    PAIR.replace("points = 2\n", ""): "at rule.0: Value error, Something is missing",
+    PAIR.replace("points = 2\n", ""): "at rule.0: Something is missing",
     PAIR: "There is no system 'pair'; on practice-integer the gate may name: ",
     HOLDS.replace("integer", "intger"): "Did you mean 'practice-integer'? There is no suite",
     FAILS.replace("accuracy", "acuracy"): "Did you mean 'accuracy'? There is no column of numbers",
@@ -149,28 +150,21 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == [gate, foreign]
 
 
-class CommentServer(HTTPServer):
-    """GitHub's API as far as the action needs it: keeps the comments that it gets."""
-
-    comments: list[str]
-
-
 class CommentHandler(BaseHTTPRequestHandler):
-    """Takes a comment on pull request 7."""
+    """GitHub's API as far as the action needs it: keeps comments on pull request 7."""
 
-    server: CommentServer
+    comments: ClassVar[list[str]] = []
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
-        self.server.comments.append(body)
+        self.comments.append(body)
         self.send_response(201 if self.path == "/repos/o/r/issues/7/comments" else 404)
         self.end_headers()
 
 
 def test_the_steps_of_the_action_run_as_they_are_written(home: Path, tmp_path: Path) -> None:
     """As a runner does: bash with -e and pipefail, expressions in `env` alone."""
-    server = CommentServer(("127.0.0.1", 0), CommentHandler)
-    server.comments = []
+    server = HTTPServer(("127.0.0.1", 0), CommentHandler)
     Thread(target=server.serve_forever, daemon=True).start()
     (tmp_path / "gate.toml").write_text(OPEN)
     output, summary = tmp_path / "output", tmp_path / "summary"
@@ -197,6 +191,6 @@ def test_the_steps_of_the_action_run_as_they_are_written(home: Path, tmp_path: P
     server.shutdown()
     server.server_close()
     assert codes == [0, 0, 3]
-    assert server.comments == [summary.read_text()]
+    assert CommentHandler.comments == [summary.read_text()]
     assert summary.read_text().endswith("[The comparison](https://h/o/r/actions/runs/5)\n")
     assert (tmp_path / "podium-gate" / "site" / "index.html").exists()
