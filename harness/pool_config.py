@@ -24,6 +24,7 @@ from pydantic import (
 from podium.harness.api_keys import NAMED, note_keys
 from podium.harness.errors import UserError, did_you_mean, no_such, shipped_file
 from podium.harness.files import SETTINGS, parse_toml, read_limited
+from podium.harness.knowledge_cutoff import UNKNOWN, known_cutoff
 from podium.harness.prices.book import BadEntry, Book, price_from, read_book, with_own_prices
 from podium.harness.prices.cost import Price
 from podium.harness.records import CONDUCTOR, GRADER
@@ -61,7 +62,7 @@ class WorkerSpec(BaseModel):
     """What the worker is good at, for conductors that are shown worker cards."""
     price: str | dict[str, Any] = ""
     """Key in the price book (default: the model id), or the price itself, with a book's fields."""
-    knowledge_cutoff: str = "unknown"
+    knowledge_cutoff: str = UNKNOWN
     """With its source, e.g. `2024-06 (model card)`."""
     config: GenerateConfig = GenerateConfig()
     args: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -144,6 +145,12 @@ class WorkerSpec(BaseModel):
             return None
         source = {"source": f"pool file {pool!r}"}
         return price_from(self.model, {**source, **self.price}, evidence="")
+
+    @property
+    def cutoff(self) -> str:
+        """When its knowledge ends, with the source: as the pool says, else Inspect's database."""
+        stated = self.knowledge_cutoff
+        return known_cutoff(self.model) if stated == UNKNOWN else stated
 
     @property
     def provider(self) -> str:

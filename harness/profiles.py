@@ -24,6 +24,8 @@ from podium.harness.pool_config import PoolSpec
 from podium.harness.question_kinds import Labels, TrainKinds, find_kinds
 from podium.harness.suite import moved_versions
 
+EARLIER = "earlier"
+"""Folder of another run's answers that were taken over (harness/run/earlier_lessons.py)."""
 FEWEST = 10
 """Questions from which on an accuracy says more than whether a worker can do it at all."""
 
@@ -106,7 +108,8 @@ def _worker(run: SystemRun) -> str:
 
 
 def _refuse_other_pool(folder: Path, runs: Iterable[SystemRun], spec: PoolSpec) -> None:
-    for facts in (run.facts for run in runs):
+    measured = (run.facts for run in runs if run.paths[0].parent.name != EARLIER)
+    for facts in measured:  # others were taken over because they were asked alike
         if facts.pool_sha256 != spec.sha256:
             raise UserError(
                 f"{folder} was measured on pool {facts.pool!r} ({facts.pool_sha256[:8]}), not on "

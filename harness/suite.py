@@ -48,6 +48,8 @@ class Card:
     """One line per version, newest last: `1-A (2026-11-19): first version`."""
     saturated: str = ""
     """Who answers nearly all of it, and what it can still show; empty where nobody does."""
+    public: str = ""
+    """When its questions became public, to the day if known, with the source."""
     teacher: str = ""
     """Suite whose train split may teach systems for it; empty if its own does, or none is near."""
 

@@ -261,6 +261,8 @@ UPSTREAM = ("cost_details", "upstream_inference_cost")
 """What OpenRouter says that the provider behind it charges a key of the user's own."""
 HEADER = "x-litellm-response-cost"
 """LiteLLM's proxy says it in a header; 0 there is a model of which it knows no price."""
+MODEL_HEADER = "x-litellm-model-name"
+"""Whom LiteLLM's proxy asked, where the reply itself repeats the name of its group of models."""
 PLACES = Decimal("1e-18")
 """As exact as an exported ledger is."""
 MOST = Decimal(1_000_000)

@@ -28,6 +28,7 @@ class ReportOptions:
     published: bool = False  # show published figures in the terminal, too
     equivalence: float | None = None  # margin within which systems are equivalent, a share of 1
     columns: tuple[str, ...] = ()  # of the tables, in this order; each table's usual ones if empty
+    choices: bool = False  # show which models gateways chose
     deep: bool = False  # read the logs of every shard, whatever is kept of them
 
 

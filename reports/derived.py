@@ -4,6 +4,7 @@
 answers: a bound, and no method. Derived rows are marked, and change no other row's verdict.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from podium.harness.knowledge_cutoff import cutoff_lines
 from podium.harness.ledger.system_runs import GROUPINGS
 from podium.harness.ledger.totals import QuestionResult, SystemRun
 from podium.harness.parallel import without_collector
@@ -24,6 +26,7 @@ from podium.reports.costs import BlockArrays, CostOfPass, block_arrays
 from podium.reports.headline import headline
 from podium.reports.intervals import Difference, Values
 from podium.reports.learning_cost import LearningCost, learning_costs
+from podium.reports.power import saturation
 from podium.reports.render import points
 from podium.reports.row import TableRow
 from podium.reports.stats import Cochran, Floats, cochran_q, detectable
@@ -50,7 +53,7 @@ def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]
         pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
     ]
     made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
-    routed = _routed([pair for pair in singles if "@" not in pair[0].system])  # no variants
+    routed = oracle_router([pair for pair in singles if "@" not in pair[0].system])  # no variants
     found = (*made, *([routed] if routed else []))
     return [_held(block, row, values, wanted.equivalence) for row, values in found]
 
@@ -95,7 +98,7 @@ def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow
     ), values
 
 
-def _routed(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
+def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     """Return the oracle router over the questions that every single worker was graded on."""
     if len(singles) < 2:
         return None
@@ -215,6 +218,20 @@ class BlockSummary:
     def said(self) -> str:
         """The first thing to know of a table: what it can show, and if rows share replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
+
+    @property
+    def cautions(self) -> list[str]:
+        """What limits all rows: questions that models may have read, and saturation."""
+        cutoffs: dict[str, str] = {}
+        for row in self.rows:
+            # A source may hold the separator: only roles that were called begin an entry.
+            called = json.loads(row.config or "{}")
+            entries = (entry.partition(": ") for entry in row.knowledge_cutoff.split("; "))
+            cutoffs |= {role: cutoff for role, _, cutoff in entries if role in called}
+        plain = [row for row in self.rows if not row.uses_targets]
+        best = [row.accuracy for row in plain if row.accuracy is not None]
+        said = saturation(best, self.questions)
+        return [*cutoff_lines(self.rows[0].dates, cutoffs), *filter(None, [said])]
 
     def _detectable(self) -> str:
         """Return what so many questions can show."""

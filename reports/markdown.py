@@ -110,7 +110,7 @@ def _bullets(title: str, lines: Lines) -> str:
 def _above(block: BlockSummary, rows: Sequence[TableRow]) -> Iterator[str]:
     if block.headline:
         yield f"- **{block.headline}.**"
-    yield f"- **{_block_words(block.rows[0], rows)}**: {block.said}."
+    yield f"- **{_block_words(block.rows[0], rows)}**: {'; '.join((block.said, *block.cautions))}."
 
 
 def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 from podium.harness.errors import UserError
 from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun
-from podium.harness.text import aligned
+from podium.harness.text import aligned, pluralise
 from podium.reports import stats
 from podium.reports.blocks import ReportOptions, comparable_groups, reference_of
 from podium.reports.intervals import grades_of
@@ -129,6 +129,30 @@ def smallest_difference(questions: int, epochs: int) -> float:
     """Return the points that so many questions can show, at what `podium power` assumes."""
     variance = stats.Variance(DISCORDANT, 0.0).at(epochs)
     return min(100.0, 100 * stats.detectable(variance, questions))
+
+
+SATURATED = 0.95
+
+
+def saturation(accuracies: Sequence[float], questions: int) -> str:
+    """Return what questions can still show once a system has above 95 % of them; else empty.
+
+    `accuracies` are of systems that see no targets. As `podium power --accuracy` assumes, grades of
+    two systems are correlated by 0.5, and each question is asked once.
+    """
+    best = max(accuracies, default=0.0)
+    if best <= SATURATED:
+        return ""
+    variance = stats.variance_of_accuracies(best, best, CORRELATION)
+    asked = pluralise(questions, "question")
+    reached = f"saturated, the best row has {100 * best:.1f} % of {asked}"
+    if not variance.between:
+        return f"{reached}: no better system can be shown"
+    smallest = min(100.0, 100 * stats.detectable(variance.at(1), questions))
+    return (
+        f"{reached}: there they show a difference of {smallest:.1f} points, not less "
+        f"(podium power --accuracy {best:.3f} --questions {questions})"
+    )
 
 
 def _sizes(measured: int | None, questions: Sequence[int] | None) -> list[tuple[str, int]]:

@@ -24,6 +24,7 @@ from podium.reports.across import across_data
 from podium.reports.blocks import DEFAULTS, SINGLE, ReportOptions
 from podium.reports.columns import named_columns
 from podium.reports.derived import Comparison, compare
+from podium.reports.gateway_choices import ChoiceTable, gateway_choices
 from podium.reports.learning_cost import learning_data
 from podium.reports.markdown import MARK, markdown
 from podium.reports.plot import SOFTWARE, draw, figure_of
@@ -61,6 +62,8 @@ class Report:
     contents: Mapping[str, render.Content]
     """Of each file, written or not."""
     system_runs: tuple[SystemRun, ...] = ()
+    choices: tuple[ChoiceTable, ...] = ()
+    """What gateways chose; none unless it was asked for."""
 
     def __repr__(self) -> str:
         """Return it in one short line."""
@@ -85,9 +88,10 @@ class Report:
         derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
+        chosen = "\n\n".join(one.text for one in self.choices)
         apart = (*self.spend, *self.skipped)
         below = "\n".join(line for one in apart for line in render.wrapped(one))
-        parts = (table_text(self.shown, self.columns), derived, papers, below)
+        parts = (table_text(self.shown, self.columns), derived, papers, chosen, below)
         return "\n\n".join(filter(None, parts))
 
 
@@ -116,17 +120,21 @@ def report_of(
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
+    choices = tuple(gateway_choices(shown.pairs, dirs)) if wanted.choices else ()
+    page = (markdown(shown, system_runs, skipped, chosen), *(one.markdown for one in choices))
     texts = {
-        "table.md": markdown(shown, system_runs, skipped, chosen),
+        "table.md": "\n".join(page),
         "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
     }
     digests = {name: sha256(render.as_written(name, texts[name])).hexdigest() for name in texts}
+    more = {"choices": [asdict(one) for one in choices]} if choices else {}
     contents: dict[str, render.Content] = {
         **texts,
-        "table.json": render.as_json({**_data(shown, skipped), "files": digests}),
+        "table.json": render.as_json({**_data(shown, skipped), **more, "files": digests}),
         "plot.png": lambda path: draw(rows, path),
     }
-    return Report(shown, (), skipped, _selection(system_runs), wanted, contents, tuple(system_runs))
+    spend, runs = _selection(system_runs), tuple(system_runs)
+    return Report(shown, (), skipped, spend, wanted, contents, runs, choices)
 
 
 def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
@@ -136,7 +144,7 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
             "row": places[id(part.row)],
             "suite": part.row.suite,
             "system": part.row.system,
-            **{name: _number(getattr(part, name)) for name in OF_PARTS},
+            **{name: json_number(getattr(part, name)) for name in OF_PARTS},
         }
         for part in shown.parts
     ]
@@ -146,13 +154,14 @@ def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
             "questions": one.questions,
             "headline": one.headline,
             "said": one.said,
+            "cautions": one.cautions,
             "cochran": one.cochran and asdict(one.cochran),
             "frontier": one.frontier and asdict(one.frontier),
         }
         for one in shown.fields
     ]
     rows = [
-        {name: _number(value) for name, value in asdict(row).items()}
+        {name: json_number(value) for name, value in asdict(row).items()}
         for row in (*shown.rows, *shown.derived)
     ]
     head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
@@ -167,7 +176,7 @@ def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
     return {
         name: _numbers(cast(Mapping[str, object], value))
         if isinstance(value, Mapping)
-        else _number(value)
+        else json_number(value)
         for name, value in data.items()
     }
 
@@ -175,10 +184,10 @@ def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
 def _cell(value: object) -> object:
     if isinstance(value, Decimal):
         return format(value.quantize(PLACES).normalize(), "f")
-    return _number(value)
+    return json_number(value)
 
 
-def _number(value: object) -> object:
+def json_number(value: object) -> object:
     """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))

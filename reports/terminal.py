@@ -73,7 +73,7 @@ def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRo
     for grouping, parts in shown.blocks(block):
         lines += _parts(grouping, parts)
     said = next((one for one in shown.fields if one.rows[0] is first), None)
-    above = [said.headline, title, said.said] if said else [title]
+    above = [said.headline, title, said.said, *said.cautions] if said else [title]
     heads = [line for one in above for line in render.wrapped(one)]
     return "\n".join((*heads, *lines))
 

@@ -137,6 +137,7 @@ class CardTable(BaseModel, extra="forbid", frozen=True):
     about: Text
     changes: tuple[Change, ...] = Field(min_length=1)
     saturated: str = ""
+    public: str = ""
     teacher: str = ""
 
 

@@ -407,7 +407,7 @@ def outcome_of(
         event=event.uuid if event else None,
         usage=usage_of_reply(output, response) if output else None,
         cache=(event.cache if event else None) or "none",
-        served_model=_short_name(output.model) if output else None,
+        served_model=short_name(output.model) if output else None,
         request_id=_request_id(event, response),
         stop=said.stop_reason if said else None,
         error=NO_CHOICES if output and output.empty else None,
@@ -472,7 +472,7 @@ def _numbers(usage: Mapping[str, Any] | None, depth: int = 1) -> dict[str, Any] 
     """Return a provider's own usage, without anything in it that could be prose."""
     if usage is None:
         return None
-    kept = {name: _number(value, depth) for name, value in usage.items() if _short_name(name)}
+    kept = {name: _number(value, depth) for name, value in usage.items() if short_name(name)}
     return {name: value for name, value in kept.items() if value is not PROSE}
 
 
@@ -486,17 +486,18 @@ def _number(value: Any, depth: int) -> Any:
         return value if isfinite(value) else str(value)
     if isinstance(value, int):
         return value if abs(value) <= _BIGGEST else f"{value.bit_length()}-bit integer"
-    return _short_name(value) or PROSE
+    return short_name(value) or PROSE
 
 
 def _request_id(event: ModelEvent | None, response: Mapping[str, Any] | None) -> str | None:
     if event and event.request_ids:
         *_, last = responses([one.model_dump() for one in event.request_ids], event.model)
-        return _short_name(last.get("id"))
+        return short_name(last.get("id"))
     said: Mapping[str, Any] = response if isinstance(response, Mapping) else {}
     found: object = said.get("id") or said.get("responseId")  # Google's name for it
-    return _short_name(found)
+    return short_name(found)
 
 
-def _short_name(value: object) -> str | None:
+def short_name(value: object) -> str | None:
+    """Return a name or id that a provider gave; None for what may be prose."""
     return value if isinstance(value, str) and _SHORT_NAME.fullmatch(value) else None

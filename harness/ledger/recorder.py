@@ -27,6 +27,7 @@ from podium.harness.budget import Allowance, CallPrice, Spend
 from podium.harness.context import current, run_context
 from podium.harness.context_length import is_refused
 from podium.harness.errors import SpendLimit
+from podium.harness.ledger.answered_by import repeats_name
 from podium.harness.ledger.call import (
     Attempted,
     Scope,
@@ -46,6 +47,7 @@ from podium.harness.ledger.hooks import (
     listen,
     made_readable,
     outcome_of,
+    short_name,
 )
 from podium.harness.ledger.journal import CallOutcome, Head, Journal, SampleRef, open_journal
 from podium.harness.ledger.logs import responses
@@ -56,7 +58,7 @@ from podium.harness.reply_cache import PaidReplies, key_of
 from podium.harness.request import Request
 from podium.harness.shutdown import Shutdown, current_shutdown
 from podium.harness.text import pluralise
-from podium.harness.usage import stated_usd, usage_of_reply
+from podium.harness.usage import MODEL_HEADER, stated_usd, usage_of_reply
 
 UNBELIEVED = (
     "podium: {} of {} came back with token counts that cannot be; what that cost is unknown and "
@@ -252,14 +254,17 @@ class CallInFlight:
             return None
         try:
             came = outcome_of(self.broken, last_event(self.span), self.took_s, refused=False)
-            return self._with_dollars(came)
+            return self._with_headers(came)
         except Exception:  # a reply that we cannot read; what it cost is then unknown
             return None
 
-    def _with_dollars(self, ended: CallOutcome) -> CallOutcome:
-        """Note what its provider says that it cost."""
-        headers = self.response.headers if self.response else None
+    def _with_headers(self, ended: CallOutcome) -> CallOutcome:
+        """Note what its provider says that it cost, and whom a gateway asked."""
+        headers = self.response.headers if self.response else {}
         usd = stated_usd(ended.raw_usage, headers)
+        named = short_name(headers.get(MODEL_HEADER))
+        if named and repeats_name(str(self.request.model), ended.served_model):
+            ended = replace(ended, served_model=named)
         return ended if usd is None else replace(ended, usd_provider=plain(usd))
 
     def written(self, recorder: Recorder) -> tuple[Journal, str]:
@@ -305,7 +310,7 @@ class CallInFlight:
         event = last_event(self.span)
         if error is not None and not event and not self.call:
             return
-        self.ended = self._with_dollars(self._outcome(event, error))
+        self.ended = self._with_headers(self._outcome(event, error))
         self.usage = self.ended.usage
         self.set_price(self.ended)
         if self.recorder is None:

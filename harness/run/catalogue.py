@@ -19,6 +19,7 @@ from inspect_ai.solver import Solver
 from podium.harness.api_keys import shown
 from podium.harness.boxes import Boxes
 from podium.harness.errors import UserError, no_such
+from podium.harness.knowledge_cutoff import cutoff_lines
 from podium.harness.pool_config import PoolSpec, WorkerSpec
 from podium.harness.prices import Book
 from podium.harness.prices.cost import cost
@@ -110,6 +111,8 @@ class RunRequest:
     )
     """System -> option -> value (`-S`); under `""` for every system that has the option."""
     train_on: tuple[str, ...] = ()  # suites whose train splits teach; none is the suite's own
+    profile: Path | None = None
+    """Run whose single workers' answers to train questions are taken over; None: all are asked."""
     match: str | None = None
     """System that `compute-matched-*` are matched with; None is the conductor."""
     headline: str | None = None
@@ -263,8 +266,16 @@ Shown = tuple[Any, str]
 """What a listing knows, as `--json` prints it, and the same as a text."""
 
 
-def show_suites(known: Catalogue, name: str | None, sources: Sequence[str] = ()) -> Shown:
-    """Return the list of suites, or one's card and sources; UserError for an unknown name."""
+def show_suites(
+    known: Catalogue,
+    name: str | None,
+    sources: Sequence[str] = (),
+    cutoffs: Mapping[str, str] = {},
+) -> Shown:
+    """Return the list of suites, or one's card and sources; UserError for an unknown name.
+
+    `cutoffs` has the knowledge cutoffs of workers that the card shows beside its dates.
+    """
     if name is None:
         heads = ("suite", "version", "splits", "box", "dates", FROM)
         listed, broken = _usable(known.suites)
@@ -277,6 +288,7 @@ def show_suites(known: Catalogue, name: str | None, sources: Sequence[str] = ())
         return records(heads, rows), text
     suite: Suite[Any] = find_named(known.suites, name, "suite")
     facts = [*_suite_facts(suite), *(("source", one) for one in sources)]
+    facts += zip(("models", "", ""), cutoff_lines(suite.dates, cutoffs), strict=False)
     return _sheet(name, [*facts, (FROM, known.package(name))], suite.card.about)
 
 
@@ -322,6 +334,8 @@ def _suite_facts(suite: Suite[Any]) -> Iterator[tuple[str, str]]:
     yield from (("", change) for change in card.changes)
     yield "data", suite.data_revision
     yield "dates", suite.dates
+    if card.public:
+        yield "public", card.public
     yield "splits", ", ".join(suite.splits)
     prompts = suite.prompts if isinstance(suite, Prompted) else (prompt_of(suite),)
     yield "prompts", ", ".join(prompts)
@@ -336,7 +350,7 @@ def show_workers(spec: PoolSpec, book: Book) -> Shown:
     rows = [
         (
             *(slot.name, slot.model, _price(slot, book), _thousands(slot, book)),
-            *(slot.knowledge_cutoff, _settings(slot)),
+            *(slot.cutoff, _settings(slot)),
         )
         for slot in spec.slots
     ]

@@ -19,6 +19,7 @@ from podium.harness.pool_config import with_conductor
 from podium.harness.records import EMPTY, Question
 from podium.harness.run import entries, lessons
 from podium.harness.run.catalogue import BEST_SINGLE, RunRequest, conductor_override
+from podium.harness.run.earlier_lessons import earlier_answers
 from podium.harness.run.equal_budgets import most_calls_of
 from podium.harness.run.evaluate import Job, answered_pairs, planned_system
 from podium.harness.run.experiment import SELECTION, Entry, check_experiment, task_name
@@ -112,10 +113,12 @@ def _entry_work(job: Job, suite: Suite[Any], rows: tuple[Entry, ...]) -> Pending
 
 def _choice(job: Job, taught: TrainingQuestions) -> Iterator[PendingWork]:
     done = answered_pairs(job.request.log_dir / SELECTION)
-    each = lessons.questions_per_worker(job, len(taught.suites))
+    earlier = earlier_answers(job)
+    asked_alone = lessons.asked_alone(job, taught, earlier)
     for suite in taught.suites:
-        questions = taught.questions[suite.name][:each]
-        for row in lessons.single_entries(job, suite):
+        questions = asked_alone[suite.name]
+        ids = [question.id for question in questions]
+        for row in lessons.left_to_ask(job, suite, ids, earlier):
             asked = done.get(task_name(suite.name, row.system, SELECTION), frozenset())
             pairs = tuple((one.sealed(), 1) for one in questions if (one.id, 1) not in asked)
             yield PendingWork(suite, f"{CHOOSING}: {row.system}", pairs, (row,), SELECTION)

@@ -529,7 +529,7 @@ def worker_facts(slot: WorkerSpec) -> dict[str, Any]:
         "model": slot.model,
         "price": slot.price_ref,
         "card": slot.card,
-        "knowledge_cutoff": slot.knowledge_cutoff,
+        "knowledge_cutoff": slot.cutoff,
         "config": slot.config.model_dump(exclude_none=True),
         "args": shown({**slot.args, **files}),
         **({"not_auditable": slot.not_auditable} if slot.not_auditable else {}),

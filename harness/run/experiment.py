@@ -25,6 +25,7 @@ from podium.harness.ledger.logs import newest_logs, open_log
 from podium.harness.ledger.manifest import covered, write_manifest
 from podium.harness.ledger.runs import RunFacts, WorkerFacts, calls_of, facts_in
 from podium.harness.prices import Book, book_from_json
+from podium.harness.profiles import EARLIER
 from podium.harness.records import FRESH, SHARED, UNANSWERED, WRONG, Draws, Overflows
 from podium.harness.suite import OFFICIAL, Prompt, Split
 
@@ -180,8 +181,8 @@ def lock_experiment(log_dir: Path) -> Generator[None]:
 
 
 def is_new(folder: Path) -> bool:
-    """Say whether a directory holds nothing yet but what its user has agreed to."""
-    return not folder.is_dir() or all(path.name == AGREED for path in folder.iterdir())
+    """Say whether a directory holds nothing yet but what comes before an experiment."""
+    return not folder.is_dir() or {path.name for path in folder.iterdir()} <= {AGREED, EARLIER}
 
 
 def check_experiment(log_dir: Path, new: Experiment) -> Experiment:

@@ -26,6 +26,7 @@ from podium.harness.ledger.totals import SystemRun
 from podium.harness.records import PODIUM, Question
 from podium.harness.rewards.splits import load_split, overlaps
 from podium.harness.run.catalogue import SINGLE, Suites
+from podium.harness.run.earlier_lessons import Answers, answered, earlier_answers
 from podium.harness.run.evaluate import EvalPurpose, Job, mean_score, planned_system, run_entries
 from podium.harness.run.experiment import SELECTION, Entry, open_experiment
 from podium.harness.suite import Split, Suite, prompt_of
@@ -143,20 +144,46 @@ def choose_on_train(job: Job, suites: Suites) -> dict[str, SingleScores]:
     teachable = {name: one for name, one in found.items() if one is not None}
     if not teachable:
         return {}
+    earlier = earlier_answers(job)
     only: dict[str, tuple[str, ...]] = {}
     for one in teachable.values():
-        each = questions_per_worker(job, len(one.suites))
-        for name, questions in one.questions.items():
-            only[name] = tuple(question.id for question in questions[:each])
+        for name, questions in asked_alone(job, one, earlier).items():
+            only[name] = tuple(question.id for question in questions)
     asked = {teacher.name: teacher for one in teachable.values() for teacher in one.suites}
     log_dir = job.request.log_dir / SELECTION
-    rows = (row for suite in asked.values() for row in single_entries(job, suite))
+    rows = [
+        row
+        for suite in asked.values()
+        for row in left_to_ask(job, suite, only[suite.name], earlier)
+    ]
     how = EvalPurpose(SELECTION, "choosing the best single worker", only)
     failed = "the best single worker could not be chosen"
     limit = max(map(len, only.values()))
-    _ask(job, log_dir, [*asked.values()], rows, how, failed, limit=limit)
+    if rows:
+        used = [asked[name] for name in dict.fromkeys(row.suite for row in rows)]
+        _ask(job, log_dir, used, rows, how, failed, limit=limit)
     whole = _asked_in(matrix_of_logs([log_dir]), asked, only, job.spec.names)
     return {name: _taught(job, one, only, whole) for name, one in teachable.items()}
+
+
+def asked_alone(
+    job: Job, taught: TrainingQuestions, earlier: Answers
+) -> dict[str, tuple[Question, ...]]:
+    """Return what every worker is asked, by suite: what those taken over answered, if any are."""
+    each = questions_per_worker(job, len(taught.suites))
+    asked: dict[str, tuple[Question, ...]] = {}
+    for name, questions in taught.questions.items():
+        workers = answered(earlier, name).values()
+        known = tuple(one for one in questions if all(one.id in ids for ids in workers))
+        asked[name] = (known or questions)[:each]
+    return asked
+
+
+def left_to_ask(job: Job, suite: Suite[Any], ids: Sequence[str], earlier: Answers) -> list[Entry]:
+    """Return the entries of the workers whose answers are not taken over."""
+    known = answered(earlier, suite.name)
+    rows = zip(job.spec.names, single_entries(job, suite), strict=True)
+    return [row for worker, row in rows if not {*ids} <= known.get(worker, frozenset())]
 
 
 def _asked_in(

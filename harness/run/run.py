@@ -19,6 +19,7 @@ from podium.harness.records import GRADER, Question
 from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import entries, evaluate, lessons, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
+from podium.harness.run.earlier_lessons import take_over
 from podium.harness.run.estimate import learning_text
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import (
@@ -183,6 +184,7 @@ def keep_until_logged(log_dir: Path, group_dir: Path | None = None) -> Generator
 def _evaluate(job: Job) -> RunOutcome:
     """Choose and learn, grade what was left ungraded, ask; then what depends on others' results."""
     log_dir = job.request.log_dir
+    take_over(job)
     job = entries.with_entries(job)
     if any(log_dir.glob("*.eval")):
         regrade_dir(log_dir, job.catalogue.suites, job.box)  # what we failed to grade last time

@@ -31,6 +31,7 @@ from podium.harness.run.catalogue import (
     select_suites,
     variants_named,
 )
+from podium.harness.run.earlier_lessons import earlier_answers
 from podium.harness.run.equal_budgets import fitting_systems, why_unbounded
 from podium.harness.run.evaluate import Controls, Job, worker_facts
 from podium.harness.run.experiment import (
@@ -340,7 +341,7 @@ def _unlearnable(job: Job) -> Iterator[str]:
     if calls is not None and calls < 1:
         yield f"--train-calls must be at least 1, not {calls}."
         return
-    found = [*reasons_of(lessons.refuse_too_few, job)]
+    found = [*reasons_of(lessons.refuse_too_few, job), *reasons_of(earlier_answers, job)]
     for one in job.systems:
         found += reasons_of(lessons.refuse_untaught, job, one)
     for suite in job.suites:

@@ -366,6 +366,7 @@ podium export verifiers --suite practice-choice --out taskset
 podium export latex runs/first --out paper
 podium export hub conductor runs/first --out model
 podium export routerarena runs/first --out arena
+podium export site runs/first runs/second --out public
 podium audit runs/first --strict --invoice openai.json
 podium ledger export runs/first --out tables
 podium ledger sql runs/first "SELECT sum(usd_list) FROM calls"

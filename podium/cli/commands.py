@@ -192,6 +192,7 @@ def _of_systems(add: Arguments) -> None:
     budget = "worker calls that each system may spend on learning (40 per worker)"
     add("--train-calls N", budget, up_to(MOST))
     add.repeated("--train-on SUITE", "learn on this suite's train split; repeat (its own)")
+    add("--profile DIR", "take an earlier run's answers to train questions over", Path)
     matched = "what compute-matched-usd and compute-matched-tokens cost (the conductor)"
     add("--match SYSTEM", matched)
     cards = (
@@ -211,8 +212,8 @@ def report(add: Arguments) -> None:
     same = "call systems equivalent that are shown to differ by less (not asked)"
     add("--equivalence POINTS", same, percentage_points)
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
-    other = "compare with the run in this directory instead, each system with itself: against.json"
-    add("--against DIR", other, Path)
+    add("--against DIR", "compare each system with itself in this run instead: against.json", Path)
+    add.flag("--choices", "print whom gateways asked, at which price, right how often; and rivals")
     add.gate()
     add.flag("--targets", "gone: `python -m tests.benchmarks.targets DIR` in a checkout")
     add.flag("--published", "print published figures of these suites, too")
@@ -431,8 +432,7 @@ def ledger(add: Arguments) -> None:
     export = action("export", "write calls and queries as tables")
     export("dir DIR", "directory that a run wrote", Path)
     export("--out D", "directory for the tables", Path, required=True)
-    only = "otel has calls only, md queries only (parquet)"
-    export("--format parquet|csv|jsonl|otel|md", only, table_format)
+    export("--format parquet|csv|jsonl|otel|md", "(parquet); otel calls, md queries", table_format)
     sql = action("sql", "run one SELECT over the views calls and queries")
     sql("dir DIR", "directory of a run or an export, or a .parquet file", Path)
     sql("query SQL", 'e.g. "SELECT sum(usd_list) FROM calls"')
@@ -504,6 +504,7 @@ def reprice(add: Arguments) -> None:
 def suites(add: Arguments) -> None:
     """List the suites, or print one suite's card."""
     add("name", "show one in full", nargs="?")
+    add("--pool", "with a name: beside its dates, the knowledge cutoffs of this pool's workers")
     add.flag("--rules", "print the rules by which the suite reads replies")
     add.flag("--inspect", "list the Inspect tasks that installed packages bring instead")
     add.listing()

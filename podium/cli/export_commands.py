@@ -153,11 +153,28 @@ def write_verifiers(args: argparse.Namespace) -> int:
     return 0
 
 
+def site(add: Arguments) -> None:
+    """A board of runs: leaderboard.json, its page, and each run's pages with its audit."""
+    of_runs(add)
+
+
+def write_site(args: argparse.Namespace) -> int:
+    """Write the board; return 0."""
+    from podium.cli.list_commands import suite_versions
+    from podium.reports.site import write_board
+
+    for line in write_board(args.dirs, args.out, suite_versions()):
+        say(line)
+    say(f"Wrote leaderboard.json, index.html and the pages of each run into {args.out}")
+    return 0
+
+
 KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "eee": (eee, write_eee),
     "verifiers": (verifiers, write_verifiers),
     "latex": (latex, write_latex),
     "hub": (hub, write_hub),
     "routerarena": (routerarena, write_routerarena),
+    "site": (site, write_site),
 }
 """Name -> what declares its arguments, its docstring being its help; and what carries it out."""

@@ -46,6 +46,7 @@ class RunOptions(TypedDict, total=False):
     time_scale: float
     train_calls: int
     train_on: tuple[str, ...]
+    profile: Path
     task_args: Mapping[str, Any]
     system_options: Mapping[str, Mapping[str, Any]]
     match: str

@@ -135,8 +135,17 @@ def suites_command(args: argparse.Namespace) -> int:
         return _rules_command(args, known.suites)
     here = name is not None and name in known.suites and name in known.ours
     sources = describe_sources(known.suites[name]) if here else ()
-    say_listing(args, *show_suites(known, name, sources))
+    say_listing(args, *show_suites(known, name, sources, _cutoffs(args)))
     return 0
+
+
+def _cutoffs(args: argparse.Namespace) -> Mapping[str, str]:
+    """Return the knowledge cutoff of each worker of `--pool`; none without it."""
+    from podium.harness.pool_config import read_pool
+
+    if args.pool and not args.name:
+        raise UserError("--pool holds its workers against one suite: name the suite, too.")
+    return {one.name: one.cutoff for one in read_pool(args.pool).workers} if args.pool else {}
 
 
 def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:

@@ -71,7 +71,7 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     trainings = [one for one in args.dirs if is_training(one)]
     dirs = [one for one in args.dirs if one not in trainings]
     chosen = (args.vs, args.epochs, args.maj, args.derived, args.published)
-    chosen = (*chosen, args.columns, args.latex, args.equivalence, args.curve)
+    chosen = (*chosen, args.columns, args.latex, args.equivalence, args.curve, args.choices)
     refused = {
         "There is no run here: `podium train --plot DIR... --to FOLDER` shows trainings alone.": (
             not dirs

@@ -17,7 +17,17 @@ from typing import cast
 import orjson
 
 from podium.harness.errors import UserError
-from podium.harness.ledger.call import PARTS, SCOPES, ZERO, Call, contradictions, plain, shortest
+from podium.harness.ledger.answered_by import answering_price
+from podium.harness.ledger.call import (
+    PARTS,
+    SCOPES,
+    ZERO,
+    Call,
+    at_price,
+    contradictions,
+    plain,
+    shortest,
+)
 from podium.harness.ledger.logs import Json
 from podium.harness.ledger.runs import LogRecord, SampleRecord
 from podium.harness.prices import BUILT_IN, Book, book_from_json, read_book
@@ -236,7 +246,7 @@ def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
             said = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
             faults.append((f"call {row.call}", said))
     found.weak["calls whose dollars were not written down"] += gaps if stored else 0
-    compare_dollars(evidence.rows, found)
+    compare_dollars(evidence, found)
     if not stored and not faults:
         _no_dollars(evidence, found)
     yield from faults
@@ -413,21 +423,33 @@ OWN_KEY = '"is_byok":true'
 WITH_KEY = " with a key of your own, its fee and the provider behind it"
 FEE = "calls of {} with a key of your own: the provider states its fee alone, which is not compared"
 
+UNCHECKED = "calls of {} whose provider states dollars that cannot be compared: {}"
 
-def compare_dollars(rows: Iterable[Call], found: InvariantCheck) -> None:
-    """Note workers whose provider states other dollars than the price book: weak, no fault."""
-    by_worker: dict[tuple[str, str], list[Call]] = defaultdict(list)
-    for row in rows:
-        own_key = OWN_KEY in (row.raw_usage or "")
-        if row.billable != "yes" or row.usd is None:
+
+def compare_dollars(evidence: Evidence, found: InvariantCheck) -> None:
+    """Note workers whose provider states other dollars than the price book: weak, no fault.
+
+    A gateway without a price of its own is held against the price of the model that it names.
+    """
+    by_worker: dict[tuple[str, str, bool, str], list[Call]] = defaultdict(list)
+    for row in evidence.rows:
+        own_key, unpriced = OWN_KEY in (row.raw_usage or ""), row.usd is None
+        if row.billable != "yes" or row.usage is None:
             continue
         if row.usd_provider is not None:
-            by_worker[row.role, WITH_KEY if own_key else ""].append(row)
-        elif own_key:
+            named = (row.served_model or "") if unpriced else ""
+            by_worker[row.role, WITH_KEY if own_key else "", unpriced, named].append(row)
+        elif own_key and not unpriced:
             found.weak[FEE.format(row.role)] += 1
-    for (role, key), stated in sorted(by_worker.items()):
+    for (role, key, unpriced, named), stated in sorted(by_worker.items()):
+        who = f"{role}{key}" + (f" answered by {named}" if named else "")
+        if unpriced and evidence.facts:
+            book = book_from_json(evidence.facts.prices)
+            why, price = answering_price(stated[0], evidence.facts.workers, book)
+            found.weak[UNCHECKED.format(who, why)] += 0 if price else len(stated)
+            stated = [priced for row in stated if (priced := at_price(row, price)).usd is not None]
         if said := _difference(stated):
-            found.weak[f"calls of {role}{key}: {said}"] += len(stated)
+            found.weak[f"calls of {who}: {said}"] += len(stated)
 
 
 def _difference(rows: list[Call]) -> str:

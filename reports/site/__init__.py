@@ -4,6 +4,7 @@ Read `build` (the order of it all), `index` (what a cell of the matrix is), `tex
 full), `comparison`, `audit_page` and `training_page` (what templates show), `view` (served).
 """
 
+from podium.reports.site.board import write_board
 from podium.reports.site.build import (
     Site,
     SiteOptions,
@@ -18,6 +19,7 @@ __all__ = [
     "SiteOptions",
     "refuse_foreign_site",
     "write_audit_site",
+    "write_board",
     "write_site",
     "write_training_site",
 ]

@@ -108,7 +108,7 @@ def _shown(
     return {
         "name": folder.resolve().name,
         "ok": audit.ok,
-        "said": verdict_sentence(audit),
+        "said": verdict_sentence(audit.verdicts),
         "counts": [(f"{table.counts[name]:,}", meaning) for name, meaning in COUNTS],
         "calls": call_bars(table),
         "dollars": [
@@ -122,10 +122,10 @@ def _shown(
     }
 
 
-def verdict_sentence(audit: Audit) -> str:
+def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
     """Return in one sentence whether all holds; what fails is named."""
     by_status = {
-        status: [f"{one.invariant} {one.title}" for one in audit.verdicts if one.status == status]
+        status: [f"{one.invariant} {one.title}" for one in verdicts if one.status == status]
         for status in ORDER
     }
     failed, *others = by_status.values()
@@ -140,7 +140,7 @@ def verdict_sentence(audit: Audit) -> str:
     )
     if not failed:
         return f"No invariant fails: {rest}."
-    number = f"{len(failed)} of {pluralise(len(audit.verdicts), 'invariant')}"
+    number = f"{len(failed)} of {pluralise(len(verdicts), 'invariant')}"
     return f"{number} {'fails' if len(failed) == 1 else 'fail'}: {', '.join(failed)}; {rest}."
 
 

@@ -130,7 +130,7 @@ def write_site(
     }
     contents = {
         **_pages(contexts, f"the logs of {pluralise(len(report.system_runs), 'system run')}"),
-        **_assets(),
+        **site_assets(),
         **now,
         **index_files(blocks),
         **_served_files(systems),
@@ -149,7 +149,7 @@ def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
     systems = served_systems(dirs, 0)
     contexts = {**_served_contexts(systems), "audit.html": audit_context(audits, ())}
     contents = _pages(contexts, f"the journals of {pluralise(len(systems), 'served system')}")
-    files = _put(out, {**_assets(), **contents, **_served_files(systems)})
+    files = _put(out, {**site_assets(), **contents, **_served_files(systems)})
     return Site(out, files, (), tuple(one.texts(audits[one.folder]) for one in systems))
 
 
@@ -169,7 +169,7 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")
-    return Site(out, _put(out, {**_assets(), **contents, **_training_files(runs)}))
+    return Site(out, _put(out, {**site_assets(), **contents, **_training_files(runs)}))
 
 
 def write_audit_site(folder: Path, found: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
@@ -181,7 +181,7 @@ def write_audit_site(folder: Path, found: Audit, bills: Sequence[Reconciliation]
         blocks = ()
     context = audit_context({folder: found}, blocks, bills, linked=False)
     contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
-    return Site(out, _put(out, {**_assets(), **contents})).address
+    return Site(out, _put(out, {**site_assets(), **contents})).address
 
 
 def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
@@ -206,7 +206,8 @@ def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
             raise UserError(f"{path} was not written by podium; name another {OPTION}.")
 
 
-def _assets() -> dict[str, render.Content]:
+def site_assets() -> dict[str, render.Content]:
+    """Return the scripts and styles of every page, by their names in a site."""
     return {
         f"assets/{one.name}": one.read_text(encoding="utf-8")
         for folder in (ASSETS, VENDOR)

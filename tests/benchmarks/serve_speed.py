@@ -11,16 +11,17 @@ upstream, by the same client. Nothing is paid: rehearsal.
 
 import argparse
 import asyncio
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-import venv
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -40,10 +41,12 @@ from tests.benchmarks.serve_upstream import (
     started_upstream,
     write_pool,
 )
+from tests.installed import new_environment, put
 
 COMMAND = "import sys; from podium.cli import main; sys.exit(main())"
 WORKER = "single:ada"
 LITELLM = "LiteLLM's proxy, one worker"
+LITELLM_PIN = Path(__file__).parents[1] / "conformance" / "litellm.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +79,35 @@ def podium(folder: Path, upstream: str) -> Generator[list[Measured]]:
 
 @contextmanager
 def litellm(folder: Path, installed: Path, upstream: str) -> Generator[list[Measured]]:
-    """Yield what a started proxy of LiteLLM offers; it is installed first where it is not."""
+    """Yield what a started proxy of LiteLLM offers."""
+    params = {"model": f"openai/{MODEL}", "api_base": f"{upstream}/v1", "api_key": "stub"}
+    models = [{"model_name": MODEL, "litellm_params": params}]
+    with litellm_proxy(folder, installed, models) as (url, proxy):
+        yield [Measured(LITELLM, MODEL, url, psutil.Process(proxy.pid), 1)]
+
+
+@contextmanager
+def litellm_proxy(
+    folder: Path, installed: Path, models: Sequence[Any]
+) -> Generator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """Start LiteLLM's proxy; it is installed first into an environment of its own if missing."""
     if not (installed / "bin" / "litellm").exists():
-        venv.create(installed, with_pip=True)
-        subprocess.run([installed / "bin" / "pip", "install", "-q", "litellm[proxy]"], check=True)
+        pin = next(line for line in LITELLM_PIN.read_text().split() if line.startswith("litellm="))
+        put(new_environment(installed), pin.replace("litellm", "litellm[proxy]", 1))
     config = folder / "litellm.yaml"
-    config.write_text(
-        f"model_list:\n- model_name: {MODEL}\n  litellm_params:\n    model: openai/{MODEL}\n"
-        f"    api_base: {upstream}/v1\n    api_key: stub\n"
-        "litellm_settings:\n  telemetry: false\n  num_retries: 0\n"
-    )
+    settings = {"telemetry": False, "num_retries": 0}
+    config.write_text(json.dumps({"model_list": models, "litellm_settings": settings}))
     port = free_port()
     command = [installed / "bin" / "litellm", "--config", config, "--host", "127.0.0.1"]
+    command += ["--port", str(port)]
     env = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR"}
     env["LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY"] = "true"  # as ours, on loopback
-    log = (folder / "litellm.log").open("w")
-    proxy = subprocess.Popen([*command, "--port", str(port)], env=env, stdout=log, stderr=log)
+    with (folder / "litellm.log").open("w") as log:
+        proxy = subprocess.Popen(command, env=env, stdout=log, stderr=log)
     url = f"http://127.0.0.1:{port}"
     try:
         await_ready(f"{url}/health/liveliness", proxy)
-        yield [Measured(LITELLM, MODEL, url, psutil.Process(proxy.pid), 1)]
+        yield url, proxy
     finally:
         proxy.terminate()
         proxy.wait(60)
@@ -103,7 +115,7 @@ def litellm(folder: Path, installed: Path, upstream: str) -> Generator[list[Meas
 
 def await_ready(url: str, server: "subprocess.Popen[bytes]") -> None:
     """Wait until a server answers; RuntimeError when it ends before."""
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300  # the first import of a new environment is slow
     while time.monotonic() < until and server.poll() is None:
         try:
             if httpx.get(url, trust_env=False).status_code == 200:

@@ -19,9 +19,10 @@ from podium.harness.run.experiment import read_experiment
 EVERY = """--suite practice-integer --suite {0}/own.py@suite --system moa-lite --pool {0}/mine.toml
 --log-dir {0}/runs --limit 3 --epochs 2 --seed 4 --split train --prompt paper --time-scale 0.5
 --max-usd 0.1 --max-usd-per-query 0.01 --rpm openai=9 --box docker --max-sandboxes 2 -T rows=[1]
---train-calls 5 --train-on practice-choice --match moa-lite --headline moa-lite --grace 3
---worker-cards hidden --display none --fresh-draws --equal calls=9 --shards 2 --launcher slurm
---address local --gate {0}/gate.toml -S moa-lite.layers=2 -S k=3"""
+--train-calls 5 --train-on practice-choice --profile {0}/before
+--match moa-lite --headline moa-lite --grace 3 --worker-cards hidden
+--display none --fresh-draws --equal calls=9 --shards 2 --launcher slurm --address local
+--gate {0}/gate.toml -S moa-lite.layers=2 -S k=3"""
 TINY = 'suites = ["practice-integer"]\nsystems = ["single:sage"]\nlog_dir = "runs"\nlimit = 2\n'
 
 
@@ -40,7 +41,8 @@ def test_every_field_is_read_as_it_was_saved(tmp_path: Path) -> None:
     save_run_file(args, request)
     keys = {line.partition(" = ")[0] for line in path.read_text().splitlines()[1:]}
     assert keys == {*KEYS} - {"report"}
-    assert {'log_dir = "runs"', 'pool = "mine.toml"'} < {*path.read_text().splitlines()}
+    placed = {'log_dir = "runs"', 'profile = "before"', 'pool = "mine.toml"'}
+    assert placed < {*path.read_text().splitlines()}
     again = typed(str(path))
     assert run_request(again) == request
     assert (again.shards, again.launcher, again.address) == (2, "slurm", "local")

@@ -1,0 +1,76 @@
+"""What a model may have read: when questions became public, beside when its knowledge ends."""
+
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Literal
+
+from inspect_ai.model import _model_info
+
+UNKNOWN = "unknown"
+Exposure = Literal["before", "among", "after", "unknown"]
+"""When knowledge ends: before, while or after the questions became public."""
+MONTH = re.compile(r"\d{4}-\d\d")
+SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)$")
+UP_TO, DOTS = "up to ", ".."
+GENERATED = "generated"
+YOUNGER: Mapping[Exposure, str] = {
+    "after": "the questions (its knowledge ends after they became public, so training may have had "
+    "them)",
+    "among": "some of the questions (its knowledge ends while they became public)",
+}
+
+
+def known_cutoff(model: str) -> str:
+    """Return when a model's knowledge ends by Inspect's database of models, with that source.
+
+    `unknown` if the database has no such model. It also matches names that only begin alike, whose
+    knowledge may end later; those count as unknown. The public look-up would start the provider of
+    a name that it does not know, so this one leaves that out.
+    """
+    find = _model_info._get_model_info  # pyright: ignore[reportPrivateUsage]
+    info = find(model, resolve_provider=False)
+    name = SNAPSHOT.sub("", model.rpartition("/")[2])
+    if not info or not info.knowledge_cutoff_date or _plain(name) != _plain(info.model or ""):
+        return UNKNOWN
+    day = info.knowledge_cutoff_date
+    shown = f"{day:%Y-%m}" if day.day == 1 else f"{day:%Y-%m-%d}"  # the 1st stands for a month
+    return f"{shown} (Inspect {version('inspect_ai')} model database)"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def exposure(dates: str, cutoff: str) -> Exposure:
+    """Return how a knowledge cutoff lies to the months in which questions became public.
+
+    `dates` as `Suite.dates`: a month or day, `START..END`, of which one may be empty, or `up to
+    END`. Months are compared, because many cutoffs are known to the month.
+
+    >>> exposure("2025-02", "2024-10 (model card)"), exposure("2023-05..2025-04", "2025-01")
+    ('before', 'among')
+    """
+    start, dots, end = dates.removeprefix(UP_TO).partition(DOTS)
+    first = "" if dates.startswith(UP_TO) else start[:7]
+    last = (end[:7] or "9999-12") if dots else start[:7]
+    known = MONTH.match(cutoff)
+    if not known or not MONTH.match(last) or (first and not MONTH.match(first)):
+        return "unknown"
+    return "before" if known[0] < first else "after" if known[0] > last else "among"
+
+
+def cutoff_lines(dates: str, cutoffs: Mapping[str, str]) -> list[str]:
+    """Return when questions became public beside each worker's knowledge cutoff, sources left out.
+
+    A further line lists the workers that may have been trained on questions. Nothing for questions
+    that are generated, or without workers.
+    """
+    if not cutoffs or dates == GENERATED:
+        return []
+    each = ", ".join(f"{name} {cutoff.partition(' (')[0]}" for name, cutoff in cutoffs.items())
+    lines = [f"questions public: {dates or UNKNOWN}; knowledge cutoffs: {each}"]
+    for kind, said in YOUNGER.items():
+        names = [name for name, cutoff in cutoffs.items() if exposure(dates, cutoff) == kind]
+        lines += [f"younger than {said}: {', '.join(names)}"] if names else []
+    return lines

@@ -1,0 +1,57 @@
+"""The model that a reply names, and its price: a gateway chooses one, so only the reply tells."""
+
+import re
+from collections.abc import Mapping
+
+from podium.harness.ledger.call import Call
+from podium.harness.ledger.runs import WorkerFacts
+from podium.harness.pool_config import provider_of
+from podium.harness.prices import Book
+from podium.harness.prices.cost import Price
+
+DATE = re.compile(r"(-20\d{2}-[01]\d-[0-3]\d|-20\d{2}[01]\d[0-3]\d|@20\d{6})$")
+"""A date at the end of a model's id: providers add it to the name that was asked for."""
+UNNAMED = "the reply does not name its model, so nobody knows the price"
+NO_PRICE = "book {!r} has {} for it: give the pool a worker with that model and its price"
+
+
+def plain_name(model: str) -> str:
+    """Return a model's name without provider and date.
+
+    >>> plain_name("openai/gpt-5-2026-08-07"), plain_name("meta/llama:free")
+    ('gpt-5', 'llama:free')
+    """
+    return DATE.sub("", model.rsplit("/", 1)[-1])
+
+
+def repeats_name(model: str, served: str | None) -> bool:
+    """Say whether a reply names word by word what was asked for, as a gateway's alias."""
+    return served is not None and model.endswith(f"/{served}")
+
+
+def answering_price(
+    call: Call, workers: Mapping[str, WorkerFacts], book: Book
+) -> tuple[str, Price | None]:
+    """Return the book's key and price of the model that a reply names, or why there is none.
+
+    Names are compared in full, then without a date at the end: with those of the pool's workers,
+    the same provider's, the whole book's, and of any provider. Two prices for a name are none.
+    """
+    served = call.served_model
+    repeated = repeats_name(call.model, served) and book.price(call.price_ref) is None
+    if served is None or repeated:
+        return UNNAMED, None
+    for name in dict.fromkeys((served, DATE.sub("", served))):
+        last = name.rsplit("/", 1)[-1]
+        for keys in (
+            [one.price for one in workers.values() if one.model.endswith(f"/{last}")],
+            [f"{provider_of(call.model)}/{name}"],
+            [name],
+            [key for key in book.prices if key.endswith(f"/{name}")],
+        ):
+            prices = {key: price for key in keys if (price := book.price(key))}
+            if len({(price.base, price.tiers, price.request) for price in prices.values()}) > 1:
+                return NO_PRICE.format(book.name, f"several prices ({', '.join(prices)})"), None
+            if prices:
+                return next(iter(prices.items()))
+    return NO_PRICE.format(book.name, "no price"), None

@@ -1,0 +1,130 @@
+"""What an earlier run's single workers showed on train questions, taken over into a new run.
+
+Who was asked there with the same settings, at the same prices, by the same grader is not asked
+again (`podium run --profile DIR`): logs and journals are copied, so that a run's directory holds
+all it was learnt from. A pool with a worker more measures that one alone.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from podium.harness.errors import UserError
+from podium.harness.ledger.journal import folder_of
+from podium.harness.ledger.runs import WorkerFacts
+from podium.harness.ledger.system_runs import load_runs
+from podium.harness.ledger.totals import SystemRun
+from podium.harness.profiles import EARLIER
+from podium.harness.run.catalogue import SINGLE
+from podium.harness.run.evaluate import Job, worker_facts
+from podium.harness.run.experiment import SELECTION, task_name
+from podium.harness.suite import moved_versions, prompt_of
+
+Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
+"""Suite and worker -> its logs."""
+
+
+def earlier_answers(job: Job) -> Answers:
+    """Return what is taken over, or would be; UserError for a run of which nothing can be."""
+    there = job.request.log_dir / SELECTION / EARLIER
+    if there.is_dir():
+        return _by_worker(job, _read(there))
+    if job.request.profile is None:
+        return {}
+    if (job.request.log_dir / SELECTION).is_dir():
+        raise UserError(
+            f"{job.request.log_dir} has asked its own train questions already: --profile belongs "
+            "to a run's first command. Leave it out, or name a new --log-dir."
+        )
+    folder = job.request.profile
+    runs = _read(folder / SELECTION) if (folder / SELECTION).is_dir() else []
+    if not runs:
+        raise UserError(
+            f"--profile {folder}: no answers of single workers to train questions are there. Name "
+            "a run whose systems learnt, or best-single, with --train-calls."
+        )
+    _refuse_older_graders(folder, runs, job)
+    if answers := _by_worker(job, runs):
+        return answers
+    known = ", ".join(sorted({_worker(run) for run in runs}))
+    raise UserError(
+        f"--profile {folder}: no worker of pool {job.spec.name!r} was asked there with the same "
+        f"settings, prices and prompts (it has {known}). Leave --profile out: they are measured."
+    )
+
+
+def take_over(job: Job) -> None:
+    """Copy what is taken over into the run's directory, once."""
+    there = job.request.log_dir / SELECTION / EARLIER
+    if job.request.profile is None or there.is_dir():
+        return
+    answers = earlier_answers(job)
+    for suite, worker in answers:
+        task = task_name(suite, f"{SINGLE}:{worker}", SELECTION)
+        old, new = (folder_of(at, task) for at in (job.request.profile, job.request.log_dir))
+        if old.is_dir():
+            shutil.copytree(old, new, dirs_exist_ok=True)
+    part = job.request.log_dir / f"{EARLIER}.part"
+    part.mkdir(exist_ok=True)
+    for path in {path for runs in answers.values() for run in runs for path in run.paths}:
+        shutil.copy2(path, part)
+    there.parent.mkdir(exist_ok=True)
+    part.rename(there)  # whole, or not there
+
+
+def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
+    """Return the questions of a suite that each worker which is taken over has answered."""
+    return {
+        worker: frozenset(attempt.question for run in runs for attempt in run.attempts)
+        for (name, worker), runs in answers.items()
+        if name == suite
+    }
+
+
+def _read(folder: Path) -> list[SystemRun]:
+    whole = load_runs([folder])[0]
+    return [run for run in whole if run.facts.system.startswith(f"{SINGLE}:")]
+
+
+def _worker(run: SystemRun) -> str:
+    return run.facts.system.removeprefix(f"{SINGLE}:")
+
+
+def _refuse_older_graders(folder: Path, runs: Sequence[SystemRun], job: Job) -> None:
+    known = {run.facts.suite: run.facts.suite_version for run in runs}
+    today = {
+        name: job.catalogue.suites[name].version for name in known.keys() & job.catalogue.suites
+    }
+    if moved := moved_versions({name: known[name] for name in today}, today):
+        raise UserError(
+            f"--profile {folder}: older verdicts: {moved}. Run podium regrade {folder} --all."
+        )
+
+
+def _by_worker(job: Job, runs: Sequence[SystemRun]) -> Answers:
+    """Return the logs of workers that this run would ask alike."""
+    answers: dict[tuple[str, str], list[SystemRun]] = {}
+    for run in runs:
+        if _is_alike(job, run):
+            answers.setdefault((run.facts.suite, _worker(run)), []).append(run)
+    return answers
+
+
+def _is_alike(job: Job, run: SystemRun) -> bool:
+    facts, suite = run.facts, job.catalogue.suites.get(run.facts.suite)
+    slot = next((slot for slot in job.spec.slots if slot.name == _worker(run)), None)
+    if slot is None or suite is None:
+        return False
+    worker = facts.workers[slot.name]
+    then: Any = facts.prices.get("usd_per_mtok", {})
+    now: Any = job.book.as_json()["usd_per_mtok"]
+    return (
+        _identity(worker.model_dump()) == _identity(worker_facts(slot))
+        and then.get(worker.price) == now.get(slot.price_ref)
+        and (facts.prompt, facts.data_revision) == (prompt_of(suite), suite.data_revision)
+    )
+
+
+def _identity(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return WorkerFacts.model_validate(facts).model_dump(exclude={"card", "knowledge_cutoff"})
