@@ -148,11 +148,16 @@ def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Ma
     """Return each system with itself; of several of one name those that share the most facts."""
     left, pairs = list(against), list[Matched]()
     for one in sorted(here, key=lambda one: (_named(one), _arguments(one))):
-        same = [other for other in left if _sat(other) == _sat(one)]
-        if same:
-            pairs.append((one, max(same, key=lambda other: _shared(one, other))))
-            left.remove(pairs[-1][1])
+        if other := counterpart(one, left):
+            pairs.append((one, other))
+            left.remove(other)
     return pairs
+
+
+def counterpart(one: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
+    """Return the same system in another run, of several the most alike; None if it is not there."""
+    same = [other for other in runs if _sat(other) == _sat(one)]
+    return max(same, key=lambda other: _shared(one, other), default=None)
 
 
 def _sat(system_run: SystemRun) -> tuple[str, str, str]:

@@ -12,13 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from podium.harness.ledger.system_runs import Beside
 from podium.harness.text import escape_controls
 from podium.reports import blocks, published, render
 from podium.reports.blocks import ReportOptions
 from podium.reports.columns import full_columns, narrow_columns
 from podium.reports.render import Columns, Content, interval
-from podium.reports.report import MARKS, Report, refuse_unfinished, report_of
+from podium.reports.report import Report, refuse_unfinished, report_of
 from podium.reports.row import COLUMNS, TableRow
 
 PARQUET = "podium-table-1"
@@ -50,16 +49,6 @@ HEAD = r"""
 \begingroup\setlength{\tabcolsep}{2pt}
 """
 END = "\\endgroup\n"
-
-
-def write_paper(
-    dirs: Sequence[Path], out: Path, wanted: ReportOptions, beside: Beside[Any] | None = None
-) -> Report:
-    """Write what `write_report` writes, and beside it what a paper takes."""
-    render.refuse_foreign(out, MARKS | PAPER_MARKS)
-    found = report_of(dirs, wanted, beside)
-    contents = {**found.contents, **paper_contents(found)}
-    return replace(found, contents=contents, files=render.write_files(out, contents))
 
 
 def export_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> tuple[Path, ...]:

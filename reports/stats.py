@@ -307,6 +307,20 @@ def questions_needed(variance: float, effect: float, power: float = POWER) -> in
     return max(2, ceil(_power_factor(power) ** 2 * variance / effect**2))
 
 
+def questions_to_tell(value: float, limit: float, variance: float | None) -> int | None:
+    """Return how many questions tell a true `value` from a limit with 80 % power; None if equal.
+
+    `variance` is that of one question; None for a share of right and wrong ones, by Wilson's.
+    """
+    if abs(value - limit) < TIE:
+        return None
+    if variance is not None:
+        return questions_needed(variance, limit - value)
+    spread = normal_quantile((1 + LEVEL) / 2) * sqrt(limit * (1 - limit))
+    spread += normal_quantile(POWER) * sqrt(value * (1 - value))
+    return ceil((spread / (limit - value)) ** 2)
+
+
 def _power_factor(power: float, comparisons: int = 1) -> float:
     return normal_quantile(1 - (1 - LEVEL) / 2 / comparisons) + normal_quantile(power)
 
@@ -399,6 +413,11 @@ def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
     return max(_p_below(one, margin, single=single) for one in (deltas, -deltas))
 
 
+def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[float, float]:
+    """Return the p-values that speak for "worse by less than `margin`", and for "by more"."""
+    return _p_below(-deltas, margin, single=single), _p_below(deltas, -margin, single=single)
+
+
 def tost(deltas: Floats, margin: float) -> float:
     """Return the same by Student's t alone: the 90 % interval lies within the margin below 5 %."""
     return max(_student(one, margin) for one in (deltas, -deltas))
@@ -457,7 +476,10 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return the exact chance where a share `margin` of all questions is won and none is lost."""
+    """Return the exact chance where a share `margin` is won and none is lost; below 0, lost."""
+    if margin < 0:
+        lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
+        return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0
     won = floor(float(deltas.sum()) + TIE * deltas.size)
     return float(special.bdtr(won, deltas.size, margin)) if won >= 0 else 0.0
 

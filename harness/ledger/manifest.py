@@ -65,7 +65,7 @@ OWN = ("MANIFEST.json", "MANIFEST.sig", "MANIFEST.tsr", "MANIFEST.tsq", "verify.
 
 LATER_FILES = re.compile(
     r"(?:.*/)?(?:logs\.json|eval-set\.json|\.eval-set-id)"
-    r"|report/(?:(?:table|paper|references|plot|targets|against)\.[a-z]+)"
+    r"|report/(?:(?:table|paper|references|plot|targets|against|gate)\.[a-z]+)"
 )
 """What Inspect and `podium report` write and write again beside a run; the audit makes a table's
 figures again (I13)."""

@@ -132,6 +132,8 @@ class RunFacts(BaseModel):
     """Whether the run's systems shared draws; logs that do not say are older than sharing."""
     headline: str = ""
     """The system that the run declared beforehand for its headline; empty for none."""
+    gate_sha256: str = ""
+    """Digest of the gate that the run stated beforehand; empty for none."""
     run_file: Mapping[str, Any] = {}
     """Digest of the file that stated the run, and the options typed beside it; empty for none."""
     redacted: bool = False

@@ -117,6 +117,8 @@ class RunRequest:
     """System that `compute-matched-*` are matched with; None is the conductor."""
     headline: str | None = None
     """System whose verdict stands above the table, declared beforehand; None is the conductor."""
+    gate: Path | None = None
+    """File of rules that the run is to keep (docs/gates.md); its digest goes into the logs."""
     worker_cards: Literal["shown", "hidden"] | None = None
     """Whether models that choose workers read their role cards; None is shown."""
     equal: str | None = None

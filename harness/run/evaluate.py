@@ -514,6 +514,7 @@ def _header(job: Job, row: Entry, spec: PoolSpec, purpose: str) -> dict[str, Any
         **({"equal": str(equal)} if equal else {}),
         **({"draws": SHARED} if job.experiment.draws == SHARED else {}),
         "overflows": job.experiment.overflows,
+        **({"gate_sha256": gate} if (gate := job.experiment.gate_sha256) else {}),
         **({"run_file": dict(job.request.run_file)} if job.request.run_file else {}),
         "pool": spec.name,
         "pool_sha256": spec.sha256,

@@ -111,6 +111,8 @@ class Experiment:
     """What every system may use for one question, as `calls=9`; empty: each what it takes."""
     draws: Draws = FRESH
     """Whether systems share the draws of their workers; older files do not say: they did not."""
+    gate_sha256: str = ""
+    """Digest of the gate that was stated before the run; empty for none."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """`sha256` and `options` of the newest request that a file stated; empty for none."""
     schema: Literal[1] = 1
@@ -138,6 +140,7 @@ class Experiment:
         said = f"--limit {self.limit}" if self.limit else "all questions"
         _not_less("--limit", self.limit or inf, new.limit or inf, said)
         _same("headline", self.headline, new.headline)
+        _same("gate", *(one.gate_sha256[:8] or "none" for one in (self, new)))
         _same("equal budget", self.equal or "none", new.equal or "none")
         if self.draws == SHARED and new.draws == FRESH:
             raise UserError("its systems share draws; leave --fresh-draws out")
@@ -246,6 +249,7 @@ def _write(log_dir: Path, experiment: Experiment) -> None:
     }
     left_out |= {} if experiment.headline else {"headline": True}
     left_out |= {} if experiment.equal else {"equal": True}
+    left_out |= {} if experiment.gate_sha256 else {"gate_sha256": True}
     left_out |= {} if experiment.run_file else {"run_file": True}
     left_out |= {} if experiment.draws == SHARED else {"draws": True}
     left_out |= {"overflows": True} if experiment.overflows == UNANSWERED else {}

@@ -13,6 +13,7 @@ from podium.harness.cassette import cassette_digests, refuse_unrecorded
 from podium.harness.envelope import single_budget
 from podium.harness.errors import UserError, reasons_of
 from podium.harness.inspect_adapters import pick, refuse_no_epochs
+from podium.harness.ledger.manifest import file_digest
 from podium.harness.pool_config import (
     PoolSpec,
     WorkerSpec,
@@ -182,6 +183,7 @@ class RequestReader:
         if not 0 <= (scale := settled("time_scale", 0.01)) < inf:
             raise UserError(f"--time-scale must be 0 or a positive number, not {scale}.")
         budget = single_budget(request.equal)
+        gate = file_digest(request.gate) if request.gate else ""
         before = dict(stored.epochs) if stored else dict[str, int]()
         epochs = {one.name: before.get(one.name) or usual_epochs(one) for one in suites}
         return Experiment(
@@ -204,6 +206,7 @@ class RequestReader:
             draws=FRESH if request.fresh_draws else stored.draws if stored else SHARED,
             train_calls=request.train_calls or (stored.train_calls if stored else None),
             train_on=tuple(dict.fromkeys(request.train_on)) or (stored.train_on if stored else ()),
+            gate_sha256=gate or (stored.gate_sha256 if stored else ""),
             run_file=request.run_file,
         )
 

@@ -121,6 +121,18 @@ class Arguments:
         self.parser.takes_file = True
         self("file FILE", "TOML file of the whole run; options win over it", Path, nargs="?")
 
+    def gate(self) -> None:
+        """Add the gate of a report, and what is written of it."""
+        self(
+            "--gate FILE",
+            "hold the run to rules in a file: exit 0 holds, 1 fails, 3 open",
+            path,
+        )
+        self("--inconclusive fail|pass", "exit code of --gate if a rule stays open: 3, or 0 (fail)")
+        self("--junit FILE", "with --gate: also JUnit XML, a test case for each rule", path)
+        self("--comment FILE", "with --gate: also Markdown for a pull request", path)
+        self("--page URL", "address of the published pages, for --comment to link to")
+
     def listing(self) -> None:
         """Add what every command that lists something takes."""
         self.parser.lists = True

@@ -123,9 +123,7 @@ def run(add: Arguments) -> None:
         "fits pool, suites and installed extras; `contestants`, `routers`, `controls` or "
         "`frameworks` for those of a group; repeat (all that fit, untrained; live pools: none)",
     )
-    add.repeated(
-        "-T KEY=VALUE", "an argument of an Inspect task among the suites; repeat", argument
-    )
+    add.repeated("-T KEY=VALUE", "argument of an Inspect task among the suites; repeat", argument)
     _pool(add)
     add("--log-dir", "an experiment: new, or to resume (the file's)", Path)
     add("--save-run FILE", "write the file of this run, new; ask nobody, write nothing else", Path)
@@ -136,6 +134,7 @@ def run(add: Arguments) -> None:
     prompt = "as the benchmark's authors ask, or as the Conductor paper did where known (official)"
     add("--prompt official|paper", prompt, default=None)
     _budget(add)
+    add("--gate FILE", "rules that the run is to keep; the logs note the file's digest", Path)
     add("--headline SYSTEM", "system whose verdict stands above the table (the conductor)")
     _box(add)
     add("--time-scale", "rehearsal latency is slept times this (0.01)", finite)
@@ -144,8 +143,7 @@ def run(add: Arguments) -> None:
     grace = "seconds for calls in flight once Ctrl-C, SIGTERM or SIGHUP stops it (20)"
     add("--grace S", grace, finite, default=20.0)
     _of_systems(add)
-    cut = "cut it into N shards or more, as many at once as there are cores (one process)"
-    add("--shards N", cut, up_to(MOST))
+    add("--shards N", "shards to cut it into, one at a time on each core (none)", up_to(MOST))
     starts = "with --shards: what starts them, processes here, SLURM's jobs or Ray's tasks (local)"
     add("--launcher local|slurm|ray", starts, choices=["local", "slurm", "ray"], default=None)
     where = "a partition of SLURM (`local`: no cluster), or where a Ray cluster answers (auto)"
@@ -215,6 +213,7 @@ def report(add: Arguments) -> None:
     add.flag("--derived", "print derived rows, too: maj@k, oracle-router")
     add("--against DIR", "compare each system with itself in this run instead: against.json", Path)
     add.flag("--choices", "print whom gateways asked, at which price, right how often; and rivals")
+    add.gate()
     add.flag("--targets", "gone: `python -m tests.benchmarks.targets DIR` in a checkout")
     add.flag("--published", "print published figures of these suites, too")
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)

@@ -51,6 +51,7 @@ class RunOptions(TypedDict, total=False):
     system_options: Mapping[str, Mapping[str, Any]]
     match: str
     headline: str
+    gate: Path
     worker_cards: Literal["shown", "hidden"]
     batch: bool
     display: str

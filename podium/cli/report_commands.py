@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,15 @@ from podium.harness.text import fitted_text, say
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0."""
-    from podium.reports.against import difference_of_runs, write_against
+    """Write a report of logs, and print it; return 0, or what its gate comes to."""
+    from podium.cli.gate_option import GateOption
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
     from podium.reports.columns import LIST, column_list
     from podium.reports.curve import best_at_each_price, refuse_curve, write_curve
-    from podium.reports.paper import write_paper
-    from podium.reports.render import report_folder
-    from podium.reports.report import write_report
-    from podium.reports.site import refuse_foreign_site
+    from podium.reports.paper import PAPER_MARKS, paper_contents
+    from podium.reports.render import refuse_foreign, report_folder, write_files
+    from podium.reports.report import MARKS, report_of
 
     if args.columns == LIST:
         say(column_list())
@@ -29,23 +29,39 @@ def report_command(args: argparse.Namespace) -> int:
     dirs, trainings = _apart(args)
     if args.curve:
         refuse_curve(args.curve)
-    out = args.out or report_folder(dirs[0])
-    if args.site:
-        refuse_foreign_site(args.site, out)
-    elif args.against:
-        _say_written(*write_against(dirs, args.against, out), out)
-        return 0
-    against = difference_of_runs(dirs, args.against) if args.against else None
-    write_all = write_paper if args.latex else write_report
-    beside = beside_a_report(dirs) if args.site else None
-    report = write_all(dirs, out, taken(ReportOptions, args), beside)
+    gate, out = GateOption(args), args.out or report_folder(dirs[0])
+    against = _against(args, dirs, out, gate)
+    if args.against and not args.site:
+        return gate.code(dirs)
+    refuse_foreign(out, MARKS | PAPER_MARKS if args.latex else MARKS)
+    beside = beside_a_report(dirs) if args.site or args.gate else None
+    report = report_of(dirs, taken(ReportOptions, args), beside)
+    gate.bind(report)
+    contents = {**report.contents, **(paper_contents(report) if args.latex else {})}
+    report = replace(report, contents=contents, files=write_files(out, contents))
     _say_written(report.text, report.files, out)
     if args.curve:
         write_curve(report.rows, args.curve)
         say(f"{best_at_each_price(report.rows)}\nDrawn in {args.curve}")
     if args.site:
         say_site(dirs, report, args.site, beside, trainings=trainings, against=against)
-    return 0
+    return gate.code(dirs, beside)
+
+
+def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
+    """Return what differs from another run, for a site; without one write and print it."""
+    from podium.reports.against import difference_of_runs, write_against
+    from podium.reports.report import report_of
+    from podium.reports.site import refuse_foreign_site
+
+    if args.site:
+        refuse_foreign_site(args.site, out)
+        return difference_of_runs(dirs, args.against) if args.against else None
+    if args.against:
+        if args.gate:
+            gate.bind(report_of(dirs))
+        _say_written(*write_against(dirs, args.against, out), out)
+    return None
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
@@ -62,7 +78,7 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
         ),
         "--targets is gone: `python -m tests.benchmarks.targets DIR` in a checkout of podium holds "
         "what was trained against its targets.": args.targets,
-        "--against takes --out and --site and nothing else: leave the other options out.": (
+        "--against takes --out, --site and --gate and nothing else: leave the other options out.": (
             args.against and not args.site and any(chosen)
         ),
         "A training stands beside a comparison on pages only: add --site DIR, or leave it out.": (

@@ -49,6 +49,10 @@ def run_command(args: argparse.Namespace) -> int:
     for option, value in (("suite", args.suite), ("log-dir", args.log_dir)):
         if not value:
             raise UserError(f"The run has no --{option}. Add it, or a run file that states it.")
+    if args.gate:
+        from podium.reports.gate import read_gate
+
+        read_gate(args.gate)
     asked = run_request(args)
     code = _run_sizes(args, *with_own(asked, whole_catalogue()))
     if args.save_run:

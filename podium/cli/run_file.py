@@ -30,7 +30,7 @@ REPORT = {field.name: field.type for field in fields(ReportOptions)}
 OPTIONS = {"suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace"}
 """Key -> destination of its option, if the two differ."""
 PARTS = ("suites", "systems", "train_on")
-PLACES = (*PARTS, "log_dir", "profile", "pool")
+PLACES = (*PARTS, "log_dir", "profile", "pool", "gate")
 """Keys whose values may be relative to the file's folder."""
 HEAD = "# `podium run` on this file is this run. Relative paths start at the file's folder.\n"
 
@@ -98,7 +98,7 @@ def _number_words(name: str, value: Any) -> list[str]:
 
 def _placed(name: str, value: Any, folder: Path) -> Any:
     """Return a value whose relative paths start at a folder."""
-    if name in ("log_dir", "profile"):
+    if name in ("log_dir", "profile", "gate"):
         return folder / Path(value).expanduser()
     if isinstance(value, tuple):
         return tuple(_placed(name, part, folder) for part in cast(Iterable[Any], value))

@@ -21,7 +21,6 @@ from podium.reports.paper import (
     latex_tables,
     paper_contents,
     references,
-    write_paper,
 )
 from podium.reports.render import write_files
 from podium.reports.report import Report, report_of, write_report
@@ -148,16 +147,16 @@ def test_the_same_report_gives_the_same_bytes(made: Report, tmp_path: Path) -> N
 
 
 def test_a_report_for_a_paper_replaces_its_own_files_and_no_others(
-    logs: Path, tmp_path: Path
+    logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_report([logs], tmp_path)
-    found = write_paper([logs], tmp_path, ReportOptions())
-    names = {path.name for path in found.files}
+    words = ["report", str(logs), "--out", str(tmp_path)]
+    assert main(words) == main([*words, "--latex"]) == 0
+    names = {path.name for path in tmp_path.iterdir()}
     assert {"table.md", "table.tex", "references.bib", "table.parquet"} <= names
     for name in ("table.tex", "references.bib", "table.parquet"):
         (tmp_path / name).write_bytes(b"mine" * 2000)
-        with pytest.raises(UserError, match=f"{name} was not written by podium"):
-            write_paper([logs], tmp_path, ReportOptions())
+        assert main([*words, "--latex"]) == 2
+        assert f"{name} was not written by podium" in capsys.readouterr().err
         (tmp_path / name).unlink()
 
 

@@ -22,7 +22,7 @@ EVERY = """--suite practice-integer --suite {0}/own.py@suite --system moa-lite -
 --train-calls 5 --train-on practice-choice --profile {0}/before
 --match moa-lite --headline moa-lite --grace 3 --worker-cards hidden
 --display none --fresh-draws --equal calls=9 --shards 2 --launcher slurm --address local
--S moa-lite.layers=2 -S k=3"""
+--gate {0}/gate.toml -S moa-lite.layers=2 -S k=3"""
 TINY = 'suites = ["practice-integer"]\nsystems = ["single:sage"]\nlog_dir = "runs"\nlimit = 2\n'
 
 

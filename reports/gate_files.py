@@ -1,0 +1,53 @@
+"""A gate's result for a terminal, for a CI job (JUnit XML), and as a comment for people."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from podium.harness.errors import UserError
+from podium.harness.files import refuse_unwritable_file
+from podium.harness.text import escape_controls
+from podium.reports import render
+from podium.reports.gate import GateResult
+from podium.reports.report import Report
+
+MARK = "<!-- podium gate -->"
+BEGIN = {"--junit": (".xml", '<testsuites name="podium gate"'), "--comment": (".md", MARK)}
+"""Option -> the end of its file's name, and how podium's own begin."""
+
+
+def refuse_gate_file(path: Path, option: str) -> None:
+    """Raise UserError for a file of another kind, or that podium did not write."""
+    end, begin = BEGIN[option]
+    refuse_unwritable_file(path, f"{option} FILE{end}")
+    foreign = path.is_file() and not path.read_bytes().startswith(begin.encode())
+    if foreign or path.suffix != end:
+        raise UserError(f"{path} is no {end} file of a gate. Name another {option} FILE{end}.")
+
+
+def gate_text(found: GateResult) -> str:
+    """Return the result for a terminal."""
+    rules = (f"{one.outcome}: {one.sentence}: {one.why}" for one in found.results)
+    paragraphs = map(render.wrapped, (f"{found.headline}; {found.stated}", *rules))
+    return "\n".join(line for paragraph in paragraphs for line in paragraph)
+
+
+def junit_xml(found: GateResult, inconclusive: str) -> str:
+    """Return a test case for each rule; what cannot be shown fails, or is skipped for `pass`."""
+    root = ElementTree.Element("testsuites", name="podium gate")
+    suite = ElementTree.SubElement(root, "testsuite", name=f"{found.headline}; {found.stated}")
+    for place, sentence, outcome, why in found.results:
+        named = {"classname": escape_controls(place), "name": escape_controls(sentence)}
+        case = ElementTree.SubElement(suite, "testcase", named)
+        if outcome != "holds":
+            kind = "failure" if outcome == "fails" or inconclusive == "fail" else "skipped"
+            ElementTree.SubElement(case, kind, type=outcome, message=escape_controls(why))
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def comment(found: GateResult, report: Report, page: str | None) -> str:
+    """Return Markdown: the outcome, the tables' headlines, the rules that do not hold, a link."""
+    lines = [MARK, f"**{found.headline}**; {found.stated}.", ""]
+    lines += [f"- {one.headline}." for one in report.shown.fields if one.headline]
+    rules = (one for one in found.results if one.outcome != "holds")
+    lines += [f"- **{one.outcome}**: {one.sentence}: {one.why}" for one in rules]
+    return "\n".join([*lines, *(["", f"[The comparison]({page})"] if page else []), ""])
