@@ -136,7 +136,8 @@ class KeptBatches(Batcher[Any, Any]):
     def _parse_jsonl_line(self, line_data: dict[str, Any]) -> tuple[str, Any]:
         """Return a row of OpenAI's; of those that were refused or expired Inspect reads none."""
         base: Any = super()
-        response, error = line_data.get("response") or {}, line_data.get("error")
+        response: dict[str, Any] = line_data.get("response") or {}
+        error: dict[str, Any] | None = line_data.get("error")
         if error:
             return line_data["custom_id"], NotRun(f"{error.get('message')} ({error.get('code')})")
         if (status := response.get("status_code", 200)) == 200:
@@ -169,10 +170,12 @@ def keep_batches(model: Model) -> Model:
     set_batch_log_callback(lambda text: say(f"podium: {text}", file=sys.stderr))
     set_batch_status_callback(lambda status: None)
     retries = batch_admin_retry_config(api.model_name, config, api.should_retry, str(model))
-    own = vars(api)
+    own: dict[str, Any] = vars(api)
     common = own.get("client"), normalized_batch_config(config.batch), retries
     if str(model).startswith("openai/"):
-        from inspect_ai.model._providers._openai_batch import OpenAIBatcher
+        from inspect_ai.model._providers._openai_batch import (  # pyright: ignore[reportMissingTypeStubs]
+            OpenAIBatcher,
+        )
         from openai.types.chat import ChatCompletion
         from openai.types.responses import Response
 
@@ -180,7 +183,9 @@ def keep_batches(model: Model) -> Model:
         own["_completions_batcher"] = kept(*common, ChatCompletion, "/v1/chat/completions")
         own["_responses_batcher"] = kept(*common, Response, "/v1/responses")
     elif str(model).startswith("anthropic/"):
-        from inspect_ai.model._providers._anthropic_batch import AnthropicBatcher
+        from inspect_ai.model._providers._anthropic_batch import (  # pyright: ignore[reportMissingTypeStubs]
+            AnthropicBatcher,
+        )
 
         kept = type("KeptAnthropicBatches", (KeptBatches, AnthropicBatcher), {})
         own["_batcher"] = kept(*common)

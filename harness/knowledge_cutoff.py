@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Literal
 
-from inspect_ai.model import _model_info
+from inspect_ai.model import _model_info  # pyright: ignore[reportPrivateUsage]
 
 UNKNOWN = "unknown"
 Exposure = Literal["before", "among", "after", "unknown"]

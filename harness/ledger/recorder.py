@@ -260,7 +260,7 @@ class CallInFlight:
 
     def _with_headers(self, ended: CallOutcome) -> CallOutcome:
         """Note what its provider says that it cost, and whom a gateway asked."""
-        headers = self.response.headers if self.response else {}
+        headers: Mapping[str, str] = self.response.headers if self.response else {}
         usd = stated_usd(ended.raw_usage, headers)
         named = short_name(headers.get(MODEL_HEADER))
         if named and repeats_name(str(self.request.model), ended.served_model):

@@ -388,10 +388,11 @@ def _prices(rows: object, evidence: Evidence) -> dict[str, Price]:
     for ref, row in entries.items():
         own = {**_table(f"entry {ref!r}", row)}
         others = own.pop("also", [])
-        if not isinstance(others, list) or any(not isinstance(name, str) for name in others):
+        names = cast(list[object], others if isinstance(others, list) else [None])
+        if any(not isinstance(name, str) for name in names):
             raise BadEntry(f"entry {ref!r}: also must be a list of names, not {others!r}")
         start, price = ref.partition("/")[0], price_from(ref, own, evidence)
-        for key in (ref, *(f"{start}/{name}" for name in cast(list[str], others))):
+        for key in (ref, *(f"{start}/{name}" for name in cast(list[str], names))):
             if prices.setdefault(key, price) is not price:
                 raise BadEntry(f"{key!r} has two prices: leave it out of `also`, or of the table")
     return prices

@@ -164,7 +164,8 @@ def _is_pinned(args: Mapping[str, Any]) -> bool:
         return False
     chosen = cast(Mapping[str, Any], routing)
     last = chosen.get("order") if chosen.get("allow_fallbacks") is False else None
-    return any(isinstance(hosts, list) and len(hosts) == 1 for hosts in (chosen.get("only"), last))
+    lists: tuple[Any, ...] = (chosen.get("only"), last)
+    return any(isinstance(hosts, list) and len(cast(list[Any], hosts)) == 1 for hosts in lists)
 
 
 def one_at_a_time(spec: PoolSpec, book: Book) -> dict[str, str]:

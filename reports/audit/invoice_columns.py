@@ -64,11 +64,15 @@ COLUMNS: Mapping[str, str] = {
 
 def columns_of(piece: Any) -> Iterator[str]:
     """Yield the columns of a row or of a bucket's results; nested ones as `outer.inner`."""
-    rows: Any = piece.get("results", [piece]) if isinstance(piece, Mapping) else []
+    rows: Any = _table(piece).get("results", [piece])
     for row in cast(list[Any], rows) if isinstance(rows, list) else []:
-        for name, value in cast(Mapping[str, Any], row).items() if isinstance(row, Mapping) else ():
-            nested = cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+        for name, value in _table(row).items():
+            nested = _table(value)
             yield from (f"{name}.{inner}" for inner in nested) if nested else (name,)
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
 def unknown_columns(format: str, columns: Iterable[str]) -> tuple[str, ...]:
