@@ -170,7 +170,7 @@ def keep_batches(model: Model) -> Model:
     set_batch_log_callback(lambda text: say(f"podium: {text}", file=sys.stderr))
     set_batch_status_callback(lambda status: None)
     retries = batch_admin_retry_config(api.model_name, config, api.should_retry, str(model))
-    own: dict[str, Any] = vars(api)
+    own = cast("dict[str, Any]", vars(api))
     common = own.get("client"), normalized_batch_config(config.batch), retries
     if str(model).startswith("openai/"):
         from inspect_ai.model._providers._openai_batch import (  # pyright: ignore[reportMissingTypeStubs]
