@@ -67,6 +67,8 @@ def podium_run(reader: RequestReader, agree: Consent, runner: Runner | None = No
         found = estimate(job)
         _say_limits(job, found)
         if live:
+            for warning in preflight.unpinned_hosts(job.spec):
+                say(f"podium: {warning}", file=sys.stderr)
             agree(job, found)
     outcome = (runner or run_job)(reader)
     for reason in outcome.trouble:
@@ -94,8 +96,7 @@ def say_who_runs(job: Job) -> None:
         say(line)
     if job.spec.label == "live":
         remarks = remarks_on(job.systems, job.catalogue, job.spec)
-        hosts = preflight.unpinned_hosts(job.spec)
-        for remark in (*hosts, *remarks, *batching.batch_notes(job)):
+        for remark in (*remarks, *batching.batch_notes(job)):
             say(f"podium: {remark}", file=sys.stderr)
 
 

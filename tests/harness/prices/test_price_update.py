@@ -208,9 +208,11 @@ def test_a_run_begins_with_the_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENROUTER_API_KEY", "a-test-word")
-    words = ["--suite", "practice-integer", "--system", "single", "--limit", "1", "--dry-run"]
-    assert main(["run", *words, "--pool", "openrouter", "--log-dir", str(tmp_path / "r")]) == 0
-    assert "podium: OpenRouter may serve each call of qwen3-32b, " in capsys.readouterr().err
+    words = ["--suite", "practice-integer", "--system", "single", "--limit", "1"]
+    assert main(["run", *words, "--pool", "openrouter", "--log-dir", str(tmp_path / "r")]) == 2
+    said = capsys.readouterr().err  # before it is agreed to: nobody was asked
+    assert "podium: OpenRouter may serve each call of qwen3-32b, " in said
+    assert "--max-usd" in said
 
 
 def test_no_shipped_pool_asks_for_a_model_that_has_ended() -> None:
