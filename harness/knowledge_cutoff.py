@@ -63,12 +63,16 @@ def exposure(dates: str, cutoff: str) -> Exposure:
 def cutoff_lines(dates: str, cutoffs: Mapping[str, str]) -> list[str]:
     """Return when questions became public beside each worker's knowledge cutoff, sources left out.
 
-    A further line lists the workers that may have been trained on questions. Nothing for questions
-    that are generated, or without workers.
+    Unknown ones are named together. A further line lists the workers that may have been trained on
+    questions. Nothing for questions that are generated, or without workers.
     """
     if not cutoffs or dates == GENERATED:
         return []
-    each = ", ".join(f"{name} {cutoff.partition(' (')[0]}" for name, cutoff in cutoffs.items())
+    known = {name: text for name, text in cutoffs.items() if text != UNKNOWN}
+    parts = [f"{name} {cutoff.partition(' (')[0]}" for name, cutoff in known.items()]
+    if unknown := [name for name in cutoffs if name not in known]:
+        parts.append(f"{UNKNOWN} for {', '.join(unknown)}" if known else f"all {UNKNOWN}")
+    each = ", ".join(parts)
     lines = [f"questions public: {dates or UNKNOWN}; knowledge cutoffs: {each}"]
     for kind, said in YOUNGER.items():
         names = [name for name, cutoff in cutoffs.items() if exposure(dates, cutoff) == kind]

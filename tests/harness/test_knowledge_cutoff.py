@@ -38,6 +38,13 @@ def test_generated_questions_were_never_public() -> None:
     assert cutoff_lines("generated", {"sage": "2025-03"}) == []
 
 
+def test_models_without_a_known_cutoff_are_named_together() -> None:
+    head = "questions public: 2025-02; knowledge cutoffs: "
+    known = {"a": "2024-10 (model card)", "b": UNKNOWN, "c": UNKNOWN}
+    assert cutoff_lines("2025-02", known) == [f"{head}a 2024-10, unknown for b, c"]
+    assert cutoff_lines("2025-02", {"b": UNKNOWN}) == [f"{head}all unknown"]
+
+
 def test_a_saturated_suite_says_what_it_can_still_show() -> None:
     assert saturation([0.95, 0.5], 30) == ""
     assert "a difference of 10.0 points, not less" in saturation([0.96], 30)
