@@ -29,6 +29,11 @@ def repeats_name(model: str, served: str | None) -> bool:
     return served is not None and model.endswith(f"/{served}")
 
 
+def may_be_alias(model: str, served: str | None) -> bool:
+    """Say whether a reply may name a gateway's alias, whose model a header then names."""
+    return model.startswith("openai-api/") and repeats_name(model, served)
+
+
 def answering_price(
     call: Call, workers: Mapping[str, WorkerFacts], book: Book
 ) -> tuple[str, Price | None]:

@@ -27,7 +27,7 @@ from podium.harness.budget import Allowance, CallPrice, Spend
 from podium.harness.context import current, run_context
 from podium.harness.context_length import is_refused
 from podium.harness.errors import SpendLimit
-from podium.harness.ledger.answered_by import repeats_name
+from podium.harness.ledger.answered_by import may_be_alias
 from podium.harness.ledger.call import (
     Attempted,
     Scope,
@@ -263,7 +263,7 @@ class CallInFlight:
         headers: Mapping[str, str] = self.response.headers if self.response else {}
         usd = stated_usd(ended.raw_usage, headers)
         named = short_name(headers.get(MODEL_HEADER))
-        if named and repeats_name(str(self.request.model), ended.served_model):
+        if named and may_be_alias(str(self.request.model), ended.served_model):
             ended = replace(ended, served_model=named)
         return ended if usd is None else replace(ended, usd_provider=plain(usd))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from podium.harness.ledger.answered_by import repeats_name
+from podium.harness.ledger.answered_by import may_be_alias
 from podium.harness.ledger.call import Call
 from podium.harness.ledger.hooks import CallTexts, reply_digest, text_digest
 from podium.harness.ledger.join import LoggedEvent
@@ -148,7 +148,7 @@ def _ended_otherwise(intent: Json, outcome: Json, event: CallEvent) -> Iterator[
     if event.error or outcome.get("event") != event.id:
         return
     # A header may have named the model of a reply that repeats the name of its gateway.
-    unnamed = repeats_name(event.model, event.served_model)
+    unnamed = may_be_alias(event.model, event.served_model)
     for name, ours, theirs in (
         ("served model", None if unnamed else outcome.get("served_model"), event.served_model),
         ("stop reason", outcome.get("stop"), event.stop),
