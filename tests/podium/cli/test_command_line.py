@@ -110,7 +110,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     ("typed", "offered"),
     [
         (["pri"], {"prices"}),
-        (["prices", ""], {"list", "verify", "diff", "snapshot", "export"}),
+        (["prices", ""], {"list", "verify", "diff", "snapshot", "update", "export"}),
         (["run", "--max-u"], {"--max-usd", "--max-usd-per-query"}),
         (["run", "--suite", "practice-i"], {"practice-integer"}),
         (["run", "--system", "moa-l"], {"moa-lite"}),
