@@ -263,6 +263,11 @@ class PoolSpec(BaseModel):
         return (*self.workers, *self.variants, *(slot for _, slot in self.roles()))
 
     @property
+    def batched(self) -> list[WorkerSpec]:
+        """Its models that are asked in batches."""
+        return [slot for slot in self.slots if slot.config.batch]
+
+    @property
     def price_keys(self) -> set[str]:
         """The keys of price books that calls of this pool may have; a judge has its model's."""
         return {key for slot in self.slots for key in (slot.model, slot.price_ref)}

@@ -84,26 +84,43 @@ def read_profile(folder: Path, spec: PoolSpec, versions: Mapping[str, str]) -> P
     Raises `UserError` for a folder without answers of single workers to train questions, for one of
     another pool, and for verdicts of an older grader.
     """
+    runs = lessons_in(folder)
+    _refuse_other_pool(folder, runs, spec)
+    refuse_older_graders(folder, runs, versions)
+    places = {name: at for at, name in enumerate(spec.names)}
+    ordered = sorted(runs, key=lambda run: (run.facts.suite, places[worker_of(run)]))
+    return Profile(spec.name, spec.label, tuple(_row(run) for run in ordered))
+
+
+NO_LESSONS = (
+    "{} has no answers of single workers to train questions. Run a system that learns, or "
+    "best-single, with --train-calls."
+)
+
+
+def lessons_in(folder: Path) -> list[SystemRun]:
+    """Return single workers' runs on train questions below a folder; UserError without any."""
     runs = [run for run in load_runs([folder])[0] if _is_lesson(run)]
     if not runs:
-        raise UserError(
-            f"{folder} has no answers of single workers to train questions. Run a system that "
-            "learns, or best-single, with --train-calls."
-        )
-    _refuse_other_pool(folder, runs, spec)
-    known = {run.facts.suite: run.facts.suite_version for run in runs}
-    if moved := moved_versions(known, {name: versions.get(name, known[name]) for name in known}):
-        raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
-    places = {name: at for at, name in enumerate(spec.names)}
-    ordered = sorted(runs, key=lambda run: (run.facts.suite, places[_worker(run)]))
-    return Profile(spec.name, spec.label, tuple(_row(run) for run in ordered))
+        raise UserError(NO_LESSONS.format(folder))
+    return runs
 
 
 def _is_lesson(run: SystemRun) -> bool:
     return run.facts.purpose == "selection" and run.facts.system.startswith(SINGLE)
 
 
-def _worker(run: SystemRun) -> str:
+def refuse_older_graders(
+    folder: Path, runs: Iterable[SystemRun], versions: Mapping[str, str]
+) -> None:
+    """Raise UserError for verdicts of another version than a suite has by `versions`."""
+    known = {run.facts.suite: run.facts.suite_version for run in runs}
+    if moved := moved_versions(known, {name: versions.get(name, known[name]) for name in known}):
+        raise UserError(f"{folder} has older verdicts: {moved}. Run podium regrade --all.")
+
+
+def worker_of(run: SystemRun) -> str:
+    """Return the worker of a run of a single one."""
     return run.facts.system.removeprefix(SINGLE)
 
 
@@ -122,7 +139,7 @@ def _row(run: SystemRun) -> ProfileRow:
     usd = mean_if_known([one.totals.usd for one in graded])
     return ProfileRow(
         suite=run.facts.suite,
-        worker=_worker(run),
+        worker=worker_of(run),
         asked=len(graded),
         right=sum(one.value or 0.0 for one in graded),
         no_answer=sum(not one.parsed for one in graded),

@@ -5,7 +5,7 @@ A provider has a day for a batch, so a call that waits for the reply to another 
 
 from collections.abc import Iterator
 
-from podium.harness.pool_config import PoolSpec, WorkerSpec
+from podium.harness.pool_config import PoolSpec
 from podium.harness.records import EMPTY
 from podium.harness.run import entries
 from podium.harness.run.evaluate import Job, planned_system
@@ -23,14 +23,9 @@ KEEPING = (
 )
 
 
-def batched(spec: PoolSpec) -> list[WorkerSpec]:
-    """Return the models of a pool that are asked in batches."""
-    return [slot for slot in spec.slots if slot.config.batch]
-
-
 def why_unbatched(spec: PoolSpec) -> Iterator[str]:
     """Yield why models of a pool cannot be asked in batches, a sentence or two each."""
-    for slot in batched(spec):
+    for slot in spec.batched:
         provider, _, rest = slot.model.partition("/")
         if provider not in PROVIDERS or rest.partition("/")[0] in ELSEWHERE:
             yield (
@@ -49,7 +44,7 @@ def why_unbatched(spec: PoolSpec) -> Iterator[str]:
 def why_unpredictable(job: Job) -> Iterator[str]:
     """Yield which systems nobody can tell the wait of, if workers are asked in batches."""
     tasks = any(isinstance(suite, TaskSuite) for suite in job.suites)
-    for name in job.systems if batched(job.spec) and job.suites else ():
+    for name in job.systems if job.spec.batched and job.suites else ():
         if tasks or not _rounds(job, name):
             yield (
                 f"{name} may ask again after each reply, and in batches each of them may "
@@ -59,7 +54,7 @@ def why_unpredictable(job: Job) -> Iterator[str]:
 
 def batch_notes(job: Job) -> Iterator[str]:
     """Yield how long batches take, and what a run that goes on pays; nothing without any."""
-    if not batched(job.spec):
+    if not job.spec.batched:
         return
     yield KEEPING
     for name in job.systems if job.suites else ():

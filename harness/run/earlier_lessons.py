@@ -7,19 +7,24 @@ all it was learnt from. A pool with a worker more measures that one alone.
 
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from podium.harness.errors import UserError
 from podium.harness.ledger.journal import folder_of
 from podium.harness.ledger.runs import WorkerFacts
-from podium.harness.ledger.system_runs import load_runs
 from podium.harness.ledger.totals import SystemRun
-from podium.harness.profiles import EARLIER
+from podium.harness.prices.book import price_json
+from podium.harness.profiles import (
+    EARLIER,
+    NO_LESSONS,
+    lessons_in,
+    refuse_older_graders,
+    worker_of,
+)
 from podium.harness.run.catalogue import SINGLE
 from podium.harness.run.evaluate import Job, worker_facts
 from podium.harness.run.experiment import SELECTION, task_name
-from podium.harness.suite import moved_versions, prompt_of
+from podium.harness.suite import prompt_of
 
 Answers = Mapping[tuple[str, str], Sequence[SystemRun]]
 """Suite and worker -> its logs."""
@@ -29,7 +34,7 @@ def earlier_answers(job: Job) -> Answers:
     """Return what is taken over, or would be; UserError for a run of which nothing can be."""
     there = job.request.log_dir / SELECTION / EARLIER
     if there.is_dir():
-        return _by_worker(job, _read(there))
+        return _by_worker(job, lessons_in(there))
     if job.request.profile is None:
         return {}
     if (job.request.log_dir / SELECTION).is_dir():
@@ -38,16 +43,15 @@ def earlier_answers(job: Job) -> Answers:
             "to a run's first command. Leave it out, or name a new --log-dir."
         )
     folder = job.request.profile
-    runs = _read(folder / SELECTION) if (folder / SELECTION).is_dir() else []
-    if not runs:
-        raise UserError(
-            f"--profile {folder}: no answers of single workers to train questions are there. Name "
-            "a run whose systems learnt, or best-single, with --train-calls."
-        )
-    _refuse_older_graders(folder, runs, job)
+    if not (folder / SELECTION).is_dir():
+        raise UserError(NO_LESSONS.format(f"--profile {folder}"))
+    runs = lessons_in(folder / SELECTION)
+    suites = job.catalogue.suites
+    named = {run.facts.suite for run in runs} & suites.keys()
+    refuse_older_graders(folder, runs, {name: suites[name].version for name in named})
     if answers := _by_worker(job, runs):
         return answers
-    known = ", ".join(sorted({_worker(run) for run in runs}))
+    known = ", ".join(sorted({worker_of(run) for run in runs}))
     raise UserError(
         f"--profile {folder}: no worker of pool {job.spec.name!r} was asked there with the same "
         f"settings, prices and prompts (it has {known}). Leave --profile out: they are measured."
@@ -82,46 +86,26 @@ def answered(answers: Answers, suite: str) -> Mapping[str, frozenset[str]]:
     }
 
 
-def _read(folder: Path) -> list[SystemRun]:
-    whole = load_runs([folder])[0]
-    return [run for run in whole if run.facts.system.startswith(f"{SINGLE}:")]
-
-
-def _worker(run: SystemRun) -> str:
-    return run.facts.system.removeprefix(f"{SINGLE}:")
-
-
-def _refuse_older_graders(folder: Path, runs: Sequence[SystemRun], job: Job) -> None:
-    known = {run.facts.suite: run.facts.suite_version for run in runs}
-    today = {
-        name: job.catalogue.suites[name].version for name in known.keys() & job.catalogue.suites
-    }
-    if moved := moved_versions({name: known[name] for name in today}, today):
-        raise UserError(
-            f"--profile {folder}: older verdicts: {moved}. Run podium regrade {folder} --all."
-        )
-
-
 def _by_worker(job: Job, runs: Sequence[SystemRun]) -> Answers:
     """Return the logs of workers that this run would ask alike."""
     answers: dict[tuple[str, str], list[SystemRun]] = {}
     for run in runs:
         if _is_alike(job, run):
-            answers.setdefault((run.facts.suite, _worker(run)), []).append(run)
+            answers.setdefault((run.facts.suite, worker_of(run)), []).append(run)
     return answers
 
 
 def _is_alike(job: Job, run: SystemRun) -> bool:
     facts, suite = run.facts, job.catalogue.suites.get(run.facts.suite)
-    slot = next((slot for slot in job.spec.slots if slot.name == _worker(run)), None)
+    slot = next((slot for slot in job.spec.slots if slot.name == worker_of(run)), None)
     if slot is None or suite is None:
         return False
     worker = facts.workers[slot.name]
     then: Any = facts.prices.get("usd_per_mtok", {})
-    now: Any = job.book.as_json()["usd_per_mtok"]
+    price = job.book.prices.get(slot.price_ref)
     return (
         _identity(worker.model_dump()) == _identity(worker_facts(slot))
-        and then.get(worker.price) == now.get(slot.price_ref)
+        and then.get(worker.price) == (price and price_json(price))
         and (facts.prompt, facts.data_revision) == (prompt_of(suite), suite.data_revision)
     )
 

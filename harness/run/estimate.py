@@ -222,7 +222,7 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
             lines.extend(_judging(work, past))
         unknown.update(estimator.unknown if work.pairs else {})
     already = spent(request.log_dir, book) if request.log_dir.is_dir() else Decimal(0)
-    batched = any(slot.config.batch for slot in spec.slots)
+    batched = bool(spec.batched)
     return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name, batched)
 
 
