@@ -6,10 +6,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from podium.harness.ledger.journal import FOLDER
 from podium.harness.ledger.runs import calls_of
@@ -58,18 +60,6 @@ def said_by(log_dir: Path) -> Path:
     return log_dir.with_suffix(".said")
 
 
-def parents() -> dict[int, int]:
-    """Return every process of this machine with the one that began it."""
-    found: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            after = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        found[int(path.parent.name)] = int(after[1])
-    return found
-
-
 def raylet(node: Any) -> int:
     return node.all_processes["raylet"][0].process.pid
 
@@ -77,18 +67,25 @@ def raylet(node: Any) -> int:
 def node_of(cluster: Any, process: int) -> Any:
     """Return the node that runs a process; None for one that is gone."""
     by_raylet = {raylet(node): node for node in cluster.list_all_nodes()}
-    known = parents()
-    while process in known and process not in by_raylet:
-        process = known[process]
-    return by_raylet.get(process)
+    with suppress(psutil.NoSuchProcess):
+        running = psutil.Process(process)
+        for above in (running, *running.parents()):
+            if above.pid in by_raylet:
+                return by_raylet[above.pid]
+    return None
+
+
+def parent_of(process: int) -> int | None:
+    """Return the process that began another one; None where that one is gone."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(process).ppid()
+    return None
 
 
 def run_by(node: Any) -> list[int]:
     """Return what a node runs, its raylet first."""
-    known, found = parents(), [raylet(node)]
-    for one in found:
-        found += [child for child, parent in known.items() if parent == one]
-    return found
+    first = psutil.Process(raylet(node))
+    return [process.pid for process in (first, *first.children(recursive=True))]
 
 
 def lose(cluster: Any, node: Any) -> None:
@@ -108,28 +105,25 @@ def kill(process: int, how: int = signal.SIGKILL) -> None:
         return
 
 
-def running(log_dir: Path, module: bytes) -> list[int]:
+def running(log_dir: Path, module: str) -> list[int]:
     """Return the processes of a module that were given a run's directory, or one below it."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if module in words[:5] and any(one.startswith(bytes(log_dir)) for one in words):
-            found.append(int(path.parent.name))
-    return found
+    commands = {one.pid: one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])}
+    return [
+        pid
+        for pid, words in commands.items()
+        if module in words[:5] and any(word.startswith(str(log_dir)) for word in words)
+    ]
 
 
 def servers(log_dir: Path) -> list[int]:
     """Return the processes that hand out leases of a run."""
-    return running(log_dir, b"podium.harness.shards.lease_server")
+    return running(log_dir, "podium.harness.shards.lease_server")
 
 
 def lease_node(cluster: Any, log_dir: Path) -> Any:
     """Return the node of the leases; None for now, and at the head their actor is killed first."""
     for server in servers(log_dir):
-        node, actor = node_of(cluster, server), parents().get(server)
+        node, actor = node_of(cluster, server), parent_of(server)
         if node is not None and node != cluster.head_node:
             return node
         if node is not None and actor:

@@ -39,6 +39,7 @@ from podium.harness.shards.plan import ShardPlan, shard_dir, write_plan
 from podium.reports.audit import audit
 from podium.reports.audit.evidence import InvariantCheck
 from podium.reports.audit.sharded import leases_kept
+from tests.harness.shards.ray_nodes import servers
 from tests.harness.shards.test_sharded_run import answered, asked, begun, wait_for
 from tests.reports.audit.audited_run import said
 
@@ -366,16 +367,6 @@ def test_an_audit_knows_what_each_lease_allowed(tmp_path: Path) -> None:
     assert faults(tmp_path)[1:] == [
         "shard 0001: generation 3 has called, and no lease was opened for it"
     ]
-
-
-def servers(log_dir: Path) -> list[int]:
-    """Return the processes that hand out leases of a run."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        words = path.read_bytes().split(b"\0") if path.exists() else []
-        if b"podium.harness.shards.lease_server" in words and bytes(log_dir) in words:
-            found.append(int(path.parent.name))
-    return found
 
 
 def kinds_in(log_dir: Path) -> list[str]:

@@ -27,7 +27,7 @@ from tests.harness.shards.ray_nodes import (
     lose,
     nodes,
     on,
-    parents,
+    parent_of,
     said_by,
     servers,
     until,
@@ -84,7 +84,8 @@ def test_the_server_of_the_leases_and_its_actor_are_killed(tmp_path: Path, clust
         kill(server)
         until(lambda: is_at(log_dir, 6) and {*servers(log_dir)} - {server}, process)
         (server,) = servers(log_dir)
-        actor = parents()[server]
+        actor = parent_of(server)
+        assert actor
         kill(actor)
         ends(process, log_dir)
     nothing_is_lost_or_bought_twice(log_dir)

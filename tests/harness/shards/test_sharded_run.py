@@ -117,7 +117,7 @@ def begun(log_dir: Path, words: Sequence[str], shards: int) -> "subprocess.Popen
 
 def processes(log_dir: Path) -> list[int]:
     """Return the processes of a run's shards."""
-    return running(log_dir, b"shard")
+    return running(log_dir, "shard")
 
 
 def wait_for(log_dir: Path, answers: int, process: "subprocess.Popen[bytes]") -> None:
