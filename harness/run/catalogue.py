@@ -98,6 +98,8 @@ class RunRequest:
     max_usd_per_query: Decimal | None = None
     rpm: Mapping[str, int] = field(default_factory=dict[str, int])
     """Provider -> calls that may begin in a minute; others are asked at once."""
+    suite_limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Suite -> its own number of first questions, in place of `limit`."""
     box: str | None = None
     max_sandboxes: int | None = None  # programs that run at once; None is the number of cores
     selection_limit: int = 40

@@ -117,9 +117,10 @@ class Job:
     def questions(self, suite: Suite[Any]) -> Sequence[Question]:
         """Return the questions of a suite that the run covers; they are drawn and checked once."""
         experiment = self.experiment
-        key = (suite.name, prompt_of(suite), experiment.split, experiment.limit)
+        limit = experiment.limit_of(suite.name)
+        key = (suite.name, prompt_of(suite), experiment.split, limit)
         if key not in self._picked:
-            self._picked[key] = pick(suite, experiment.split, experiment.limit)
+            self._picked[key] = pick(suite, experiment.split, limit)
         picked = self._picked[key]
         rows = (row for row in experiment.entries if row.suite == suite.name)
         of_shard = {id for row in rows for id in row.questions}
@@ -228,7 +229,8 @@ def run_entries(job: Job, log_dir: Path, how: EvalPurpose = EvalPurpose()) -> Ru
         facts: dict[str, Any] = {"spend": meter, "overflows": experiment.overflows}
         facts["equal"] = _equal(job, how.purpose)
         with line as progress, run_context(progress=progress, **facts), cancellable():
-            logs = _eval_set(job, tasks, models, log_dir, experiment.limit)
+            limit = None if experiment.suite_limits else experiment.limit  # else tasks are cut
+            logs = _eval_set(job, tasks, models, log_dir, limit)
     finally:
         for journal in journals:
             journal.close()
@@ -393,7 +395,7 @@ def _progress(
     tasks: Sequence[Task], title: str, experiment: Experiment, log_dir: Path
 ) -> AbstractContextManager[ProgressLine]:
     """Return a line over all pairs of a run, earlier attempts' included."""
-    most = experiment.limit or maxsize
+    most = (not experiment.suite_limits and experiment.limit) or maxsize
     sizes = {str(one.name): min(len(one.dataset), most) * (one.epochs or 1) for one in tasks}
     before = answered_pairs(log_dir)
     done = sum(min(len(before.get(name, ())), size) for name, size in sizes.items())
@@ -445,6 +447,8 @@ def _task(job: Job, row: Entry, how: EvalPurpose, shared: Shared) -> Task:
     box, card = job.box_for(suite), job.catalogue.card(row.system)
     name = task_name(row.suite, row.system, how.purpose, row.part)
     only = row.questions or how.only.get(row.suite)
+    if only is None and job.experiment.suite_limits:  # Inspect has one limit for all tasks
+        only = [question.id for question in job.questions(suite)]
     metadata = {**_header(job, row, spec, how.purpose), "purpose": how.purpose}
     known: dict[str, Any] = {"log_dir": job.request.log_dir, "spec": spec, "journal": journal}
     if box and programs:

@@ -113,6 +113,8 @@ class Experiment:
     """Whether systems share the draws of their workers; older files do not say: they did not."""
     gate_sha256: str = ""
     """Digest of the gate that was stated before the run; empty for none."""
+    suite_limits: Mapping[str, PositiveInt] = field(default_factory=dict[str, PositiveInt])
+    """Suite -> its own number of first questions; the other suites have `limit`."""
     run_file: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """`sha256` and `options` of the newest request that a file stated; empty for none."""
     schema: Literal[1] = 1
@@ -121,6 +123,10 @@ class Experiment:
     def pool_key(self) -> str:
         """The digests of the pool and its prices: what a consent to spend money is about."""
         return f"{self.pool_sha256} {self.book_sha256}"
+
+    def limit_of(self, suite: str) -> int | None:
+        """Return how many first questions of a suite are asked; None is all of them."""
+        return self.suite_limits.get(suite, self.limit)
 
     def joined(self, new: "Experiment") -> "Experiment":
         """Return this experiment extended by `new`; UserError when they cannot share a table."""
@@ -135,6 +141,8 @@ class Experiment:
             _same(f"prompt of {suite}", *prompts)
             stored, asked = self.epochs[suite], new.epochs[suite]
             _not_less("--epochs", stored, asked, f"{stored} epochs of {suite}, not {asked}")
+            most = (one.limit_of(suite) or inf for one in (self, new))
+            _not_less("--suite-limit", *most, f"{self.limit_of(suite)} questions of {suite}")
         for suite in self.images.keys() & new.images.keys():
             _same(f"sandbox image for {suite}", self.images[suite], new.images[suite])
         said = f"--limit {self.limit}" if self.limit else "all questions"
@@ -156,7 +164,7 @@ class Experiment:
         )
 
 
-BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images")
+BY_SUITE = ("epochs", "prompts", "suite_versions", "data_revisions", "images", "suite_limits")
 IDENTITY = ("pool", "pool_sha256", "recordings", "book_sha256", "seed", "split", "time_scale")
 POOL = IDENTITY[:4]
 LEARNING = ("train_calls", "train_on")

@@ -210,6 +210,7 @@ def _ask(
         job.experiment,
         split=TRAIN,
         limit=limit,
+        suite_limits={},
         epochs={suite.name: epochs for suite in suites},
         prompts={suite.name: prompt_of(suite) for suite in suites},
         entries=tuple(rows),

@@ -126,6 +126,7 @@ class RequestReader:
         if not self.request.settled:
             yield from _unlearnable(self.job)
         yield from _unasked_providers(self.job)
+        yield from _unasked_suites(self.job)
         for suite in self.job.suites:
             yield from reasons_of(_refuse_questions, self.job, suite)
         yield from reasons_of(_refuse_unrecorded_lessons, self.job)
@@ -196,6 +197,7 @@ class RequestReader:
             box=None,
             time_scale=scale,
             limit=settled("limit", None),
+            suite_limits={**(stored.suite_limits if stored else {}), **request.suite_limits},
             epochs=dict.fromkeys(epochs, request.epochs) if request.epochs else epochs,
             suite_versions={suite.name: suite.version for suite in suites},
             data_revisions={suite.name: suite.data_revision for suite in suites},
@@ -383,6 +385,16 @@ def _refuse_unmatched(job: Job, suite: Suite[Any]) -> None:
             f"--system {match or preflight.CONDUCTORS[1]}"
             f"{'' if match else ', or name another one with --match'}."
         )
+
+
+def _unasked_suites(job: Job) -> Iterator[str]:
+    """Yield what is wrong with limits of single suites."""
+    for suite, number in job.request.suite_limits.items():
+        if suite not in job.experiment.suite_versions:
+            known = ", ".join(job.experiment.suite_versions)
+            yield f"--suite-limit {suite}={number}: the run asks {known} only."
+        elif number < 1:
+            yield f"--suite-limit {suite}={number}: it must be at least 1."
 
 
 def _unasked_providers(job: Job) -> Iterator[str]:

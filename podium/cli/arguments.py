@@ -301,12 +301,16 @@ def pair(form: str) -> Callable[[str], tuple[str, str]]:
 renamed = pair("OURS=THEIRS")
 
 
-def per_minute(text: str) -> tuple[str, int]:
-    """Return a provider and its calls a minute, written as PROVIDER=N."""
-    provider, calls = pair("PROVIDER=N")(text)
-    if not calls.isdecimal() or not (number := up_to(MOST)(calls)):
-        raise ArgumentTypeError(f"{calls[:40]!r} is no whole number above 0: say {provider}=N")
-    return provider, number
+def numbered(form: str) -> Callable[[str], tuple[str, int]]:
+    """Return what reads a name and a whole number above 0, as in `form`: PROVIDER=N."""
+
+    def both(text: str) -> tuple[str, int]:
+        name, digits = pair(form)(text)
+        if not digits.isdecimal() or not (number := up_to(MOST)(digits)):
+            raise ArgumentTypeError(f"{digits[:40]!r} is no whole number above 0: say {name}=N")
+        return name, number
+
+    return both
 
 
 def argument(text: str) -> tuple[str, Any]:

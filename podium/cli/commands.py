@@ -25,8 +25,8 @@ from podium.cli.arguments import (
     dollars,
     finite,
     names,
+    numbered,
     option,
-    per_minute,
     percentage_points,
     renamed,
     seed,
@@ -128,6 +128,8 @@ def run(add: Arguments) -> None:
     add("--log-dir", "an experiment: new, or to resume (the file's)", Path)
     add("--save-run FILE", "write the file of this run, new; ask nobody, write nothing else", Path)
     add("--limit", "first N questions (all)", up_to(MOST))
+    of_suite = "first N questions of one suite, in place of --limit; repeat for several"
+    add.repeated("--suite-limit SUITE=N", of_suite, numbered("SUITE=N"))
     add("--epochs", "times each question is asked (the suite's usual number)", up_to(EPOCHS))
     add("--seed", "seed of random controls and rehearsal workers (0)", seed)
     add("--split", "train, validation or eval (eval)")
@@ -169,7 +171,7 @@ def _budget(add: Arguments) -> None:
     add("--equal UNIT=N[,N]", equal, default=None)
     _consent(add)
     turns = "calls that may begin in a minute at a provider, evenly, retries and shards included"
-    add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", per_minute)
+    add.repeated("--rpm PROVIDER=N", f"{turns}; repeat (as many as may)", numbered("PROVIDER=N"))
     add.flag("--dry-run", "say what would be asked and what it may cost; ask nobody, write nothing")
     add.repeated("--like DIR", "with --dry-run: past runs of these workers to go by; repeat", Path)
 

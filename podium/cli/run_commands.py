@@ -24,6 +24,7 @@ def run_request(args: argparse.Namespace, **more: Any) -> Any:
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
     more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
+    more |= {"suite_limits": dict(args.suite_limit)} if hasattr(args, "suite_limit") else {}
     more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
     more |= {"system_options": _system_options(args)}
     more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}

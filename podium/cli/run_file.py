@@ -28,6 +28,7 @@ STATED = [field for field in (*fields(RunRequest), *fields(Sharding)) if field.n
 KEYS = {**{field.name: field.type for field in STATED}, "report": dict[str, Any]}
 REPORT = {field.name: field.type for field in fields(ReportOptions)}
 OPTIONS = {"suites": "suite", "systems": "system", "task_args": "T", "grace_s": "grace"}
+OPTIONS |= {"suite_limits": "suite_limit"}
 """Key -> destination of its option, if the two differ."""
 PARTS = ("suites", "systems", "train_on")
 PLACES = (*PARTS, "log_dir", "profile", "pool", "gate")
@@ -91,8 +92,8 @@ def _wrong(path: Path, name: str, said: object) -> UserError:
 
 def _number_words(name: str, value: Any) -> list[str]:
     """Return numbers as the option of a key has them: `5`, or `openai=5`."""
-    if name == "rpm":
-        return [f"{provider}={number}" for provider, number in value.items()]
+    if name in ("rpm", "suite_limits"):
+        return [f"{key}={number}" for key, number in value.items()]
     return [str(value)] if isinstance(value, int | float | Decimal) else []
 
 

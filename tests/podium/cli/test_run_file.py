@@ -19,6 +19,7 @@ from podium.harness.run.experiment import read_experiment
 EVERY = """--suite practice-integer --suite {0}/own.py@suite --system moa-lite --pool {0}/mine.toml
 --log-dir {0}/runs --limit 3 --epochs 2 --seed 4 --split train --prompt paper --time-scale 0.5
 --max-usd 0.1 --max-usd-per-query 0.01 --rpm openai=9 --box docker --max-sandboxes 2 -T rows=[1]
+--suite-limit practice-integer=2
 --train-calls 5 --train-on practice-choice --profile {0}/before
 --match moa-lite --headline moa-lite --grace 3 --worker-cards hidden
 --display none --fresh-draws --equal calls=9 --shards 2 --launcher slurm --address local
