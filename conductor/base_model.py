@@ -188,3 +188,7 @@ def tokenizer_settings(fields: Fields) -> dict[str, Any]:
 
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(values, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    print(base_folder())

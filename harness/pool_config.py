@@ -179,6 +179,10 @@ class PoolSpec(BaseModel):
     prices: str = ""
     """Name or path of the price book; may be left out if every worker states its own price."""
     description: str = ""
+    setup: str = ""
+    """How to start the servers of the workers: shown if one of them does not answer."""
+    tokens_per_second: float | None = Field(default=None, gt=0)
+    """Output tokens that all workers together write in a second, for estimates of a run's time."""
     workers: tuple[WorkerSpec, ...] = Field(min_length=1)
     conductor: WorkerSpec | None = None
     """The model that `conductor-prompted` asks for plans; its calls have a role of their own."""

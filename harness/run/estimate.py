@@ -171,6 +171,7 @@ class Estimate:
     label: str
     book: str
     batched: bool = False  # whether some are asked in batches
+    tokens_per_second: float | None = None  # output tokens of the whole pool
 
     @property
     def expected(self) -> CallTotals:
@@ -222,8 +223,18 @@ def estimate(job: Job, like: Sequence[Path] = (), purpose: str = "") -> Estimate
             lines.extend(_judging(work, past))
         unknown.update(estimator.unknown if work.pairs else {})
     already = spent(request.log_dir, book) if request.log_dir.is_dir() else Decimal(0)
-    batched = bool(spec.batched)
-    return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name, batched)
+    batched, rate = bool(spec.batched), spec.tokens_per_second
+    return Estimate(tuple(lines), tuple(unknown), already, spec.label, book.name, batched, rate)
+
+
+def duration_text(found: Estimate) -> str:
+    """Return how long the pool's workers will write; empty if the pool states no rate."""
+    rate = found.tokens_per_second
+    totals = {"about": found.expected.output, "at most": found.most.output}
+    parts = [f"{word} {float(n) / rate / 3600:.1f} h" for word, n in totals.items() if n and rate]
+    if not parts:
+        return ""
+    return f"At {rate:g} output tokens a second, as the pool file states: {', '.join(parts)}."
 
 
 SAMPLE = 20
@@ -423,6 +434,7 @@ def _lines(found: Estimate) -> Iterator[str]:
         )
     if found.label != "live":
         yield f"This pool is labelled {found.label}: nothing will be paid."
+    yield from filter(None, [duration_text(found)])
     for reason in found.unknown:
         yield f"Unknown: {reason}."
     if found.most.usd is None:

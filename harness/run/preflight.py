@@ -95,7 +95,7 @@ def problems(spec: PoolSpec, book: Book, conductor: bool = True, grader: bool = 
 def slot_problems(slot: WorkerSpec, spec: PoolSpec, book: Book) -> list[str]:
     """Return every reason why a model of a pool cannot be asked and paid for."""
     return [
-        *_model_problems(slot),
+        *_model_problems(slot, spec.setup),
         *(_price_problems(slot, spec, book) if spec.label == "live" else ()),
     ]
 
@@ -237,7 +237,7 @@ def shadowing_notes() -> Iterator[str]:
             yield f"{spec.origin} is imported there instead of podium: rename it."
 
 
-def _model_problems(slot: WorkerSpec) -> Iterator[str]:
+def _model_problems(slot: WorkerSpec, setup: str) -> Iterator[str]:
     who = f"Worker {slot.name!r} ({slot.model})"
     if slot.provider in IN_PROCESS:
         if util.find_spec(IN_PROCESS[slot.provider]) is None:
@@ -263,7 +263,7 @@ def _model_problems(slot: WorkerSpec) -> Iterator[str]:
     try:  # Inspect would try again for ever
         socket.create_connection((parts.hostname or "", port), timeout=2).close()
     except OSError as error:
-        yield f"{who}: nothing answers at {address} ({error})."
+        yield f"{who}: nothing answers at {address} ({error}). {setup}".rstrip()
 
 
 ALL = "all"

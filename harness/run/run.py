@@ -20,7 +20,7 @@ from podium.harness.reply_cache import ROOM, PaidReplies, is_nearly_full
 from podium.harness.run import batching, entries, evaluate, lessons, preflight
 from podium.harness.run.catalogue import ORACLE, Catalogue, RunRequest
 from podium.harness.run.earlier_lessons import take_over
-from podium.harness.run.estimate import learning_text
+from podium.harness.run.estimate import duration_text, estimate, learning_text
 from podium.harness.run.evaluate import Controls, Job, RunOutcome
 from podium.harness.run.experiment import (
     POOL,
@@ -300,6 +300,9 @@ def _facts(job: Job) -> Iterator[str]:
     if any(entries.is_chosen(job, name) or lessons.must_learn(job, name) for name in job.systems):
         with suppress(UserError):  # a problem says so
             yield from filter(None, [learning_text(job)])
+    if job.systems and job.spec.tokens_per_second:
+        with suppress(UserError):  # a problem says so
+            yield from filter(None, [duration_text(estimate(job))])
 
 
 def _oddities(job: Job) -> Iterator[str]:
