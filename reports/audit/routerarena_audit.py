@@ -113,7 +113,7 @@ class _Row:
 
     @property
     def tokens(self) -> tuple[int, int, int] | None:
-        """Input, output and the total's remainder: reasoning. None if one of the first two is bad."""
+        """Input, output and the total's remainder: reasoning. None if one of the two is bad."""
         sent, output = (_whole(self.usage.get(name)) for name in (INPUT, OUTPUT))
         total = _whole(self.usage.get(TOTAL))
         if sent is None or output is None:
