@@ -88,9 +88,7 @@ def verify(log_dir: Path, published: str = "", *, shared: bool = False) -> tuple
         if entry.path in here:
             findings.extend(_of_file(log_dir, entry, shared))
         elif not shared:
-            findings.append(
-                Finding("deleted", entry.path, "", "it is in the manifest and not here")
-            )
+            findings += [Finding("deleted", entry.path, "", "it is in the manifest and not here")]
     text = "it is not in the manifest: put in, or of a run that was killed since"
     names = here.keys() - {entry.path for entry in manifest.of_run}
     findings += (Finding("inserted", name, "", text) for name in names)
@@ -123,7 +121,7 @@ def _of_others(log_dir: Path, manifest: Manifest) -> Iterator[Finding]:
 
 
 def _of_shard(shard: Path, shared: bool) -> Iterator[Finding]:
-    """Yield a shard's differences from its own manifest; a shard with records must have one."""
+    """Yield a shard's differences from its own manifest; a shard that made calls must have one."""
     if not (shard / FILE).exists() and not shared:
         names = [name for name, kind in covered(shard).items() if kind != "record"]
         text = "its shard has no manifest: put in, or of a process that was killed"
@@ -154,10 +152,8 @@ def _of_manifest(manifest: Manifest, path: Path, published: str) -> Iterator[Fin
 
 def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
     """Return a file's differences; faults that it had when it was taken in remain faults."""
-    file = log_dir / old.path
-    stale = [
-        Finding("edited", old.path, "", f"when it was taken in: {fault}") for fault in old.faults
-    ]
+    file, path = log_dir / old.path, old.path
+    stale = [Finding("edited", path, "", f"when it was taken in: {fault}") for fault in old.faults]
     if file_digest(file) == old.sha256:
         return stale
     if shared and old.kind == "log" and (digests := originals(file)) is not None:
@@ -175,9 +171,8 @@ def _of_file(log_dir: Path, old: FileEntry, shared: bool) -> Sequence[Finding]:
 
 def _of_journal(file: Path, old: FileEntry) -> list[Finding]:
     chain, rows = read_chain(file), old.rows or 0
-    findings = [
-        Finding(fault.kind, old.path, f"line {fault.line}", fault.said) for fault in chain.faults
-    ]
+    faults, place = chain.faults, old.path
+    findings = [Finding(fault.kind, place, f"line {fault.line}", fault.said) for fault in faults]
     if file.stat().st_size > old.size and file_digest(file, old.size) == old.sha256:
         text = f"{chain.lines - rows} lines were added after the manifest was written"
         return [*findings, Finding("inserted", old.path, f"line {rows + 1}", text)]
@@ -202,7 +197,7 @@ def _of_log(log_dir: Path, old: FileEntry, shared: bool) -> list[Finding]:
 
 
 def _of_samples(
-    old: FileEntry, now: Sequence[tuple[str, str]], *, partial_: bool = False
+    old: FileEntry, now: Sequence[tuple[str, str]], *, subset: bool = False
 ) -> list[Finding]:
     old_digests, new_digests, findings = dict(old.samples), dict(now), list[Finding]()
     for member, digest in now:
@@ -213,14 +208,14 @@ def _of_samples(
             changed = f"its digest is no longer {old_digests[member]}"
             text = "it cannot be unpacked" if digest == "damaged" else changed
             findings.append(Finding("edited", old.path, member, text))
-    if not partial_:
+    if not subset:
         gone = [member for member in old_digests if member not in new_digests]
         findings += [Finding("deleted", old.path, member, "it is gone") for member in gone]
     members = [member for member, _ in now if member in old_digests]
     order = [member for member in old_digests if member in new_digests]
     if members != order and not findings:
         pairs = zip(members, order, strict=False)
-        member = next((name for name, expected in pairs if name != expected), "")
+        member = next((name for name, old_name in pairs if name != old_name), "")
         findings.append(Finding("reordered", old.path, member, "samples stand in another order"))
     return findings
 
@@ -244,18 +239,18 @@ def make_key(path: Path) -> Path:
     """
     form, ed25519 = _cryptography()
     public = path.with_name(f"{path.name}.pub")
-    for path_ in (path, public):
-        if path_.exists():
-            raise UserError(f"{path_} exists, and no key is ever overwritten; name another --out.")
+    for target in (path, public):
+        if target.exists():
+            raise UserError(f"{target} exists, and no key is ever overwritten; name another --out.")
     key = ed25519.Ed25519PrivateKey.generate()
     private_form = (form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     public_form = (form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
     path.parent.mkdir(parents=True, exist_ok=True)
-    for path_, content, mode in (
+    for target, content, mode in (
         (path, key.private_bytes(*private_form), 0o600),
         (public, key.public_key().public_bytes(*public_form), 0o644),
     ):
-        handle = os.open(path_, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
     return public
@@ -265,7 +260,7 @@ def sign(log_dir: Path, key_file: Path) -> Path:
     """Sign a directory's manifest as it is; return the signature's file, which lies beside it."""
     # A signature of an earlier manifest is replaced: its bytes no longer exist.
     key = _read_key(key_file, "private", "`podium manifest key` makes one")
-    content_ = {
+    document = {
         "schema": SCHEMA,
         "algorithm": "Ed25519",
         "over": FILE,
@@ -273,14 +268,14 @@ def sign(log_dir: Path, key_file: Path) -> Path:
         "signature": base64.b64encode(key.sign(_manifest_bytes(log_dir))).decode(),
     }
     scratch = log_dir / f"{SIGNATURE}.new"
-    scratch.write_text(json.dumps(content_, indent=1) + "\n", encoding="utf-8")
+    scratch.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return scratch.replace(log_dir / SIGNATURE)
 
 
 def check(log_dir: Path, key_file: Path | None = None) -> Signed:
     """Return who signed a directory's manifest; UserError for a key that cannot be read."""
     fix = "take the .pub file of a key"
-    wanted_ = _named(_read_key(key_file, "public", fix)) if key_file else ""
+    requested = _named(_read_key(key_file, "public", fix)) if key_file else ""
     path = log_dir / SIGNATURE
     if not path.exists():
         return Signed("unsigned")
@@ -295,9 +290,9 @@ def check(log_dir: Path, key_file: Path | None = None) -> Signed:
         key.verify(signature, _manifest_bytes(log_dir))
     except (ValueError, KeyError, TypeError, InvalidSignature):
         return Signed("invalid")
-    if wanted_ and name != wanted_:
+    if requested and name != requested:
         return Signed("other-key", name)
-    return Signed("known" if wanted_ else "signed", name)
+    return Signed("known" if requested else "signed", name)
 
 
 def _manifest_bytes(log_dir: Path) -> bytes:
