@@ -392,7 +392,7 @@ def _google_row(raw: Any) -> Iterator[InvoiceLine]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return a row with keys like `sku.description` for nested values (JSON) or `sku_description`."""
+    """Return a row with keys like `sku.description` for nested values or `sku_description`."""
     columns: dict[str, Any] = {}
     for name, value in cast(Mapping[str, Any], raw).items() if isinstance(raw, dict) else ():
         if isinstance(value, dict):

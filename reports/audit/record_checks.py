@@ -41,7 +41,7 @@ GONE = (
 
 
 def records_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Every call of a log is one call of a journal and vice versa, with equal tokens."""
+    """Every call of a log is one call of a journal and the other way round, with equal tokens."""
     twice = [(f"event {uuid}", "a sample lists it twice") for uuid in evidence.copies]
     twice += [("journals", text) for text in evidence.twice]
     yield from twice
@@ -219,7 +219,7 @@ OTHERWISE = "requests of an older journal that the log has in other words, by ha
 
 
 def texts_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Requests, replies and answers in a log have the digests that the journal holds."""
+    """Requests, replies and answers in a log are those whose digests the journal holds."""
     if not evidence.journals:
         check.gaps[evidence.why_no_journal()] += 1
         return
@@ -330,7 +330,7 @@ SLACK = 16
 
 
 def complete(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Steps are calls, their number is the manifest's, and a conductor's own calls are counted."""
+    """Steps are calls, as many as the manifest says, and a conductor's own calls are counted."""
     facts = evidence.facts
     if evidence.is_served:
         yield from _requests(evidence, check)
@@ -412,7 +412,7 @@ def _is_unlike(steps: object, calls: int, *, stopped: bool) -> bool:
 
 
 def plausible(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Counts vary with prompts, replies' tokens fit their texts, and no time runs backwards."""
+    """Counts differ as prompts do, replies have tokens as their texts have, time runs forward."""
     by_model: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
         if row.input_uncached is not None:

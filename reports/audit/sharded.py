@@ -17,7 +17,7 @@ ONE_PIECE, UNLEASED = "not cut into shards", "its shards had no leases"
 
 
 def shards_as_planned(evidence: Evidence, check: InvariantCheck) -> Faults:
-    """Every planned query is in exactly one shard, and every answered query was planned there."""
+    """Every planned query is in exactly one shard, and every answered one was planned there."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if folder is None or parent is None:
