@@ -49,10 +49,7 @@ def _scale(axes: Any, places: Sequence[float]) -> None:
 
 
 def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return two charts for each block, dollars and seconds; none without values.
-
-    Blocks that differ only in the size of an equal budget share one chart, over its sizes.
-    """
+    """Return charts of dollars and seconds per block; sizes of an equal budget share a chart."""
     charts = budget_charts([row for row in rows if row.equal])
     for block in blocks.blocks_of([row for row in rows if not row.equal]):
         title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"

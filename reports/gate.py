@@ -140,10 +140,7 @@ Check = tuple[GateRule, TableRow, SystemRun, SystemRun | None]
 
 
 def gate_checks(gate: Gate, report: Report, baseline: Sequence[SystemRun] | None) -> list[Check]:
-    """Return each rule on each row that it names; UserError for an unknown name.
-
-    `baseline` is the run of `--against`; None without one.
-    """
+    """Return each rule on each row that it names, or UserError; `baseline`: runs of `--against`."""
     suites, checks = sorted({row.suite for row in report.rows}), list[Check]()
     for rule in gate.rule:
         if rule.suite is not None and rule.suite not in suites:

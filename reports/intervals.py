@@ -30,8 +30,7 @@ class Difference:
     """None if the questions are too few, or all differ alike, to estimate a spread."""
     paired_high: float | None
     min_detectable: float | None
-    """The smallest difference that these questions show with 80 % power (Miller 2024), among all
-    comparisons with the same reference; at most 1."""
+    """Smallest difference seen with 80 % power (Miller 2024) in this family of tests; at most 1."""
     verdict: Verdict
     n_paired: int
     p_value: float

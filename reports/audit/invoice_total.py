@@ -243,8 +243,7 @@ def _title(project: str | None, key: str | None) -> str:
 
 
 DATE = re.compile(r"(-20\d{2}-?[01]\d-?[0-3]\d|-latest|@20\d{6}|:[a-z]+)$")
-"""A date at the end of a model's id (`-2024-08-06`, `-20250514`, `@20250514`), `-latest`, or a
-variant of OpenRouter's (`:free`)."""
+"""The date (`-2024-08-06`, `@20250514`), `-latest` or OpenRouter variant that ends a model's id."""
 
 
 def undated(name: str) -> str:

@@ -29,8 +29,7 @@ from podium.reports.audit.invoice_columns import columns_of
 
 HOUR = timedelta(hours=1)
 LONGEST_LINE = SMALL
-"""Characters of a line, and bytes of a JSON export that is read whole: the largest page of a
-provider has a few MiB."""
+"""Maximum characters of a line or bytes of a whole JSON export (largest known page: few MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,9 +297,8 @@ class _AnthropicBucket(_Bucket):
         return self.starting_at, self.ending_at
 
 
-# A CSV with one row per request: ours, for providers without an export of their own kind (input
-# tokens include cached ones), and OpenRouter's activity export (as public tools read it; the
-# generation's own fields are in openrouter.ai/docs, "Generation data").
+# A CSV with one row per request: podium's own, for providers without an export (input tokens
+# include cached ones), or OpenRouter's activity export (openrouter.ai/docs, "Generation data").
 OPENROUTER: Mapping[str, str] = {
     "generation_id": "request_id",
     "created_at": "time",

@@ -233,10 +233,7 @@ class Signed:
 
 
 def make_key(path: Path) -> Path:
-    """Write a new private key (mode 0600) and its public key beside it; return the public file.
-
-    UserError if one exists: neither is ever overwritten.
-    """
+    """Write a private key (0600) and its public key; return the latter. UserError if one exists."""
     form, ed25519 = _cryptography()
     public = path.with_name(f"{path.name}.pub")
     for target in (path, public):
