@@ -1,4 +1,4 @@
-"""Which rows may be compared, and with what: a report's options, the reference, blocks, boxes."""
+"""Which rows may be compared with which: a report's options, the reference, blocks, boxes."""
 
 import json
 from collections.abc import Sequence
@@ -14,43 +14,43 @@ from podium.reports.row import TableRow, block_of
 
 BEST_SINGLE, SINGLE = "best-single", "single:"
 Group = tuple[str, str, str, str, str, str, str, str]
-"""Suite, split, label, prompt, pool digest, seed, price book and equal budget: of one reference."""
+"""Suite, split, label, prompt, pool digest, seed, price book, equal budget: what rows share."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """The options of a report; as they are here, they ask for nothing special."""
+    """The options of a report, with their defaults."""
 
-    vs: str | None = None  # system that all others are held against
-    epochs: int | None = None  # only so many epochs of every question, the first ones
-    maj: int | None = None  # tries in a majority; all epochs where it is not said
+    vs: str | None = None  # system that all others are compared with
+    epochs: int | None = None  # number of first epochs of every question that are used
+    maj: int | None = None  # tries in a majority (default: all epochs)
     derived: bool = False  # show derived rows in the terminal, too; table.md always has them
     published: bool = False  # show published figures in the terminal, too
     equivalence: float | None = None  # margin within which systems are equivalent, a share of 1
-    columns: tuple[str, ...] = ()  # of the tables, in this order; each table's usual ones if empty
+    columns: tuple[str, ...] = ()  # of the tables, in this order; if empty, each table's default
     choices: bool = False  # show which models gateways chose
-    deep: bool = False  # read the logs of every shard, whatever is kept of them
+    deep: bool = False  # read the logs of every shard instead of the kept tables
 
 
 DEFAULTS = ReportOptions()
 
 
 def reference_of(system_runs: Sequence[SystemRun], vs: str | None = None) -> SystemRun | None:
-    """Return what the others are compared with; None when no single worker was graded.
+    """Return the run that the others are compared with; None if no single worker was graded.
 
     The system named `vs`, graded or not; else `best-single` as chosen on the train split, else the
-    pool's first `single:` worker: all stand before the run, so that none is picked by its result.
-    Two runs of one system are told apart by arguments, then by age.
+    pool's first `single:` worker: all are fixed before the run, so no result decides the choice.
+    Two runs of one system are ordered by arguments, then by age.
     """
     if vs is not None:
-        named = [system_run for system_run in system_runs if system_run.facts.system == vs]
-        return min(named, key=_age, default=None)
-    ranks = [(rank, one) for one in system_runs if (rank := _rank(one)) is not None]
+        matches = [system_run for system_run in system_runs if system_run.facts.system == vs]
+        return min(matches, key=_age, default=None)
+    ranks = [(rank, run) for run in system_runs if (rank := _rank(run)) is not None]
     return min(ranks, key=lambda pair: (pair[0], *_age(pair[1])), default=(0, None))[1]
 
 
 def _rank(system_run: SystemRun) -> int | None:
-    """Return a run's place among what may be the reference; None where it may not be."""
+    """Return a run's rank among the possible references; None if it is not one."""
     facts = system_run.facts
     queue = [BEST_SINGLE, *(f"{SINGLE}{name}" for name in facts.workers)]
     allowed = facts.reference_allowed and not facts.uses_targets and facts.system in queue
@@ -62,42 +62,42 @@ def _age(system_run: SystemRun) -> tuple[str, str]:
 
 
 def group_of(system_run: SystemRun) -> Group:
-    """Return what rows must share to be compared: dollars at two price books are two currencies."""
+    """Return what rows must share to be comparable: two price books are like two currencies."""
     facts = system_run.facts
     book = f"{facts.prices['name']} {facts.prices['sha256']}"
-    asked = (facts.suite, facts.split, facts.label, facts.prompt)
-    return (*asked, facts.pool_sha256, str(facts.seed), book, facts.equal)
+    questions = (facts.suite, facts.split, facts.label, facts.prompt)
+    return (*questions, facts.pool_sha256, str(facts.seed), book, facts.equal)
 
 
 def comparable_groups(
     system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS
 ) -> list[list[tuple[SystemRun, int]]]:
-    """Return the evaluations by group, cut to the epochs asked for; beside each all it has."""
+    """Return the evaluations by group, cut to the wanted epochs, each with its full number."""
     evaluated = [system_run for system_run in system_runs if system_run.facts.purpose == "eval"]
     refuse_mixed_versions(evaluated)
     _refuse_options(options, evaluated)
     groups: dict[Group, list[tuple[SystemRun, int]]] = {}
     for system_run in evaluated:
-        kept = _first_epochs(system_run, options.epochs)
-        groups.setdefault(group_of(kept), []).append((kept, system_run.epochs))
+        cut_run = _first_epochs(system_run, options.epochs)
+        groups.setdefault(group_of(cut_run), []).append((cut_run, system_run.epochs))
     for group in groups.values():
         _refuse_mixed_epochs([system_run for system_run, _ in group])
     return list(groups.values())
 
 
 def refuse_mixed_versions(system_runs: Sequence[SystemRun]) -> None:
-    """Raise UserError when a suite is there in two versions: its rows are no comparison."""
+    """Raise UserError if a suite occurs in two versions: its rows are not comparable."""
     again = ", or give the older one to podium regrade --all"
     ways = {"suite_version": again, "data_revision": "", "overflows": again}
-    for what, way in ways.items():
-        found: dict[tuple[str, str], str] = {}
+    for field, way in ways.items():
+        values: dict[tuple[str, str], str] = {}
         for system_run in system_runs:
             facts = system_run.facts
-            value = str(getattr(facts, what))
-            first = found.setdefault((facts.suite, facts.split), value)
-            if first != value:
+            value = str(getattr(facts, field))
+            other_value = values.setdefault((facts.suite, facts.split), value)
+            if other_value != value:
                 raise UserError(
-                    f"Suite {facts.suite!r} is there with {what} {first} and {value} "
+                    f"Suite {facts.suite!r} is there with {field} {other_value} and {value} "
                     f"({system_run.logs[0]}): report the directories apart{way}."
                 )
 
@@ -119,26 +119,26 @@ def _refuse_options(options: ReportOptions, evaluated: Sequence[SystemRun]) -> N
         return
     if maj < FEWEST:
         raise UserError(f"--maj {maj}: a majority takes {FEWEST} tries or more.")
-    most = max((system_run.epochs for system_run in evaluated), default=0)
-    if maj > most:
-        fewer = f", or ask for --maj {most} or fewer" if most >= FEWEST else ""
+    maximum = max((system_run.epochs for system_run in evaluated), default=0)
+    if maj > maximum:
+        fewer = f", or ask for --maj {maximum} or fewer" if maximum >= FEWEST else ""
         raise UserError(
-            f"A majority of {maj} needs {maj} epochs, and these logs have {most}: run with "
+            f"A majority of {maj} needs {maj} epochs, and these logs have {maximum}: run with "
             f"--epochs {maj}{fewer}."
         )
 
 
 def _refuse_mixed_epochs(group: Sequence[SystemRun]) -> None:
-    asked = sorted({system_run.epochs for system_run in group})
-    if len(asked) > 1:
+    counts = sorted({system_run.epochs for system_run in group})
+    if len(counts) > 1:
         each = sorted(f"{system_run.facts.system} {system_run.epochs}" for system_run in group)
         facts = group[0].facts
         raise UserError(
             f"Systems on {facts.suite} ({facts.split}, {facts.label}, pool {facts.pool}) were "
             f"asked each question a different number of times: {', '.join(each[:10])}"
             f"{', ...' if len(each) > 10 else ''}. Where a run raised its epochs and was "
-            f"interrupted, the same command finishes it; else --epochs {asked[0]} compares the "
-            f"first {_first(asked[0])} of all."
+            f"interrupted, the same command finishes it; else --epochs {counts[0]} compares the "
+            f"first {_first(counts[0])} of all."
         )
 
 
@@ -146,28 +146,28 @@ def _first(epochs: int) -> str:
     return "epoch" if epochs == 1 else f"{epochs} epochs"
 
 
-def _first_epochs(system_run: SystemRun, wanted: int | None) -> SystemRun:
-    """Return a system run as if asked `wanted` times each; UserError for too many."""
-    if wanted is None or wanted == system_run.epochs:
+def _first_epochs(system_run: SystemRun, epochs: int | None) -> SystemRun:
+    """Return a system run as if it had `epochs` epochs; UserError for too many."""
+    if epochs is None or epochs == system_run.epochs:
         return system_run
-    if not 1 <= wanted <= system_run.epochs:
+    if not 1 <= epochs <= system_run.epochs:
         raise UserError(
-            f"--epochs {wanted}: {system_run.facts.system} on {system_run.facts.suite} has "
+            f"--epochs {epochs}: {system_run.facts.system} on {system_run.facts.suite} has "
             f"{system_run.epochs}; name a number from 1 to that."
         )
-    kept = tuple(one for one in system_run.attempts if one.epoch <= wanted)
-    asked = system_run.asked * wanted // system_run.epochs
-    return replace(system_run, attempts=kept, epochs=wanted, asked=max(asked, len(kept)))
+    attempts = tuple(attempt for attempt in system_run.attempts if attempt.epoch <= epochs)
+    n_asked = system_run.asked * epochs // system_run.epochs
+    return replace(system_run, attempts=attempts, epochs=epochs, asked=max(n_asked, len(attempts)))
 
 
 def without_whole_sums(row: TableRow, epochs: int) -> TableRow:
     """Return a row of the first epochs without the figures that are sums over all `epochs`."""
     if row.epochs == epochs:
         return row
-    said = f"the first {_first(row.epochs)} of {epochs}; what was paid is of all, see the spend"
+    note = f"the first {_first(row.epochs)} of {epochs}; what was paid is of all, see the spend"
     sums = ("paid_per_query", "paid_low", "paid_high", "gpu_per_query", "scoring_per_query")
     unknown = dict.fromkeys(f"usd_{name}" for name in sums)
-    return replace(row, notes="; ".join(filter(None, (row.notes, said))), **unknown)
+    return replace(row, notes="; ".join(filter(None, (row.notes, note))), **unknown)
 
 
 def blocks_of(rows: Sequence[TableRow]) -> list[list[TableRow]]:
@@ -181,15 +181,15 @@ def pinned_name(name: str, digest: str) -> str:
 
 
 def pool_name(row: TableRow, rows: Sequence[TableRow]) -> str:
-    """Return a row's pool, with its seed and digest only where `rows` have another one as well."""
-    digests = {other.pool_sha256 for other in rows if other.pool == row.pool}
+    """Return a row's pool, with its seed and digest only if `rows` have several of them."""
+    digests = {peer.pool_sha256 for peer in rows if peer.pool == row.pool}
     name = row.pool if len(digests) == 1 else pinned_name(row.pool, row.pool_sha256)
-    return name if len({other.seed for other in rows}) == 1 else f"{name}, seed {row.seed}"
+    return name if len({peer.seed for peer in rows}) == 1 else f"{name}, seed {row.seed}"
 
 
 def book_name(row: TableRow, rows: Sequence[TableRow]) -> str:
-    """Return a row's price book, with its digest only where `rows` have two of that name."""
-    digests = {other.price_book_sha256 for other in rows if other.price_book == row.price_book}
+    """Return a row's price book, with its digest only if `rows` have two of that name."""
+    digests = {peer.price_book_sha256 for peer in rows if peer.price_book == row.price_book}
     pinned = pinned_name(row.price_book, row.price_book_sha256)
     return row.price_book if len(digests) == 1 else pinned
 
@@ -200,20 +200,20 @@ def versioned_suite(row: TableRow) -> str:
 
 
 def asked_name(row: TableRow) -> str:
-    """Return what a block is about, e.g. `aime25, version 1-A (eval), rehearsal`."""
+    """Return the name of a row's block, e.g. `aime25, version 1-A (eval), rehearsal`."""
     return f"{versioned_suite(row)}{prompt_words(row.prompt, row.equal)}, {row.label}"
 
 
 def prompt_words(prompt: Prompt, equal: str) -> str:
-    """Return the words on how questions were put: none for the official way, without a budget."""
-    put = "" if prompt == OFFICIAL else f", {prompt} prompt"
-    return f"{put}, within {equal}" if equal else put
+    """Return words on prompt and equal budget: none for the official prompt without a budget."""
+    suffix = "" if prompt == OFFICIAL else f", {prompt} prompt"
+    return f"{suffix}, within {equal}" if equal else suffix
 
 
 def avg_at(rows: Sequence[TableRow]) -> str:
-    """Return how often a block's questions were asked, e.g. `avg@4`; empty where only once."""
-    asked = sorted({row.epochs for row in rows})
-    return "" if asked == [1] else "avg@" + " and avg@".join(map(str, asked))
+    """Return how often a block's questions were asked, e.g. `avg@4`; empty if only once."""
+    counts = sorted({row.epochs for row in rows})
+    return "" if counts == [1] else "avg@" + " and avg@".join(map(str, counts))
 
 
 def reference_of_block(rows: Sequence[TableRow]) -> str:
@@ -222,21 +222,22 @@ def reference_of_block(rows: Sequence[TableRow]) -> str:
 
 
 ORACLE = "oracle"
-"""Begins the name of every row that knows the answers: a bound of some plans, not of all."""
+"""Prefix of the name of every row that knows the answers: a bound for some plans, not for all."""
 
 
 def beaten_oracles(oracles: Sequence[TableRow], rows: Sequence[TableRow]) -> list[str]:
-    """Return why an oracle is below other rows of its block, a sentence for each that is."""
-    said: list[str] = []
-    for one in oracles:
-        above = [row.system for row in rows if block_of(row) == block_of(one) and _beats(row, one)]
-        if one.system.startswith(ORACLE) and above:
-            among = "single workers" if one.derived else "a fixed set of plans"
-            said.append(
-                f"{one.system} is below {', '.join(above)}: it is the best choice among {among} "
+    """Return why an oracle is below other rows of its block, a sentence for each such oracle."""
+    sentences: list[str] = []
+    for oracle in oracles:
+        block = [row for row in rows if block_of(row) == block_of(oracle)]
+        above = [row.system for row in block if _beats(row, oracle)]
+        if oracle.system.startswith(ORACLE) and above:
+            among = "single workers" if oracle.derived else "a fixed set of plans"
+            sentences.append(
+                f"{oracle.system} is below {', '.join(above)}: it is the best choice among {among} "
                 "only, and another plan may answer what none of those can"
             )
-    return said
+    return sentences
 
 
 def _beats(row: TableRow, oracle: TableRow) -> bool:
@@ -249,29 +250,29 @@ def box_of(row: TableRow) -> str:
     """Return a row's box, e.g. `docker (Python 3.11.2, podium-sandbox 9f86d081884c)`."""
     if row.box is None:
         return ""
-    if row.box_python is None:  # a log from before boxes told what they are
+    if row.box_python is None:  # an older log, without facts about its box
         return row.box
     facts = BoxRecord(python=row.box_python, image=row.box_image, image_id=row.box_image_id)
     return f"{row.box} ({facts.short})"
 
 
 def boxes_of(rows: Sequence[TableRow]) -> list[str]:
-    """Return the boxes that graded some rows; with more than one, each row must say which."""
+    """Return the boxes that graded some rows; if there are several, each row must state its box."""
     return sorted({box_of(row) for row in rows if row.box})
 
 
 def boxes_by_row(rows: Sequence[TableRow]) -> list[tuple[str, TableRow]]:
-    """Return each row with its box where the rows had several boxes; nothing where they had one."""
+    """Return each row with its box if the rows had several boxes, else nothing."""
     return [(box_of(row), row) for row in rows if row.box] if len(boxes_of(rows)) > 1 else []
 
 
 def package_lines(rows: Sequence[TableRow]) -> list[str]:
-    """Return what programs could import beside the standard library, a sentence for each box."""
+    """Return the packages besides the standard library, a sentence for each box."""
     lines: dict[str, None] = {}
     for row in rows:
         if row.box and row.box_packages is not None:
             names = row.box_packages.split()
-            said = f"{len(names)} third-party packages: {', '.join(names)}" if names else "no more"
+            text = f"{len(names)} third-party packages: {', '.join(names)}" if names else "no more"
             digest = f"; image {row.box_image_id}" if row.box_image_id else ""
-            lines[f"{box_of(row)}: the standard library and {said}{digest}"] = None
+            lines[f"{box_of(row)}: the standard library and {text}{digest}"] = None
     return list(lines)

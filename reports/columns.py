@@ -1,4 +1,4 @@
-"""How columns of a comparison look: columns.toml declares them, and every table draws from here."""
+"""The format of a comparison's columns: columns.toml declares them, and all tables use them."""
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +24,13 @@ from podium.reports.render import (
 from podium.reports.row import COLUMNS, TableRow
 
 LIST = ("list",)
-"""What `--columns` is when it asks which there are."""
+"""The value of `--columns` that asks for a list of all columns."""
 Show = Callable[[TableRow], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a figure is called and means: the same in terminal, Markdown, LaTeX, page and files."""
+    """Name and meaning of a figure: the same in terminal, Markdown, LaTeX, page and files."""
 
     key: str
     """Its name in table.csv, table.json, table.parquet and frames."""
@@ -38,7 +38,7 @@ class Column:
     unit: str = ""
     """`share` and `points` are fractions of 1, shown in percent; `%` is in percent already."""
     label: str = ""
-    """Its head in table.md and on the page; empty for what stands in files alone."""
+    """Its head in table.md and on the page; empty for columns that only files have."""
     narrow: str = ""
     """Its head in a terminal and in LaTeX, where there is less room."""
 
@@ -46,17 +46,17 @@ class Column:
         """Return a value of the column as a cell."""
         if self.unit in UNITS:
             return UNITS[self.unit](value)
-        found = (show(value) for kind, show in KINDS.items() if isinstance(value, kind))
-        return next(found, UNKNOWN)
+        cells = (show(value) for kind, show in KINDS.items() if isinstance(value, kind))
+        return next(cells, UNKNOWN)
 
     def cell(self, row: TableRow) -> str:
-        """Return what stands in a row of a table whose columns have been chosen."""
+        """Return a row's cell in a table with chosen columns."""
         return self.shown(getattr(row, self.key))
 
 
 _TEXT = files("podium.reports").joinpath("columns.toml").read_text(encoding="utf-8")
 DECLARED: Mapping[str, Column] = {
-    key: Column(key, **one) for key, one in tomllib.loads(_TEXT).items()
+    key: Column(key, **settings) for key, settings in tomllib.loads(_TEXT).items()
 }
 """Every column by its key, in the order of table.csv."""
 
@@ -67,25 +67,25 @@ def label(key: str) -> str:
 
 
 def narrow_label(key: str) -> str:
-    """Return a column's head where there is less room."""
+    """Return a column's head in a terminal and in LaTeX."""
     return DECLARED[key].narrow or label(key)
 
 
 def full_columns(*keys: str) -> Columns[TableRow]:
     """Return columns as table.md and the page show them."""
-    return [(one.label, FULL.get(one.key, one.cell)) for one in map(DECLARED.__getitem__, keys)]
+    return [(col.label, FULL.get(col.key, col.cell)) for col in map(DECLARED.__getitem__, keys)]
 
 
 def narrow_columns(*keys: str) -> Columns[TableRow]:
     """Return columns as a terminal and LaTeX show them."""
     return [
-        (narrow_label(one.key), NARROW.get(one.key) or FULL.get(one.key, one.cell))
-        for one in map(DECLARED.__getitem__, keys)
+        (narrow_label(col.key), NARROW.get(col.key) or FULL.get(col.key, col.cell))
+        for col in map(DECLARED.__getitem__, keys)
     ]
 
 
 def named_columns(names: Sequence[str]) -> Columns[TableRow]:
-    """Return columns in the order in which they are named; UserError for one that is not there."""
+    """Return columns in the order of their names; UserError for an unknown one."""
     for name in names:
         if name not in COLUMNS:
             raise UserError(
@@ -93,11 +93,11 @@ def named_columns(names: Sequence[str]) -> Columns[TableRow]:
                 "report DIR --columns list` names all."
             )
     chosen = (DECLARED[name] for name in dict.fromkeys(names) if name != "system")
-    return [(f"{one.key} %" if one.unit in PERCENT else one.key, one.cell) for one in chosen]
+    return [(f"{col.key} %" if col.unit in PERCENT else col.key, col.cell) for col in chosen]
 
 
 def column_list() -> str:
-    """Return what `--columns list` prints: each column, its unit and what it is."""
+    """Return what `--columns list` prints: each column, its unit and its meaning."""
     rows = [(key, column.unit, column.tip) for key, column in DECLARED.items()]
     return columns(("column", "unit", "what it is"), rows)
 
@@ -110,7 +110,7 @@ PERCENT = ("share", "points")
 UNITS: Mapping[str, Callable[[Any], str]] = {"share": percent, "points": points, "%": share}
 KINDS: Mapping[type, Callable[[Any], str]] = {
     Decimal: usd,
-    bool: lambda value: "yes" if value else "no",  # before int, which it is, too
+    bool: lambda value: "yes" if value else "no",  # before int, its base class
     int: count,
     float: _figure,
     str: lambda value: " ".join(value.split()) or UNKNOWN,
@@ -143,7 +143,7 @@ def _invalid(row: TableRow) -> str:
 def _with_interval(key: str) -> Show:
     bounds = (f"{key}_low", f"{key}_high")
     return lambda row: (
-        f"{percent(getattr(row, key))} {interval(*(getattr(row, one) for one in bounds))}"
+        f"{percent(getattr(row, key))} {interval(*(getattr(row, bound) for bound in bounds))}"
     )
 
 
@@ -169,7 +169,7 @@ FULL: Mapping[str, Show] = {
         row.usd_paid_low, row.usd_paid_high, row.n_unpriced, row.auditable
     ),
     **{
-        key: _counted(key, 0) for key, one in DECLARED.items() if one.unit == "tokens" and one.label
+        key: _counted(key, 0) for key, col in DECLARED.items() if col.unit == "tokens" and col.label
     },
     **{key: _counted(key, 2) for key in ("calls", "steps", "depth")},
     **{key: _counted(key, 3) for key in ("critical_path_s", "conductor_s")},
@@ -182,7 +182,7 @@ FULL: Mapping[str, Show] = {
     "regret_accuracy": lambda row: points(row.regret_accuracy),
     "regret_usd": lambda row: usd_about(row.regret_usd),
 }
-"""What table.md and the page show, where it is more than the value, or less exact."""
+"""Cells of table.md and the page, if they are more than the value, or less exact."""
 NARROW: Mapping[str, Show] = {
     "paired_diff": lambda row: points(row.paired_diff),
     "invalid_plan_pct": lambda row: share(row.invalid_plan_pct),
@@ -191,4 +191,4 @@ NARROW: Mapping[str, Show] = {
     "calls": _counted("calls", 1),
     "critical_path_s": _counted("critical_path_s", 2),
 }
-"""What stands there where there is less room."""
+"""Cells of a terminal and of LaTeX, if they differ from `FULL`."""

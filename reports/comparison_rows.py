@@ -30,51 +30,51 @@ from podium.reports.intervals import Difference, difference, grades_of
 from podium.reports.render import usd
 from podium.reports.row import COLUMNS, IMPOSSIBLE, TableRow, block_of
 
-Pair = tuple[TableRow, SystemRun]  # a row and what it is made from
+Pair = tuple[TableRow, SystemRun]  # a row and the system run that it is made from
 
 OF_FACTS = [name for name in COLUMNS if name in RunFacts.model_fields]
-OF_TOTALS = [name for name in COLUMNS if name in {one.name for one in fields(SystemTotals)}]
-"""Columns that are called as in `RunFacts` and in `SystemTotals`; some are put into words below."""
+OF_TOTALS = [name for name in COLUMNS if name in {field.name for field in fields(SystemTotals)}]
+"""Columns named as in `RunFacts` and in `SystemTotals`; some are turned into text below."""
 RULES = {BEST_SINGLE: "chosen on the train split"}
 FIRST = "first single worker in the pool's order"
 ARGUMENTS = 80
-"""Arguments are shown up to this length; an oracle's list of plans stands in the CSV alone."""
+"""Maximum characters of shown arguments; an oracle's list of plans is only in the CSV."""
 
 
-def pair_rows(system_runs: Sequence[SystemRun], wanted: ReportOptions) -> list[list[Pair]]:
-    """Return the rows of a report with what each is made from, block by block, sorted."""
-    made = [_block(group, wanted) for group in blocks.comparable_groups(system_runs, wanted)]
-    return sorted(made, key=lambda block: _order(block[0][0]))
+def pair_rows(system_runs: Sequence[SystemRun], options: ReportOptions) -> list[list[Pair]]:
+    """Return the rows of a report with their system runs, block by block, sorted."""
+    pairs = [_block(group, options) for group in blocks.comparable_groups(system_runs, options)]
+    return sorted(pairs, key=lambda block: _order(block[0][0]))
 
 
-def _block(group: Sequence[tuple[SystemRun, int]], wanted: ReportOptions) -> list[Pair]:
+def _block(group: Sequence[tuple[SystemRun, int]], options: ReportOptions) -> list[Pair]:
     system_runs = [system_run for system_run, _ in group]
-    reference = blocks.reference_of(system_runs, wanted.vs)
-    place = next((at for at, one in enumerate(system_runs) if one is reference), None)
+    reference = blocks.reference_of(system_runs, options.vs)
+    place = next((index for index, run in enumerate(system_runs) if run is reference), None)
     arrays = block_arrays(system_runs)
     columns = zip(block_columns(arrays, place), regrets(arrays), strict=True)
     rows = [
-        blocks.without_whole_sums(TableRow(**_columns(one, wanted.maj), **own, **regret), epochs)
-        for (one, epochs), (own, regret) in zip(group, columns, strict=True)
+        blocks.without_whole_sums(TableRow(**_columns(run, options.maj), **costs, **regret), epochs)
+        for (run, epochs), (costs, regret) in zip(group, columns, strict=True)
     ]
     if reference and place is not None:
-        name, values = rows[place].system, [grades_of(one.attempts) for one in system_runs]
-        rule = "named by --vs" if wanted.vs else RULES.get(name, FIRST)
-        found = [difference(own, values[place], wanted.equivalence) for own in values]
-        found[place] = None
-        told = zip(rows, intervals.holm_adjusted(found), strict=True)
-        rows = [with_difference(row, one, (name, rule)) for row, one in told]
+        name, values = rows[place].system, [grades_of(run.attempts) for run in system_runs]
+        rule = "named by --vs" if options.vs else RULES.get(name, FIRST)
+        deltas = [difference(grades, values[place], options.equivalence) for grades in values]
+        deltas[place] = None
+        tests = zip(rows, intervals.holm_adjusted(deltas), strict=True)
+        rows = [with_difference(row, delta, (name, rule)) for row, delta in tests]
         rows[place] = replace(rows[place], reference=name, reference_rule=rule, verdict="reference")
     return sorted(zip(rows, system_runs, strict=True), key=lambda pair: _order(pair[0]))
 
 
 def with_difference(
-    row: TableRow, found: Difference | None, reference: tuple[str, str]
+    row: TableRow, delta: Difference | None, reference: tuple[str, str]
 ) -> TableRow:
-    """Return a row with its columns on a reference (its name and rule); as it is without any."""
-    if found is None:
+    """Return a row with its columns on a reference (name and rule); unchanged without a delta."""
+    if delta is None:
         return row
-    return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(found))
+    return replace(row, reference=reference[0], reference_rule=reference[1], **asdict(delta))
 
 
 def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
@@ -82,11 +82,11 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
     values = grades_of(system_run.attempts)
     graded = [attempt for attempt in system_run.attempts if attempt.graded]
     calls = [attempt.totals.worker_calls for attempt in graded]
-    called = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
+    roles = sorted({kind.role for kind in system_run.spend} & facts.workers.keys())
     passed, money = intervals.pass_at_ks(values), _money_columns(system_run, totals)
     notes = [note.replace("; ", ", ") for note in _notes(system_run, totals, money)]
     config = {
-        role: {"model": (worker := facts.workers[role]).model, **worker.settings} for role in called
+        role: {"model": (worker := facts.workers[role]).model, **worker.settings} for role in roles
     }
     return {
         **{name: getattr(facts, name) for name in OF_FACTS},
@@ -94,7 +94,7 @@ def _columns(system_run: SystemRun, maj: int | None) -> dict[str, Any]:
         **money,
         **intervals.accuracy_columns(values),
         **_optional_columns(system_run, totals, maj),
-        "deviations": "; ".join(one.replace("; ", ", ") for one in facts.deviations),
+        "deviations": "; ".join(deviation.replace("; ", ", ") for deviation in facts.deviations),
         "calls_min": min(calls, default=None),
         "calls_max": max(calls, default=None),
         "calls_expected": format_range(facts.calls_expected),
@@ -128,16 +128,16 @@ def _optional_columns(
         }
     columns |= _turns(system_run.attempts)
     columns |= plan_columns(system_run.attempts)
-    left = [attempt.unused for attempt in system_run.attempts if attempt.unused is not None]
-    columns |= {"unused": mean(left)} if left else {}
+    unused = [attempt.unused for attempt in system_run.attempts if attempt.unused is not None]
+    columns |= {"unused": mean(unused)} if unused else {}
     columns |= intervals.official_columns(system_run.attempts)[0]
     columns |= intervals.tries_columns(grades_of(system_run.attempts), system_run.epochs, maj)
     if totals.n_planned:
         faults = totals.plan_faults
-        found = sum(faults.values())
+        invalid = sum(faults.values())
         columns |= {
-            "n_invalid_plans": found,
-            "invalid_plan_pct": 100 * found / totals.n_graded,
+            "n_invalid_plans": invalid,
+            "invalid_plan_pct": 100 * invalid / totals.n_graded,
             "invalid_plan_reason": min(faults, key=lambda name: (-faults[name], name), default=""),
         }
     if voted := intervals.majority(system_run, maj):
@@ -146,16 +146,16 @@ def _optional_columns(
 
 
 def habits_of(attempts: Sequence[QuestionResult]) -> PlanHabits | None:
-    """Return what a conductor's plans have in common; None for a system without any."""
-    return plan_habits([one.plan_shape for one in attempts if one.plan_shape])
+    """Return the habits of a conductor's plans; None for a system without plans."""
+    return plan_habits([attempt.plan_shape for attempt in attempts if attempt.plan_shape])
 
 
 def plan_columns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
-    """Return the columns of a conductor's plans; none of other systems."""
+    """Return the columns of a conductor's plans; none for other systems."""
     habits = habits_of(attempts)
     if habits is None:
         return {}
-    right = [one.value for one in attempts if one.plan_shape and one.value is not None]
+    right = [result.value for result in attempts if result.plan_shape and result.value is not None]
     return {
         "valid_plan_accuracy": mean(right) if right else None,
         "one_step_pct": 100 * habits.one_step,
@@ -169,22 +169,22 @@ TURNS = "{turns:.1f} turns, {tool_calls:.1f} tool calls a sample, {n_limited} en
 
 
 def _turns(attempts: Sequence[QuestionResult]) -> dict[str, object]:
-    """Return the columns of tasks that ask more than once; none of other suites."""
-    turned = [one for one in attempts if one.turns is not None and one.graded]
+    """Return the columns of tasks that ask more than once; none for other suites."""
+    turned = [attempt for attempt in attempts if attempt.turns is not None and attempt.graded]
     if not turned:
         return {}
     return {
-        "turns": mean(one.turns or 0 for one in turned),
-        "tool_calls": mean(one.tool_calls or 0 for one in turned),
-        "n_limited": sum(one.limit is not None for one in turned),
+        "turns": mean(attempt.turns or 0 for attempt in turned),
+        "tool_calls": mean(attempt.tool_calls or 0 for attempt in turned),
+        "n_limited": sum(attempt.limit is not None for attempt in turned),
     }
 
 
 def _order(row: TableRow) -> tuple[object, ...]:
     right = -1.0 if row.accuracy is None else row.accuracy
-    suite, split, label, *rest = block_of(row)
+    suite, split, label, *group = block_of(row)
     rank = ("live", "recorded", "rehearsal", PLAIN).index(label)
-    return (suite, split, rank, *rest, -right, row.system, row.args)
+    return (suite, split, rank, *group, -right, row.system, row.args)
 
 
 def _json(value: Mapping[str, object]) -> str:
@@ -192,7 +192,7 @@ def _json(value: Mapping[str, object]) -> str:
 
 
 def systems_table(rows: Sequence[TableRow]) -> list[tuple[str, ...]]:
-    """Return where each system is from and where it deviates, a line per system, heads first."""
+    """Return each system's source and deviations, a line per system, heads first."""
     heads = ("system", "source", "prompts (sha256)", "deviations")
     lines = {
         (f"`{row.system}`", row.source, row.prompt_sha256[:12] or "none", row.deviations or "none")
@@ -207,18 +207,18 @@ def _money_columns(system_run: SystemRun, totals: SystemTotals) -> dict[str, Any
     scoring = total(tally for kind, tally in scored if kind.phase == "score").listed
     around = [tally for kind, tally in scored if kind.phase == ENVIRONMENT]
     environment = total(around).listed if around else None
-    paid, begun = totals.paid, len(system_run.attempts)
+    paid, n_pairs = totals.paid, len(system_run.attempts)
     return {
         "usd_paid_per_query": totals.usd_paid,
-        "usd_paid_low": _per_pair(paid.low, begun),
-        "usd_paid_high": _per_pair(paid.high, begun),
+        "usd_paid_low": _per_pair(paid.low, n_pairs),
+        "usd_paid_high": _per_pair(paid.high, n_pairs),
         "n_unknown_billed": paid.unknown,
         "usd_gpu_per_query": _per_pair(_gpu(system_run, book), totals.n_graded),
         "usd_scoring_per_query": _per_pair(scoring, totals.n_graded),
         "usd_environment_per_query": _per_pair(environment, totals.n_graded),
         "price_book_date": book.date,
         "price_evidence": "; ".join(
-            f"{role}: {book.evidence(one.price)}" for role, one in _market(system_run).items()
+            f"{role}: {book.evidence(worker.price)}" for role, worker in _market(system_run).items()
         ),
         "auditable": not _not_auditable(system_run),
     }
@@ -229,8 +229,8 @@ def _per_pair(value: Decimal | None, pairs: int) -> Decimal | None:
 
 
 def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
-    """Return dollars of own hardware, which go by output tokens; None where no price tells."""
-    found: Decimal | None = None
+    """Return dollars of own hardware, computed from output tokens; None if they are unknown."""
+    dollars: Decimal | None = None
     for kind, tally in system_run.spend.items():
         worker = system_run.facts.workers.get(kind.role)
         price = book.price(worker.price) if worker else None
@@ -238,35 +238,35 @@ def _gpu(system_run: SystemRun, book: Book) -> Decimal | None:
             continue
         if tally.untold:
             return None
-        found = (found or Decimal(0)) + gpu_cost(Usage(output=tally.output), price.gpu)
-    return found
+        dollars = (dollars or Decimal(0)) + gpu_cost(Usage(output=tally.output), price.gpu)
+    return dollars
 
 
 def _market(system_run: SystemRun) -> dict[str, WorkerFacts]:
-    """Return the workers that were called and can be bought, graders apart."""
-    facts, called = system_run.facts, {kind.role for kind in system_run.spend} - {GRADER}
-    names = sorted(called & facts.workers.keys()) if facts.label != "rehearsal" else ()
+    """Return the called workers that can be bought, without graders."""
+    facts, roles = system_run.facts, {kind.role for kind in system_run.spend} - {GRADER}
+    names = sorted(roles & facts.workers.keys()) if facts.label != "rehearsal" else ()
     return {name: facts.workers[name] for name in names}
 
 
 def _not_auditable(system_run: SystemRun) -> dict[str, str]:
-    """Return the workers that were called and whose dollars nothing tells, with the reasons."""
-    called = {kind.role for kind in system_run.spend if in_table(kind)}
-    found = ((role, system_run.facts.workers.get(role)) for role in sorted(called))
-    return {role: worker.not_auditable for role, worker in found if worker and worker.not_auditable}
+    """Return the called workers whose dollars cannot be audited, with the reasons."""
+    roles = {kind.role for kind in system_run.spend if in_table(kind)}
+    workers = ((role, system_run.facts.workers.get(role)) for role in sorted(roles))
+    return {role: facts.not_auditable for role, facts in workers if facts and facts.not_auditable}
 
 
 def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]) -> list[str]:
-    """Return what limits a row, a sentence each: its footnotes."""
+    """Return a row's footnotes: its limitations, a sentence each."""
     notes = ["uses targets"] if system_run.facts.uses_targets else []
     notes += system_run.facts.notes
     chosen = ", ".join(f"{name}={value}" for name, value in _arguments(system_run.facts).items())
     if 0 < len(chosen) <= ARGUMENTS and not system_run.facts.system.startswith(SINGLE):
         notes.append(f"{system_run.facts.system}: {chosen}")
-    if unscored := sorted({one.question for one in system_run.attempts if not one.graded}):
-        shown = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
-        reason = min(one.reason for one in system_run.attempts if one.reason)
-        notes.append(f"with an unscored epoch: {shown} ({reason[:120]})")
+    if unscored := sorted({result.question for result in system_run.attempts if not result.graded}):
+        names = ", ".join(unscored[:10]) + (", ..." if len(unscored) > 10 else "")
+        reason = min(result.reason for result in system_run.attempts if result.reason)
+        notes.append(f"with an unscored epoch: {names} ({reason[:120]})")
     if missing := totals.n_asked - len(system_run.attempts):
         notes.append(f"interrupted: {missing} of {totals.n_asked} not asked yet")
     notes += _notes_on_verdicts(system_run)
@@ -277,9 +277,9 @@ def _notes(system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
         notes.append(f"its {habits.plans} plans have collapsed to {habits.collapse}")
     notes += _notes_on_money(system_run, totals, money)
     if totals.n_failed:
-        known = system_run.facts.label != "live" or totals.usd_spent is not None
+        exact = system_run.facts.label != "live" or totals.usd_spent is not None
         least = f", billed or not is unknown: paid at least USD {usd(totals.usd_at_least)}"
-        notes.append(f"{totals.n_failed} calls failed{'' if known else least}")
+        notes.append(f"{totals.n_failed} calls failed{'' if exact else least}")
     return notes
 
 
@@ -289,27 +289,27 @@ def _notes_on_verdicts(system_run: SystemRun) -> list[str]:
     if fragile := sum(attempt.fragile for attempt in graded):
         verdicts = "1 verdict is" if fragile == 1 else f"{fragile} verdicts are"
         notes.append(f"{verdicts} within 20 % of the time limit")
-    found = Counter(one.fallback for one in graded if one.fallback)
-    return notes + [f"{n} of {len(graded)} answers: {said}" for said, n in sorted(found.items())]
+    counts = Counter(attempt.fallback for attempt in graded if attempt.fallback)
+    return notes + [f"{n} of {len(graded)} answers: {text}" for text, n in sorted(counts.items())]
 
 
 def _notes_on_counts(totals: SystemTotals) -> list[str]:
     calls, samples = totals.n_contradictory, totals.n_overstated
-    said = {
+    counts = {
         f"token counts in {pluralise(calls, 'call')} (a sum above or below its parts)": calls,
         f"totals of Inspect in {pluralise(samples, 'sample')} (above their calls)": samples,
     }
-    return [f"{IMPOSSIBLE}{what}: see `podium audit`" for what, count in said.items() if count]
+    return [f"{IMPOSSIBLE}{text}: see `podium audit`" for text, count in counts.items() if count]
 
 
 def _notes_on_money(
     system_run: SystemRun, totals: SystemTotals, money: Mapping[str, Any]
 ) -> list[str]:
-    notes = [f"not auditable: {role} ({why})" for role, why in _not_auditable(system_run).items()]
-    carried = [one for one in money["price_evidence"].split("; ") if one.endswith("carried-back")]
-    if carried:
-        who, date = ", ".join(one.partition(":")[0] for one in carried), money["price_book_date"]
-        notes.append(f"prices carried back to {date} (a later price, assumed to have held): {who}")
+    notes = [f"not auditable: {role} ({text})" for role, text in _not_auditable(system_run).items()]
+    older = [text for text in money["price_evidence"].split("; ") if text.endswith("carried-back")]
+    if older:
+        roles, day = ", ".join(text.partition(":")[0] for text in older), money["price_book_date"]
+        notes.append(f"prices carried back to {day} (a later price, assumed to have held): {roles}")
     if (seconds := totals.conductor_s) is not None and system_run.facts.label == "live":
         notes.append(f"its conductor ran on the machine that asked, {seconds:.3f} s per query")
     if (gpu := money["usd_gpu_per_query"]) is not None:
@@ -326,17 +326,17 @@ def _notes_on_money(
 
 
 def _arguments(facts: RunFacts) -> dict[str, object]:
-    """Return a system's arguments; of a file its name, because a table travels and paths do not."""
-    found: dict[str, object] = dict(facts.args)
+    """Return a system's arguments; of a file only its name: paths differ between machines."""
+    arguments: dict[str, object] = dict(facts.args)
     for name, value in facts.args.items():
         path = PurePath(value if isinstance(value, str) else "")
         if path.is_absolute() or path.suffix[1:].isalpha():  # not `openai/gpt-4.1`
-            found[name] = path.name
-    return found
+            arguments[name] = path.name
+    return arguments
 
 
 def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> str:
-    """Return dollars per query; what lacks a price is no number, and says how many calls do."""
+    """Return dollars per query; without a price, no number but the count of unpriced calls."""
     if value is None and not auditable:
         return "not auditable"
     return f"—({unpriced} unpriced)" if value is None and unpriced else usd(value)
@@ -345,7 +345,7 @@ def usd_cell(value: Decimal | None, unpriced: int, auditable: bool = True) -> st
 def paid_cell(
     low: Decimal | None, high: Decimal | None, unpriced: int, auditable: bool = True
 ) -> str:
-    """Return what was paid: one number, a range, or a number from which on it is.
+    """Return the paid dollars: a number, a range, or a lower bound.
 
     >>> paid_cell(Decimal("0.0123"), Decimal("0.015"), 0)
     '0.0123–0.0150'

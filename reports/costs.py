@@ -15,11 +15,11 @@ from podium.reports.stats import Bounds, Floats
 
 @dataclass(frozen=True, slots=True)
 class CostOfPass:
-    """What a right answer costs (Erol et al. 2025, arXiv 2504.13359)."""
+    """The cost of a right answer (Erol et al. 2025, arXiv 2504.13359)."""
 
     mean: float | None
-    """Mean over questions of E[cost] / P(right), of those that were ever answered right."""
-    infinite: float  # share of the questions that were never answered right: there it is infinite
+    """Mean of E[cost] / P(right) over the questions that were ever answered right."""
+    infinite: float  # share of the questions that were never answered right: infinite cost
     ratio_of_means: float | None  # all cost over all right answers: US dollars per right answer
 
 
@@ -33,7 +33,7 @@ def cost_ratio(ours: Floats, theirs: Floats, means: Floats) -> tuple[float, Boun
 
 
 def cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
-    """Return what a right answer costs; `right`: each question's mean grade. None for unknowns."""
+    """Return the cost of a right answer; `right`: each question's mean grade. None if unknown."""
     if not costs.size or np.isnan(costs + right).any():
         return None
     able = right > 0
@@ -52,30 +52,30 @@ def frontier_cost_of_pass(costs: Floats, right: Floats) -> CostOfPass | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         each = np.where(right > 0, costs / right, np.inf)
     best = each.argmin(axis=1)[:, None]
-    taken = [np.take_along_axis(values, best, axis=1)[:, 0] for values in (costs, right)]
-    return cost_of_pass(taken[0], taken[1])
+    picks = [np.take_along_axis(values, best, axis=1)[:, 0] for values in (costs, right)]
+    return cost_of_pass(picks[0], picks[1])
 
 
 Point = tuple[float, float]  # cost and score
 
 
 def non_dominated(costs: Floats, scores: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Say of each system whether none is as good and as cheap, and better in one of the two."""
+    """Return for each system whether none is as good and as cheap, and better in one of the two."""
     unknown: NDArray[np.bool_] = np.isnan(costs + scores)
     cost: Floats = np.where(unknown, math.inf, costs)
     score: Floats = np.where(unknown, -math.inf, scores)
     order = np.lexsort((np.negative(score), cost))  # by cost; of equal cost the best first
-    cost, score = (np.take_along_axis(one, order, axis=-1) for one in (cost, score))
-    first = np.ones(cost.shape, dtype=np.bool_)
-    first[..., 1:] = cost[..., 1:] > cost[..., :-1]
-    begins = np.maximum.accumulate(first * np.arange(cost.shape[-1], dtype=np.int64), axis=-1)
+    cost, score = (np.take_along_axis(array, order, axis=-1) for array in (cost, score))
+    starts = np.ones(cost.shape, dtype=np.bool_)
+    starts[..., 1:] = cost[..., 1:] > cost[..., :-1]
+    begins = np.maximum.accumulate(starts * np.arange(cost.shape[-1], dtype=np.int64), axis=-1)
     best = np.maximum.accumulate(score, axis=-1)
     cheaper = np.take_along_axis(best, np.maximum(begins - 1, 0), axis=-1)
     lost = (begins > 0) & (cheaper >= score)
     lost |= np.take_along_axis(score, begins, axis=-1) > score
-    found = np.empty_like(lost)
-    np.put_along_axis(found, order, lost, axis=-1)
-    return ~found & ~unknown
+    dominated = np.empty_like(lost)
+    np.put_along_axis(dominated, order, lost, axis=-1)
+    return ~dominated & ~unknown
 
 
 def hull(costs: Floats, scores: Floats) -> list[Point]:
@@ -90,9 +90,9 @@ def hull(costs: Floats, scores: Floats) -> list[Point]:
     return corners
 
 
-def _bends_right(first: Point, middle: Point, last: Point) -> bool:
-    rise = (middle[1] - first[1]) * (last[0] - first[0])
-    return rise > (last[1] - first[1]) * (middle[0] - first[0])
+def _bends_right(start: Point, middle: Point, end: Point) -> bool:
+    rise = (middle[1] - start[1]) * (end[0] - start[0])
+    return rise > (end[1] - start[1]) * (middle[0] - start[0])
 
 
 def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
@@ -100,7 +100,7 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
 
     Average Improvement in Quality (RouterBench, arXiv 2403.12031, section 3.2), from the formula:
     the published code divides by `high` alone. Beyond the dearest corner the hull stays level;
-    below the cheapest it counts 0. None where there is no system, or no room between the bounds.
+    below the cheapest it counts 0. None if there is no system, or if `high` is not above `low`.
     """
     corners = hull(costs, scores)
     if not corners or not high > low:
@@ -110,9 +110,9 @@ def aiq(costs: Floats, scores: Floats, low: float, high: float) -> float | None:
     if start >= end:
         return 0.0
     inner = x[(x > start) & (x < end)]
-    at = np.concatenate(([start], inner, [end]))
-    height = np.asarray(np.interp(at, x, y), dtype=np.float64)
-    area = float(((height[1:] + height[:-1]) / 2 * np.diff(at)).sum())
+    grid = np.concatenate(([start], inner, [end]))
+    height = np.asarray(np.interp(grid, x, y), dtype=np.float64)
+    area = float(((height[1:] + height[:-1]) / 2 * np.diff(grid)).sum())
     return area / (high - low)
 
 
@@ -121,84 +121,84 @@ class BlockArrays:
     """Question means of the systems of one block, (questions, systems) each."""
 
     scores: Floats
-    usd: Floats  # as `tokens`, not-a-number throughout for a system of which any is unknown
+    usd: Floats  # like `tokens`, all NaN for a system with any unknown value
     tokens: Floats
     plain: NDArray[np.bool_]
-    """(systems,): False for what looks at targets or was chosen in hindsight."""
+    """(systems,): False for systems that use targets or were chosen in hindsight."""
     questions: tuple[str, ...] = ()
     topics: tuple[Hashable, ...] = ()
 
 
 def block_arrays(group: Sequence[SystemRun]) -> BlockArrays:
     """Return the question means of some system runs of one suite, epochs averaged first."""
-    graded = [[one for one in system_run.attempts if one.graded] for system_run in group]
-    topics = {one.question: one.topic for attempts in graded for one in attempts}
-    places = {question: at for at, question in enumerate(sorted(topics))}
+    graded = [[attempt for attempt in run.attempts if attempt.graded] for run in group]
+    topics = {attempt.question: attempt.topic for attempts in graded for attempt in attempts}
+    places = {question: index for index, question in enumerate(sorted(topics))}
     scores, usd, tokens = (np.full((len(places), len(group)), np.nan) for _ in range(3))
-    for at, attempts in enumerate(graded):
-        asked = np.array([places[one.question] for one in attempts], dtype=np.int64)
-        totals = [one.totals for one in attempts]
-        _fill(scores[:, at], asked, [one.value for one in attempts])
-        _fill(usd[:, at], asked, [None if one.usd is None else float(one.usd) for one in totals])
-        _fill(tokens[:, at], asked, [one.tokens_out for one in totals])
-    plain = [one.facts.reference_allowed and not one.facts.uses_targets for one in group]
-    named = tuple(topics[question] for question in places)
-    return BlockArrays(scores, usd, tokens, np.array(plain), tuple(places), named)
+    for j, attempts in enumerate(graded):
+        rows = np.array([places[attempt.question] for attempt in attempts], dtype=np.int64)
+        costs = [attempt.totals for attempt in attempts]
+        _fill(scores[:, j], rows, [attempt.value for attempt in attempts])
+        _fill(usd[:, j], rows, [None if cost.usd is None else float(cost.usd) for cost in costs])
+        _fill(tokens[:, j], rows, [cost.tokens_out for cost in costs])
+    plain = [run.facts.reference_allowed and not run.facts.uses_targets for run in group]
+    row_topics = tuple(topics[question] for question in places)
+    return BlockArrays(scores, usd, tokens, np.array(plain), tuple(places), row_topics)
 
 
-def _fill(column: Floats, asked: NDArray[np.int64], values: Sequence[float | None]) -> None:
+def _fill(column: Floats, rows: NDArray[np.int64], values: Sequence[float | None]) -> None:
     if len(values) and None not in values:
-        known = np.array(values, dtype=np.float64)
-        times = np.bincount(asked, minlength=column.size)
+        numbers = np.array(values, dtype=np.float64)
+        times = np.bincount(rows, minlength=column.size)
         with np.errstate(invalid="ignore"):
-            column[:] = np.bincount(asked, weights=known, minlength=column.size) / times
+            column[:] = np.bincount(rows, weights=numbers, minlength=column.size) / times
 
 
 def block_columns(block: BlockArrays, reference: int | None) -> list[dict[str, Any]]:
-    """Return the columns of each system that can be had; `reference` is the place of one."""
+    """Return the computable columns of each system; `reference` is the index of one system."""
     systems = range(block.scores.shape[1])
     if not block.scores.size:
         return [{} for _ in systems]
     there, common = placeable(block)
-    parts = [block.usd, *(_only(common[:, None], one) for one in (block.usd, block.scores))]
+    arrays = [block.usd, *(_only(common[:, None], values) for values in (block.usd, block.scores))]
     if reference is not None:
         deltas = block.scores - block.scores[:, [reference]]
         paired = ~np.isnan(deltas)
-        parts += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
-    means = np.split(stats.bootstrap_means(np.hstack(parts)), len(parts), axis=1)
-    found = [_own(block, at, means[0][:, at]) for at in systems]
-    for at in systems:
-        if reference is not None and at != reference:
-            resampled = np.stack([part[:, at] for part in means[3:]], axis=1)
-            found[at] |= _against(block, (at, reference), resampled)
+        arrays += [deltas, _only(paired, block.usd), _only(paired, block.usd[:, [reference]])]
+    means = np.split(stats.bootstrap_means(np.hstack(arrays)), len(arrays), axis=1)
+    columns = [_own(block, column, means[0][:, column]) for column in systems]
+    for column in systems:
+        if reference is not None and column != reference:
+            resampled = np.stack([mean[:, column] for mean in means[3:]], axis=1)
+            columns[column] |= _against(block, (column, reference), resampled)
     placed = np.flatnonzero(there)
     if placed.size > 1 and common.any():
-        usd, scores = (one[np.isfinite(one[:, placed[0]])][:, placed] for one in means[1:3])
+        usd, scores = (mean[np.isfinite(mean[:, placed[0]])][:, placed] for mean in means[1:3])
         shares = non_dominated(usd, scores).mean(axis=0)  # of resamples, on the frontier
-        for at, share in zip(placed.tolist(), shares.tolist(), strict=True):
-            found[at]["pareto_probability"] = share
-    return found
+        for column, share in zip(placed.tolist(), shares.tolist(), strict=True):
+            columns[column]["pareto_probability"] = share
+    return columns
 
 
 def placeable(block: BlockArrays) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which systems have a place by accuracy and dollars, and by which questions."""
+    """Return which systems can be placed by accuracy and dollars, and on which questions."""
     systems = block.plain & ~np.isnan(block.usd).all(axis=0)
     gaps = np.isnan(block.scores[:, systems]).any(axis=1)
     return systems, np.asarray(~gaps, dtype=np.bool_)
 
 
-def _only(kept: NDArray[np.bool_], values: Floats) -> Floats:
-    return np.where(kept, values, np.nan)
+def _only(mask: NDArray[np.bool_], values: Floats) -> Floats:
+    return np.where(mask, values, np.nan)
 
 
-def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
-    whole, several = block.scores[:, at], len(set(block.topics)) > 1
+def _own(block: BlockArrays, column: int, resampled: Floats) -> dict[str, Any]:
+    grades, several = block.scores[:, column], len(set(block.topics)) > 1
     columns: dict[str, Any] = {
-        "se": stats.standard_error(whole),
-        "se_clustered": stats.clustered_error(whole, block.topics) if several else None,
+        "se": stats.standard_error(grades),
+        "se_clustered": stats.clustered_error(grades, block.topics) if several else None,
     }
-    there = ~np.isnan(whole)
-    scores, usd, tokens = (one[there, at] for one in (block.scores, block.usd, block.tokens))
+    there = ~np.isnan(grades)
+    scores, usd, tokens = (mean[there, column] for mean in (block.scores, block.usd, block.tokens))
     right = scores.sum()
     if right > 0 and not np.isnan(tokens).any():
         columns["tokens_per_correct"] = float(tokens.sum() / right)
@@ -219,12 +219,12 @@ def _own(block: BlockArrays, at: int, resampled: Floats) -> dict[str, Any]:
 
 def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> dict[str, Any]:
     """Return columns against the reference; `resampled`: difference, our cost, its cost."""
-    at, reference = pair
-    deltas = block.scores[:, at] - block.scores[:, reference]
+    column, reference = pair
+    deltas = block.scores[:, column] - block.scores[:, reference]
     there = ~np.isnan(deltas)
     low, high = stats.bca_interval(deltas, resampled[:, 0]) or (None, None)
     columns: dict[str, Any] = {"paired_bca_low": low, "paired_bca_high": high}
-    ours, theirs = block.usd[there, at], block.usd[there, reference]
+    ours, theirs = block.usd[there, column], block.usd[there, reference]
     if ratio := cost_ratio(ours, theirs, resampled[:, 1:]):
         low, high = ratio[1] or (None, None)
         columns |= {"usd_ratio": ratio[0], "usd_ratio_low": low, "usd_ratio_high": high}
@@ -232,27 +232,27 @@ def _against(block: BlockArrays, pair: tuple[int, int], resampled: Floats) -> di
 
 
 def regrets(block: BlockArrays) -> list[dict[str, Any]]:
-    """Return what each plain system of a block lacks to the oracle: the best of them per question.
+    """Return the regret of each plain system to the block's oracle: the best system per question.
 
     Accuracy: the oracle's less its own, over the questions that all plain systems were graded on.
-    Dollars: its own less the cheapest's that is as good on the question, over those of them that it
-    got right, wholly or in part. Nothing for who looks at targets or was chosen in hindsight, and
-    none where fewer than two plain systems were graded: one alone is its own oracle.
+    Dollars: its own less those of the cheapest system that is as good on the question, over those
+    questions that it got at least partly right. Systems that use targets or were chosen in
+    hindsight have none. Fewer than two graded plain systems have none: one is its own oracle.
     """
     graded = block.plain & ~np.isnan(block.scores).all(axis=0)
     places = np.flatnonzero(graded)
     scores, usd = block.scores[:, places], block.usd[:, places]
-    whole = ~np.isnan(scores).any(axis=1)
+    complete = ~np.isnan(scores).any(axis=1)
     columns: list[dict[str, Any]] = [{} for _ in block.plain]
-    if places.size < 2 or not whole.any():
+    if places.size < 2 or not complete.any():
         return columns
-    scores, usd = scores[whole], usd[whole]
+    scores, usd = scores[complete], usd[complete]
     best = scores.max(axis=1)
-    for at, place in enumerate(places.tolist()):
-        own, right = scores[:, at], scores[:, at] > 0
-        columns[place]["regret_accuracy"] = float((best - own).mean())
-        if right.any() and not np.isnan(usd[:, at]).any():
-            as_good = np.where(scores >= own[:, None] - stats.TIE, usd, np.inf)
+    for column, place in enumerate(places.tolist()):
+        grades, right = scores[:, column], scores[:, column] > 0
+        columns[place]["regret_accuracy"] = float((best - grades).mean())
+        if right.any() and not np.isnan(usd[:, column]).any():
+            as_good = np.where(scores >= grades[:, None] - stats.TIE, usd, np.inf)
             cheapest = np.nanmin(as_good, axis=1)
-            columns[place]["regret_usd"] = float((usd[:, at] - cheapest)[right].mean())
+            columns[place]["regret_usd"] = float((usd[:, column] - cheapest)[right].mean())
     return columns

@@ -1,4 +1,4 @@
-"""Curves: accuracy against what a query takes, and which system is best at each price."""
+"""Curves: accuracy against dollars or seconds of a query, and the best system at each price."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,18 +15,18 @@ from podium.reports.render import percent
 from podium.reports.row import TableRow, block_of
 
 Series = Mapping[str, Sequence[tuple[float, float, float, float]]]
-"""Name -> points that one line connects: x, y in per cent, and the ends of the interval of y."""
+"""Name -> points of one line: x, y in per cent, and the ends of the interval of y."""
 Chart = tuple[str, str, Series]
-"""A title, what x is, and what is drawn."""
+"""A title, the label of x, and the series."""
 
 
 def figure_of_charts(charts: Sequence[Chart]) -> Figure:
-    """Return charts as a figure, two in a row; a series looks alike in all of them."""
+    """Return charts as a figure, two in a row; a series looks the same in all of them."""
     across, down = min(2, len(charts)), -(-len(charts) // 2)
     figure: Any = Figure(figsize=(8.4 * across, 4.8 * down), layout="constrained")
     names = [*dict.fromkeys(name for _, _, series in charts for name in series)]
-    for at, (title, unit, series) in enumerate(charts):
-        axes = figure.add_subplot(down, across, at + 1, title=plot.drawable(title))
+    for index, (title, unit, series) in enumerate(charts):
+        axes = figure.add_subplot(down, across, index + 1, title=plot.drawable(title))
         axes.set(xlabel=plot.drawable(unit), ylabel="accuracy, %, with 95 % interval")
         axes.set_ylim(-3, 103)
         for name, points in series.items():
@@ -49,10 +49,7 @@ def _scale(axes: Any, places: Sequence[float]) -> None:
 
 
 def charts_of(rows: Sequence[TableRow]) -> list[Chart]:
-    """Return two charts for each block, dollars and seconds; none of what no row has.
-
-    Blocks that differ in the size of an equal budget alone are one chart, over its sizes.
-    """
+    """Return charts of dollars and seconds per block; sizes of an equal budget share a chart."""
     charts = budget_charts([row for row in rows if row.equal])
     for block in blocks.blocks_of([row for row in rows if not row.equal]):
         title = f"{blocks.asked_name(block[0])}, pool {blocks.pool_name(block[0], rows)}"
@@ -72,8 +69,8 @@ def budget_charts(rows: Sequence[TableRow]) -> list[Chart]:
         groups.setdefault((*block_of(row)[:-1], unit), []).append(row)
     charts: list[Chart] = []
     for (*_, unit), group in groups.items():
-        first = replace(group[0], equal="")
-        title = f"{blocks.asked_name(first)}, pool {first.pool}"
+        top = replace(group[0], equal="")
+        title = f"{blocks.asked_name(top)}, pool {top.pool}"
         series = series_of(group, lambda row: float(row.equal.partition("=")[2]))
         charts.append((title, f"{unit} that a question may take", series))
     return charts
@@ -108,7 +105,7 @@ def write_curve(rows: Sequence[TableRow], path: Path) -> None:
 
 
 def best_at_each_price(rows: Sequence[TableRow]) -> str:
-    """Return, block by block, the systems whose accuracy nothing cheaper reaches."""
+    """Return, block by block, the systems whose accuracy no cheaper system reaches."""
     lines: list[str] = []
     for block in blocks.blocks_of(rows):
         panel = plot.panel_of(block)
@@ -116,6 +113,6 @@ def best_at_each_price(rows: Sequence[TableRow]) -> str:
         for row in panel.frontier:
             price = plot.plain_number(panel.point(row)[0])
             lines.append(f"  from {price}: {row.system}, {percent(row.accuracy)} %")
-        if left := [row.system for row in block if id(row) not in panel.places]:
-            lines.append(f"  without a price or an accuracy: {', '.join(left)}")
+        if unplaced := [row.system for row in block if id(row) not in panel.places]:
+            lines.append(f"  without a price or an accuracy: {', '.join(unplaced)}")
     return "\n".join(lines)

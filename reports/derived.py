@@ -1,7 +1,7 @@
-"""All that a report shows beside its rows: rows that cost no call, parts of a suite, whole blocks.
+"""What a report shows besides its rows: derived rows without calls, parts of a suite, blocks.
 
 `self-consistency(maj@k of single:W)` votes over one worker's epochs; `oracle-router*` knows the
-answers: a bound, and no method. Derived rows are marked, and change no other row's verdict.
+answers: it is a bound, not a method. Derived rows are marked and change no other row's verdict.
 """
 
 import json
@@ -43,44 +43,44 @@ KEPT = (
     "price_book_date", "auditable", "box_python", "box_image", "box_image_id", "box_packages",
     "knowledge_cutoff", "uses_targets",
 )  # fmt: skip
-"""What a derived row shares with the row that it is made from."""
+"""The columns that a derived row takes from the row that it is made from."""
 SPENT = ("usd_per_query", "tokens_in", "tokens_out", "worker_tokens_out", "tokens_reasoning")
 
 
-def derived_rows(block: Sequence[Pair], wanted: ReportOptions) -> list[TableRow]:
-    """Return the derived rows of one block, held against its reference as the others are."""
+def derived_rows(block: Sequence[Pair], options: ReportOptions) -> list[TableRow]:
+    """Return the derived rows of one block, compared with its reference like all other rows."""
     singles = [
         pair for pair in block if pair[0].system.startswith(SINGLE) and not pair[0].uses_targets
     ]
-    made = [one for row, system_run in singles if (one := _vote(row, system_run, wanted.maj))]
+    votes = [vote for row, system_run in singles if (vote := _vote(row, system_run, options.maj))]
     routed = oracle_router([pair for pair in singles if "@" not in pair[0].system])  # no variants
-    found = (*made, *([routed] if routed else []))
-    return [_held(block, row, values, wanted.equivalence) for row, values in found]
+    pairs = (*votes, *([routed] if routed else []))
+    return [_held(block, row, values, options.equivalence) for row, values in pairs]
 
 
 def _held(block: Sequence[Pair], row: TableRow, values: Values, margin: float | None) -> TableRow:
-    """Compare a derived row; its p-value is adjusted as one more comparison beside the others."""
+    """Compare a derived row; its p-value is adjusted as one more comparison of the block."""
     reference = next((pair for pair in block if pair[0].verdict == "reference"), None)
     if reference is None:
         return row
-    others = [(one.p_value, one.p_equivalence) for one, _ in block if one.p_value is not None]
-    found = intervals.difference(values, intervals.grades_of(reference[1].attempts), margin)
-    if found is None:
+    p_values = [(peer.p_value, peer.p_equivalence) for peer, _ in block if peer.p_value is not None]
+    difference = intervals.difference(values, intervals.grades_of(reference[1].attempts), margin)
+    if difference is None:
         return row
-    rest = (replace(found, p_value=differ, p_equivalence=equal) for differ, equal in others)
-    family: list[Difference | None] = [found, *rest]
+    peers = (replace(difference, p_value=differ, p_equivalence=equal) for differ, equal in p_values)
+    family: list[Difference | None] = [difference, *peers]
     return with_difference(
         row, intervals.holm_adjusted(family)[0], (reference[0].system, reference[0].reference_rule)
     )
 
 
 def _vote(row: TableRow, system_run: SystemRun, k: int | None) -> tuple[TableRow, Values] | None:
-    """Return a worker's majority of k tries: k calls of it at k times its cost."""
-    found = intervals.majority(system_run, k)
-    if found is None:
+    """Return a worker's majority of k tries: k calls, at k times the cost of one."""
+    majority = intervals.majority(system_run, k)
+    if majority is None:
         return None
-    tries, values = found
-    kind = {one.kind for one in system_run.attempts}
+    tries, values = majority
+    kind = {attempt.kind for attempt in system_run.attempts}
     weak = "; programs vote by identical text" if "program" in kind else ""
     return _derived_row(
         row,
@@ -103,28 +103,28 @@ def oracle_router(singles: Sequence[Pair]) -> tuple[TableRow, Values] | None:
     if len(singles) < 2:
         return None
     block = block_arrays([system_run for _, system_run in singles])
-    whole = np.asarray(~np.isnan(block.scores).any(axis=1), dtype=np.bool_)
-    if not whole.any():
+    graded = np.asarray(~np.isnan(block.scores).any(axis=1), dtype=np.bool_)
+    if not graded.any():
         return None
     unpriced = np.isnan(block.usd).all(axis=0).any()
-    costs = np.nan_to_num(block.tokens if unpriced else block.usd, nan=np.inf)[whole]
-    scores = block.scores[whole]
+    costs = np.nan_to_num(block.tokens if unpriced else block.usd, nan=np.inf)[graded]
+    scores = block.scores[graded]
     best = scores.max(axis=1, keepdims=True)
     chosen = np.where(scores == best, costs, np.inf).argmin(axis=1)
-    taken = _taken(scores, chosen)
-    names = [name for name, kept in zip(block.questions, whole.tolist(), strict=True) if kept]
-    values = {name: [one] for name, one in zip(names, taken.tolist(), strict=True)}
-    usd, tokens = _taken(block.usd[whole], chosen), _taken(block.tokens[whole], chosen)
-    nobody = int((taken == 0).sum())
-    asked = "1 question" if nobody == 1 else f"{nobody} questions"
+    grades = _taken(scores, chosen)
+    names = [name for name, keep in zip(block.questions, graded.tolist(), strict=True) if keep]
+    values = {name: [score] for name, score in zip(names, grades.tolist(), strict=True)}
+    usd, tokens = _taken(block.usd[graded], chosen), _taken(block.tokens[graded], chosen)
+    nobody = int((grades == 0).sum())
+    questions = "1 question" if nobody == 1 else f"{nobody} questions"
     unit = "output tokens" if unpriced else "dollars"
     return _derived_row(
         singles[0][0],
         values,
         system=ORACLE_ROUTER,
-        knowledge_cutoff="; ".join(filter(None, (one.knowledge_cutoff for one, _ in singles))),
+        knowledge_cutoff="; ".join(filter(None, (row.knowledge_cutoff for row, _ in singles))),
         derived=f"from {len(singles)} single workers: {ROUTED} (in {unit})",
-        notes=f"uses targets; derived, no call of its own; nobody right on {asked}, "
+        notes=f"uses targets; derived, no call of its own; nobody right on {questions}, "
         "billed at the cheapest worker",
         usd_per_query=None if np.isnan(usd).any() else Decimal(str(round(float(usd.mean()), 12))),
         tokens_out=None if np.isnan(tokens).any() else float(tokens.mean()),
@@ -138,8 +138,8 @@ def _taken(values: Floats, chosen: np.ndarray[tuple[int, ...], np.dtype[np.int64
 
 
 def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
-    own = intervals.accuracy_columns(values)
-    columns = {name: getattr(row, name) for name in KEPT} | own | columns
+    accuracy = intervals.accuracy_columns(values)
+    columns = {name: getattr(row, name) for name in KEPT} | accuracy | columns
     return TableRow(
         n_asked=len(values),
         n_graded=len(values),
@@ -154,14 +154,14 @@ def _derived_row(row: TableRow, values: Values, **columns: Any) -> TableRow:
 
 SUBJECT, PASS_AT = "subject", "pass@k"
 MOST_GROUPS = 12
-"""Of a grouping, so many are shown; files have all."""
+"""Maximum groups shown of one grouping; files have all."""
 RANKS = ("easy", "medium", "hard")
-"""These come first and in this order; other groups follow by name."""
+"""These groups come first, in this order; other groups follow by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """One system on one part of a suite, or by one reading of its tries."""
+    """One system's score on one part of a suite, or its pass@k."""
 
     row: TableRow
     grouping: str  # `difficulty`, `platform`, `subject` or `pass@k`
@@ -172,14 +172,14 @@ class GroupScore:
     ci_high: float | None
 
 
-USUAL = 0.1  # share of questions on which two systems differ, where no pair says it
+USUAL = 0.1  # assumed share of questions on which two systems differ, if no pair shows it
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
     """Accuracy against dollars, over the systems that can be placed."""
 
-    questions: int  # that all of them were graded on; nothing else places them
+    questions: int  # those on which all systems were graded; they alone place the systems
     on: tuple[str, ...]  # not dominated, by rising cost
     corners: tuple[tuple[float, float], ...]  # of the hull: US dollars per query and accuracy
     low: float
@@ -197,26 +197,26 @@ DRAWS_SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class BlockSummary:
-    """The rows of one block, and what is said of them all."""
+    """The rows of one block, and what holds for all of them."""
 
     rows: tuple[TableRow, ...]
     questions: int
     cochran: Cochran | None
-    """On the questions that all were graded on; without hindsight and looks at targets."""
+    """On the questions that all were graded on; without systems that use hindsight or targets."""
     frontier: Frontier | None
     declared: str = ""
-    """The system of the headline, which was declared before the run; empty for none."""
+    """The headline's system, which was declared before the run; empty if none was."""
     shares_draws: bool = False
     """Whether several rows may hold the same reply of a worker."""
 
     @property
     def headline(self) -> str:
-        """The sentence above everything else; empty where nothing is compared."""
+        """The sentence above everything else; empty if nothing is compared."""
         return headline(self.rows, self.declared)
 
     @property
     def said(self) -> str:
-        """The first thing to know of a table: what it can show, and if rows share replies."""
+        """The first note on a table: what it can show and whether rows share replies."""
         return self._detectable() + (DRAWS_SHARED if self.shares_draws else "")
 
     @property
@@ -224,58 +224,58 @@ class BlockSummary:
         """What limits all rows: questions that models may have read, and saturation."""
         cutoffs: dict[str, str] = {}
         for row in self.rows:
-            # A source may hold the separator: only roles that were called begin an entry.
-            called = json.loads(row.config or "{}")
+            # A source may contain the separator: only the name of a called role begins an entry.
+            roles = json.loads(row.config or "{}")
             entries = (entry.partition(": ") for entry in row.knowledge_cutoff.split("; "))
-            cutoffs |= {role: cutoff for role, _, cutoff in entries if role in called}
+            cutoffs |= {role: cutoff for role, _, cutoff in entries if role in roles}
         plain = [row for row in self.rows if not row.uses_targets]
         best = [row.accuracy for row in plain if row.accuracy is not None]
-        said = saturation(best, self.questions)
-        return [*cutoff_lines(self.rows[0].dates, cutoffs), *filter(None, [said])]
+        message = saturation(best, self.questions)
+        return [*cutoff_lines(self.rows[0].dates, cutoffs), *filter(None, [message])]
 
     def _detectable(self) -> str:
-        """Return what so many questions can show."""
+        """Return which differences this number of questions can show."""
         tries = f", {avg_at(self.rows)}" if avg_at(self.rows) else ""
-        asked = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
-        known = sorted(one for row in self.rows if (one := row.min_detectable) is not None)
-        if known:
-            ends = dict.fromkeys(points(one)[1:] for one in (known[0], known[-1]))
+        questions = f"{self.questions} question{'' if self.questions == 1 else 's'}{tries}"
+        sizes = sorted(size for row in self.rows if (size := row.min_detectable) is not None)
+        if sizes:
+            ends = dict.fromkeys(points(size)[1:] for size in (sizes[0], sizes[-1]))
             by = " (by system)" if len(ends) > 1 else ""
             family = sum(row.p_holm is not None for row in self.rows)
             among = f", Holm over {family} comparisons" if family > 1 else ""
             return (
-                f"{asked}: differences under {' to '.join(ends)} points{by} may not show "
+                f"{questions}: differences under {' to '.join(ends)} points{by} may not show "
                 f"(80 % power{among})"
             )
-        why = "one system only" if len(self.rows) == 1 else "no reference"
+        reason = "one system only" if len(self.rows) == 1 else "no reference"
         if len(self.rows) > 1 and any(row.reference for row in self.rows):
-            why = "no question was graded for the reference and for another"
+            reason = "no question was graded for the reference and for another"
         if any(row.n_paired for row in self.rows):
             return (
-                f"{asked}: nobody differs from the reference, or on all questions alike, "
+                f"{questions}: nobody differs from the reference, or on all questions alike, "
                 "so what could be detected is unknown"
             )
         if not self.questions:
-            return f"{asked}; {why}: nothing is compared"
+            return f"{questions}; {reason}: nothing is compared"
         usual = points(detectable(USUAL, self.questions))[1:]
         return (
-            f"{asked}; {why}: nothing is compared (two that differ on 10 % of them would "
+            f"{questions}; {reason}: nothing is compared (two that differ on 10 % of them would "
             f"need {usual} points between them)"
         )
 
 
 def block_summary(block: Sequence[Pair]) -> BlockSummary:
-    """Return what holds for a block."""
+    """Return the summary of a block."""
     arrays = block_arrays([system_run for _, system_run in block])
     rows = tuple(row for row, _ in block)
     once = all(row.epochs == 1 for row in rows)
     declared = {run.facts.headline for _, run in block} - {""}
     judged = arrays.scores[:, arrays.plain & ~np.isnan(arrays.scores).all(axis=0)]
-    whole = judged[~np.isnan(judged).any(axis=1)]
+    scores = judged[~np.isnan(judged).any(axis=1)]
     return BlockSummary(
         rows=rows,
         questions=len(arrays.scores),
-        cochran=cochran_q(whole) if once and len(whole) else None,
+        cochran=cochran_q(scores) if once and len(scores) else None,
         frontier=_frontier_of(rows, arrays),
         declared=declared.pop() if len(declared) == 1 else "",
         shares_draws=len(block) > 1 and any(run.facts.draws == SHARED for _, run in block),
@@ -287,7 +287,7 @@ def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | Non
     there, both = costs.placeable(block)
     if there.sum() < 2 or not both.any():
         return None
-    names = [row.system for row, kept in zip(rows, there.tolist(), strict=True) if kept]
+    names = [row.system for row, keep in zip(rows, there.tolist(), strict=True) if keep]
     usd, grades = block.usd[both][:, there], block.scores[both][:, there]
     prices, scores = usd.mean(axis=0), grades.mean(axis=0)
     singles = np.array([name.startswith(SINGLE) for name in names])
@@ -307,92 +307,93 @@ def _frontier_of(rows: Sequence[TableRow], block: BlockArrays) -> Frontier | Non
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that tables show of some system runs; parts, fields and derived go block by block."""
+    """All that tables show of some system runs; `parts`, `fields`, `derived`: in blocks' order."""
 
     rows: tuple[TableRow, ...]
     parts: tuple[GroupScore, ...]
     fields: tuple[BlockSummary, ...] = ()
     derived: tuple[TableRow, ...] = ()
     pairs: tuple[tuple[Pair, ...], ...] = ()
-    """The rows again, block by block, each with what it is made from."""
+    """The rows again, block by block, each with the system run that it is made from."""
     across: tuple[AcrossRow, ...] = ()
-    """Systems over all suites; none where no two suites share label, pool and price book."""
+    """Systems over all suites; empty if no two suites share label, pool and price book."""
     learning: tuple[LearningCost, ...] = ()
-    """What learning cost, block by block; the reference comes first."""
+    """The costs of learning, block by block; the reference comes first."""
 
     def blocks(self, rows: Sequence[TableRow]) -> list[tuple[str, list[GroupScore]]]:
         """Return the parts of some rows, one entry for each grouping that they have."""
-        chosen = [part for part in self.parts if any(part.row is row for row in rows)]
+        chosen = [score for score in self.parts if any(score.row is row for row in rows)]
         names = (*GROUPINGS, SUBJECT, PASS_AT)
-        found = [(name, [part for part in chosen if part.grouping == name]) for name in names]
-        return [(name, parts) for name, parts in found if parts]
+        blocks = [(name, [score for score in chosen if score.grouping == name]) for name in names]
+        return [(name, scores) for name, scores in blocks if scores]
 
 
 @without_collector()
-def compare(system_runs: Sequence[SystemRun], wanted: ReportOptions = DEFAULTS) -> Comparison:
-    """Return rows and parts; UserError when the rows are no comparison."""
-    blocks = pair_rows(system_runs, wanted)
+def compare(system_runs: Sequence[SystemRun], options: ReportOptions = DEFAULTS) -> Comparison:
+    """Return rows and parts; UserError if the rows are no comparison."""
+    blocks = pair_rows(system_runs, options)
     pairs = [pair for block in blocks for pair in block]
-    chosen = [one for one in system_runs if one.facts.purpose == "selection"]
+    chosen = [run for run in system_runs if run.facts.purpose == "selection"]
     return Comparison(
         rows=tuple(row for row, _ in pairs),
-        parts=tuple(part for row, system_run in pairs for part in group_scores(row, system_run)),
+        parts=tuple(score for row, system_run in pairs for score in group_scores(row, system_run)),
         fields=tuple(map(block_summary, blocks)),
-        derived=tuple(row for block in blocks for row in derived_rows(block, wanted)),
+        derived=tuple(row for block in blocks for row in derived_rows(block, options)),
         pairs=tuple(map(tuple, blocks)),
         across=across_rows(pairs),
-        learning=tuple(one for block in blocks for one in learning_costs(block, chosen)),
+        learning=tuple(cost for block in blocks for cost in learning_costs(block, chosen)),
     )
 
 
 def group_scores(row: TableRow, system_run: SystemRun) -> list[GroupScore]:
-    """Return the parts of one row; none where questions belong to nothing and were asked once."""
-    found: list[tuple[str, str, Values]] = []
-    several = len({one.topic for one in system_run.attempts}) > 1
+    """Return the parts of one row; none if its questions have no groups and were asked once."""
+    groups: list[tuple[str, str, Values]] = []
+    attempts = system_run.attempts
+    several = len({attempt.topic for attempt in attempts}) > 1
     groupings = (*GROUPINGS, SUBJECT) if several else GROUPINGS
     for grouping in groupings if system_run.facts.publishable else ():
-        named = [(group, one) for one in system_run.attempts if (group := _group(one, grouping))]
-        named.sort(key=lambda pair: _rank(pair[0]))
-        for name, members in groupby(named, key=lambda pair: pair[0]):
-            found.append((grouping, name, intervals.grades_of(one for _, one in members)))
-    passed = intervals.pass_at_ks(intervals.grades_of(system_run.attempts))
-    found += [(PASS_AT, f"pass@{k}", means) for k, means in passed.items()]
-    parts: list[GroupScore] = []
-    for grouping, name, values in found:
+        pairs = [(group, attempt) for attempt in attempts if (group := _group(attempt, grouping))]
+        pairs.sort(key=lambda pair: _rank(pair[0]))
+        for name, members in groupby(pairs, key=lambda pair: pair[0]):
+            groups.append((grouping, name, intervals.grades_of(attempt for _, attempt in members)))
+    passed = intervals.pass_at_ks(intervals.grades_of(attempts))
+    groups += [(PASS_AT, f"pass@{k}", means) for k, means in passed.items()]
+    scores: list[GroupScore] = []
+    for grouping, name, values in groups:
         value, bounds = intervals.accuracy(values), intervals.accuracy_interval(values)
         assert value is not None, "a group has a graded question"
         assert bounds is not None, "and so an interval"
-        parts.append(GroupScore(row, grouping, name, len(values), value, *bounds))
-    return parts
+        scores.append(GroupScore(row, grouping, name, len(values), value, *bounds))
+    return scores
 
 
-def _group(one: QuestionResult, grouping: str) -> str:
-    """Return a graded question's group; no subject where that is its difficulty by another name."""
-    if not one.graded:
+def _group(attempt: QuestionResult, grouping: str) -> str:
+    """Return a graded question's group; no subject if that repeats the question's other groups."""
+    if not attempt.graded:
         return ""
     if grouping != SUBJECT:
-        return one.groups.get(grouping, "")
-    return "" if one.topic in one.groups.values() else one.topic
+        return attempt.groups.get(grouping, "")
+    return "" if attempt.topic in attempt.groups.values() else attempt.topic
 
 
-def largest_groups(parts: Sequence[GroupScore], most: int) -> tuple[list[GroupScore], str]:
-    """Return the parts of the groups with most questions, and a line on those left out."""
+def largest_groups(scores: Sequence[GroupScore], limit: int) -> tuple[list[GroupScore], str]:
+    """Return the parts of the groups with most questions, and a line on the omitted groups."""
     sizes: dict[str, int] = {}
-    for part in parts:
-        sizes[part.group] = max(part.n, sizes.get(part.group, 0))
-    kept = sorted(sizes, key=lambda group: (-sizes[group], _rank(group)))[:most]
-    said = f"the {len(kept)} largest of {len(sizes)} groups; table.json has all"
-    return [part for part in parts if part.group in kept], said if len(kept) < len(sizes) else ""
+    for score in scores:
+        sizes[score.group] = max(score.n, sizes.get(score.group, 0))
+    top = sorted(sizes, key=lambda group: (-sizes[group], _rank(group)))[:limit]
+    note = f"the {len(top)} largest of {len(sizes)} groups; table.json has all"
+    return [score for score in scores if score.group in top], note if len(top) < len(sizes) else ""
 
 
 def by_group(
-    parts: Sequence[GroupScore],
+    scores: Sequence[GroupScore],
 ) -> tuple[list[str], list[tuple[TableRow, list[GroupScore | None]]]]:
-    """Return the groups of a grouping as they are shown, and what each row has in them."""
-    groups = sorted({part.group for part in parts}, key=_rank)
-    rows = {id(part.row): part.row for part in parts}
-    found = {(id(part.row), part.group): part for part in parts}
-    return groups, [(row, [found.get((at, one)) for one in groups]) for at, row in rows.items()]
+    """Return the groups of a grouping in display order, and each row's parts in them."""
+    groups = sorted({score.group for score in scores}, key=_rank)
+    rows = {id(score.row): score.row for score in scores}
+    cells = {(id(score.row), score.group): score for score in scores}
+    return groups, [(row, [cells.get((key, name)) for name in groups]) for key, row in rows.items()]
 
 
 def _rank(group: str) -> tuple[int, int, str]:

@@ -24,7 +24,7 @@ from podium.reports.site.texts import RowTexts
 SCHEMA = "0.3.0"
 OURS = "podium"
 HUB = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}( .*)?")
-"""How a suite names the dataset on the hub that its questions are from."""
+"""The name of a dataset on the hub in a suite's data revision."""
 UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 ABOUT = (
     *(
@@ -56,12 +56,12 @@ PER_QUERY = ("usd_list", "calls", "steps", "depth", "stopped", "verdict", "epoch
 
 
 def write_eee(dirs: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write the system runs below directories into a new folder, as the archive lays files out."""
+    """Write the system runs below directories into a new folder, in the archive's layout."""
     render.refuse_existing(out)
-    made: list[Path] = []
-    for one in finished_runs(dirs):  # one run at a time: its texts are held whole
-        made += render.write_files(out, _files(*one))
-    return tuple(made)
+    paths: list[Path] = []
+    for finished in finished_runs(dirs):  # one run at a time: all its texts are in memory
+        paths += render.write_files(out, _files(*finished))
+    return tuple(paths)
 
 
 def _files(row: TableRow, system_run: SystemRun, texts: RowTexts) -> dict[str, render.Content]:
@@ -72,7 +72,8 @@ def _files(row: TableRow, system_run: SystemRun, texts: RowTexts) -> dict[str, r
     if not texts.shown or system_run.facts.redacted:
         return {f"{place}/{uuid}.json": render.as_json(record)}
     name = f"{place}/{uuid}_samples.jsonl"
-    lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in _samples(record, texts))
+    samples = _samples(record, texts)
+    lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
     record["detailed_evaluation_results"] = {
         "format": "jsonl",
         "file_path": name,
@@ -88,23 +89,23 @@ def _put(lines: str, path: Path) -> None:
 
 
 def _uuid(record: Mapping[str, Any]) -> UUID:
-    """Return a name in the archive's form that the same record has again."""
+    """Return a name in the archive's form; the same record always has the same name."""
     digest = hashlib.sha256(render.as_json(record).encode()).digest()
     return UUID(bytes=digest[:16], version=4)
 
 
 def _model(row: TableRow, system_run: SystemRun) -> dict[str, Any]:
-    """Return what was evaluated: a single worker is its model, anything else a system of ours."""
+    """Return the evaluated model: of a single worker its own, otherwise the podium system."""
     facts = system_run.facts
     worker = facts.workers.get(row.system.removeprefix(SINGLE))
-    named: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{safe_name(row.system)}"}
+    identity: dict[str, Any] = {"name": row.system, "id": f"{OURS}/{safe_name(row.system)}"}
     if row.label != "live":
-        named["id"] = f"{OURS}-{row.label}/{safe_name(row.system)}"
+        identity["id"] = f"{OURS}-{row.label}/{safe_name(row.system)}"
     elif row.system.startswith(SINGLE) and worker:
-        platform, *rest = worker.model.split("/")
-        model = rest if len(rest) > 1 else [platform, *rest]
-        named |= {"id": "/".join(map(safe_name, model)), "inference_platform": platform}
-    return {**named, "additional_details": {**UNKNOWN, **_details(row, SYSTEM)}}
+        platform, *path = worker.model.split("/")
+        model = path if len(path) > 1 else [platform, *path]
+        identity |= {"id": "/".join(map(safe_name, model)), "inference_platform": platform}
+    return {**identity, "additional_details": {**UNKNOWN, **_details(row, SYSTEM)}}
 
 
 def _details(row: object, names: Sequence[str]) -> dict[str, str]:
@@ -125,7 +126,7 @@ def _record(row: TableRow, system_run: SystemRun, model: Mapping[str, Any]) -> d
     digest = hashlib.sha256("/".join(map(str, system_run.logs)).encode()).hexdigest()[:8]
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"{same}-{digest}",  # one system may stand twice, with other arguments
+        "evaluation_id": f"{same}-{digest}",  # one system may occur twice, with other arguments
         "evaluation_timestamp": when,
         "retrieved_timestamp": when,
         "source_metadata": {
@@ -137,7 +138,7 @@ def _record(row: TableRow, system_run: SystemRun, model: Mapping[str, Any]) -> d
         "eval_library": {
             "name": OURS,
             "version": version(OURS),
-            "additional_details": {name: str(one) for name, one in packages.items()},
+            "additional_details": {name: str(package) for name, package in packages.items()},
         },
         "model_info": dict(model),
         "evaluation_results": [*_results(row, f"{same}-{digest}")],
@@ -176,7 +177,7 @@ def _results(row: TableRow, evaluation: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def _metric(kind: str, name: str, unit: str, most: float | str) -> dict[str, Any]:
+def _metric(kind: str, name: str, unit: str, maximum: float | str) -> dict[str, Any]:
     return {
         "metric_id": kind,
         "metric_name": name,
@@ -184,19 +185,19 @@ def _metric(kind: str, name: str, unit: str, most: float | str) -> dict[str, Any
         "metric_unit": unit,
         "score_type": "continuous",
         "min_score": 0.0,
-        "max_score": most,
+        "max_score": maximum,
     }
 
 
 def _source(row: TableRow) -> dict[str, Any]:
-    found = HUB.fullmatch(row.data_revision)
+    match = HUB.fullmatch(row.data_revision)
     details = {"data_revision": row.data_revision, "dates": row.dates}
-    kind = {"source_type": "hf_dataset", "hf_repo": found[1]} if found else {"source_type": "other"}
+    kind = {"source_type": "hf_dataset", "hf_repo": match[1]} if match else {"source_type": "other"}
     return {"dataset_name": row.suite, **kind, "additional_details": details}
 
 
 def _samples(record: Mapping[str, Any], texts: RowTexts) -> Iterator[dict[str, Any]]:
-    """Yield a record of each question that was graded, once for each time it was asked."""
+    """Yield a record for each graded answer: one per question and epoch."""
     result = record["evaluation_results"][0]
     shared = {
         "schema_version": SCHEMA,
@@ -213,13 +214,13 @@ def _samples(record: Mapping[str, Any], texts: RowTexts) -> Iterator[dict[str, A
 
 def _sample(detail: QueryDetail) -> dict[str, Any]:
     row, texts = detail.row, detail.texts
-    asked, reference = texts.input or "", [row.target] if row.target else []
+    prompt, reference = texts.input or "", [row.target] if row.target else []
     seconds = {} if row.latency_s is None else {"latency_ms": 1000 * row.latency_s}
     return {
         "sample_id": row.question,
-        "sample_hash": hashlib.sha256("".join((asked, *reference)).encode()).hexdigest(),
+        "sample_hash": hashlib.sha256("".join((prompt, *reference)).encode()).hexdigest(),
         "input": {
-            "raw": asked,
+            "raw": prompt,
             "reference": reference,
             **({"choices": list(texts.choices)} if texts.choices else {}),
         },
@@ -243,12 +244,12 @@ def _attribution(answer: str) -> dict[str, Any]:
 
 
 def _tokens(detail: QueryDetail) -> dict[str, int] | None:
-    """Return the tokens of all calls together; None where one of them is unknown."""
+    """Return the tokens of all calls together; None if one of them is unknown."""
     row = detail.row
     counts = (row.conductor_in, row.worker_in, row.conductor_out, row.worker_out)
     conductor_in, worker_in, conductor_out, worker_out = counts
     if conductor_in is None or worker_in is None or conductor_out is None or worker_out is None:
         return None
-    sent, came = conductor_in + worker_in, conductor_out + worker_out
-    more = {"reasoning_tokens": row.reasoning} if row.reasoning is not None else {}
-    return {"input_tokens": sent, "output_tokens": came, "total_tokens": sent + came, **more}
+    sent, output = conductor_in + worker_in, conductor_out + worker_out
+    extra = {"reasoning_tokens": row.reasoning} if row.reasoning is not None else {}
+    return {"input_tokens": sent, "output_tokens": output, "total_tokens": sent + output, **extra}

@@ -1,4 +1,4 @@
-"""What every export for others begins with: runs that are finished and graded, and safe names."""
+"""The common start of all exports: runs that are finished and graded, and safe names."""
 
 import re
 from collections.abc import Sequence
@@ -11,19 +11,19 @@ from podium.reports.site.texts import RowTexts, row_texts
 
 UNSAFE = re.compile(r"[^\w.-]+")
 Finished = tuple[TableRow, SystemRun, RowTexts]
-"""A system run with its row of a report, and what its texts are read from."""
+"""A system run with its row of a report and the source of its texts."""
 
 
 def finished_runs(dirs: Sequence[Path]) -> list[Finished]:
-    """Return the system runs of directories, each a report of its own."""
-    found: list[Finished] = []
-    for one in dict.fromkeys(path.resolve() for path in dirs):
-        report = report_of([one])
+    """Return the system runs of directories, with a separate report for each directory."""
+    runs: list[Finished] = []
+    for folder in dict.fromkeys(path.resolve() for path in dirs):
+        report = report_of([folder])
         pairs = [pair for block in report.shown.pairs for pair in block]
-        found += ((*pairs[texts.row], texts) for texts in row_texts([one], report, {}))
-    for row, system_run, _ in found:
+        runs += ((*pairs[texts.row], texts) for texts in row_texts([folder], report, {}))
+    for row, system_run, _ in runs:
         refuse_unfinished(row, system_run)
-    return found
+    return runs
 
 
 def safe_name(name: str) -> str:

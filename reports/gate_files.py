@@ -12,11 +12,11 @@ from podium.reports.report import Report
 
 MARK = "<!-- podium gate -->"
 BEGIN = {"--junit": (".xml", '<testsuites name="podium gate"'), "--comment": (".md", MARK)}
-"""Option -> the end of its file's name, and how podium's own begin."""
+"""Option -> the suffix of its file's name, and the beginning of podium's own files."""
 
 
 def refuse_gate_file(path: Path, option: str) -> None:
-    """Raise UserError for a file of another kind, or that podium did not write."""
+    """Raise UserError for a file of another kind, or one that podium did not write."""
     end, begin = BEGIN[option]
     refuse_unwritable_file(path, f"{option} FILE{end}")
     foreign = path.is_file() and not path.read_bytes().startswith(begin.encode())
@@ -24,30 +24,30 @@ def refuse_gate_file(path: Path, option: str) -> None:
         raise UserError(f"{path} is no {end} file of a gate. Name another {option} FILE{end}.")
 
 
-def gate_text(found: GateResult) -> str:
+def gate_text(result: GateResult) -> str:
     """Return the result for a terminal."""
-    rules = (f"{one.outcome}: {one.sentence}: {one.why}" for one in found.results)
-    paragraphs = map(render.wrapped, (f"{found.headline}; {found.stated}", *rules))
+    rules = (f"{rule.outcome}: {rule.sentence}: {rule.why}" for rule in result.results)
+    paragraphs = map(render.wrapped, (f"{result.headline}; {result.stated}", *rules))
     return "\n".join(line for paragraph in paragraphs for line in paragraph)
 
 
-def junit_xml(found: GateResult, inconclusive: str) -> str:
-    """Return a test case for each rule; what cannot be shown fails, or is skipped for `pass`."""
+def junit_xml(result: GateResult, inconclusive: str) -> str:
+    """Return a test case for each rule; one that cannot be shown fails or is skipped (`pass`)."""
     root = ElementTree.Element("testsuites", name="podium gate")
-    suite = ElementTree.SubElement(root, "testsuite", name=f"{found.headline}; {found.stated}")
-    for place, sentence, outcome, why in found.results:
-        named = {"classname": escape_controls(place), "name": escape_controls(sentence)}
-        case = ElementTree.SubElement(suite, "testcase", named)
+    suite = ElementTree.SubElement(root, "testsuite", name=f"{result.headline}; {result.stated}")
+    for place, sentence, outcome, reason in result.results:
+        names = {"classname": escape_controls(place), "name": escape_controls(sentence)}
+        case = ElementTree.SubElement(suite, "testcase", names)
         if outcome != "holds":
             kind = "failure" if outcome == "fails" or inconclusive == "fail" else "skipped"
-            ElementTree.SubElement(case, kind, type=outcome, message=escape_controls(why))
+            ElementTree.SubElement(case, kind, type=outcome, message=escape_controls(reason))
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def comment(found: GateResult, report: Report, page: str | None) -> str:
+def comment(result: GateResult, report: Report, page: str | None) -> str:
     """Return Markdown: the outcome, the tables' headlines, the rules that do not hold, a link."""
-    lines = [MARK, f"**{found.headline}**; {found.stated}.", ""]
-    lines += [f"- {one.headline}." for one in report.shown.fields if one.headline]
-    rules = (one for one in found.results if one.outcome != "holds")
-    lines += [f"- **{one.outcome}**: {one.sentence}: {one.why}" for one in rules]
+    lines = [MARK, f"**{result.headline}**; {result.stated}.", ""]
+    lines += [f"- {block.headline}." for block in report.shown.fields if block.headline]
+    rules = (rule for rule in result.results if rule.outcome != "holds")
+    lines += [f"- **{rule.outcome}**: {rule.sentence}: {rule.why}" for rule in rules]
     return "\n".join([*lines, *(["", f"[The comparison]({page})"] if page else []), ""])

@@ -1,7 +1,7 @@
-"""What gateways chose: which models answered, at which price, and how often they were right.
+"""The choices of gateways: which models answered, at which price, and how often they were right.
 
 A gateway is a worker that picks a model for each question: its pool entry is `not_auditable`, or
-its replies name several models. Read from `single:` systems, where one call answers a question.
+its replies name several models. Only `single:` systems are read: one call answers a question.
 """
 
 from collections import Counter, defaultdict
@@ -41,7 +41,7 @@ NOT_ALONE = (
 
 @dataclass(frozen=True, slots=True)
 class ChoiceTable:
-    """A table on one gateway, heads first, and what to know of it."""
+    """A table on one gateway, heads first, and notes on it."""
 
     title: str
     lines: tuple[Sequence[str], ...]
@@ -94,9 +94,9 @@ def _of_block(block: Sequence[Pair], files: Sequence[RunFiles]) -> Iterator[Choi
 
 
 def _calls(run: SystemRun, files: Sequence[RunFiles]) -> Iterator[Call]:
-    """Yield the calls with a reply behind the graded answers of a system run."""
-    graded = {(one.question, one.epoch) for one in run.attempts if one.graded}
-    rows = (row for part in files if {*part.logs} & {*run.paths} for row in rows_of(part))
+    """Yield the calls with a reply that belong to a system run's graded answers."""
+    graded = {(attempt.question, attempt.epoch) for attempt in run.attempts if attempt.graded}
+    rows = (row for group in files if {*group.logs} & {*run.paths} for row in rows_of(group))
     for row in last_attempts(rows):
         if row.scope == "inference" and not row.error and (row.question, row.epoch) in graded:
             yield row
@@ -106,21 +106,22 @@ def _chosen(run: SystemRun, calls: Sequence[Call]) -> ChoiceTable:
     by_model: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
         by_model[call.served_model or ""].append(call)
+    publishable = run.facts.publishable
     book, lines, notes = book_from_json(run.facts.prices), list[Sequence[str]]([HEADS]), list[str]()
-    for model, own in sorted(by_model.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        key, price = answering_price(own[0], run.facts.workers, book)
-        asked = {(call.question, call.epoch) for call in own}
-        attempts = [one for one in run.attempts if (one.question, one.epoch) in asked]
+    for model, model_calls in sorted(by_model.items(), key=lambda pair: (-len(pair[1]), pair[0])):
+        key, price = answering_price(model_calls[0], run.facts.workers, book)
+        keys = {(call.question, call.epoch) for call in model_calls}
+        attempts = [result for result in run.attempts if (result.question, result.epoch) in keys]
         grades = grades_of(attempts)
-        topics = Counter(one.topic for one in attempts if one.topic and run.facts.publishable)
+        topics = Counter(result.topic for result in attempts if result.topic and publishable)
         cells = (
             NO_NAME if key == UNNAMED else model,
             str(len(attempts)),
             percent(accuracy(grades)),
             interval(*(accuracy_interval(grades) or (None, None))),
             f"{price.input:f} / {price.output:f} ({key})" if price else "no price",
-            usd(usd_sum([at_price(call, price).usd for call in own])),
-            usd(usd_sum([call.usd_provider for call in own])),
+            usd(usd_sum([at_price(call, price).usd for call in model_calls])),
+            usd(usd_sum([call.usd_provider for call in model_calls])),
             ", ".join(f"{topic} {count}" for topic, count in topics.most_common(2)),
         )
         lines.append(cells)
@@ -132,19 +133,19 @@ def _chosen(run: SystemRun, calls: Sequence[Call]) -> ChoiceTable:
 def _rivals(
     run: SystemRun, best: Sequence[SystemRun], singles: Sequence[Pair], notes: tuple[str, ...]
 ) -> ChoiceTable:
-    """Hold a gateway against its models asked alone: the best of them, and the oracle router."""
+    """Compare a gateway with its models asked alone: the best of them, and the oracle router."""
     ours, lines = grades_of(run.attempts), list[Sequence[str]]([RIVALS])
-    known: list[tuple[str, Values]] = [
-        (f"{BEST_SINGLE} ({one.facts.args['worker']})", grades_of(one.attempts)) for one in best
+    opponents: list[tuple[str, Values]] = [
+        (f"{BEST_SINGLE} ({peer.facts.args['worker']})", grades_of(peer.attempts)) for peer in best
     ]
-    alone = [(f"{row.system}, in hindsight", grades_of(one.attempts)) for row, one in singles]
-    known += [max(alone, key=lambda rival: accuracy(rival[1]) or 0.0)] if alone else []
+    alone = [(f"{row.system}, in hindsight", grades_of(single.attempts)) for row, single in singles]
+    opponents += [max(alone, key=lambda rival: accuracy(rival[1]) or 0.0)] if alone else []
     if oracle := oracle_router(singles):
-        known.append((f"{oracle[0].system} of {len(singles)} workers", oracle[1]))
-    for name, theirs in known:
+        opponents.append((f"{oracle[0].system} of {len(singles)} workers", oracle[1]))
+    for name, theirs in opponents:
         if delta := difference(ours, theirs):
             spread = interval(delta.paired_low, delta.paired_high, signed=True)
-            shown = percent(accuracy(theirs)), points(delta.paired_diff), spread
-            lines.append((name, *shown, str(delta.n_paired)))
+            cells = percent(accuracy(theirs)), points(delta.paired_diff), spread
+            lines.append((name, *cells, str(delta.n_paired)))
     title = f"{run.facts.system} ({percent(accuracy(ours))} %) against workers asked alone"
     return ChoiceTable(title, tuple(lines), notes)

@@ -1,4 +1,4 @@
-"""What a conductor reached, for the Hugging Face Hub: `.eval_results/*.yaml`, a card's table."""
+"""A conductor's results for the Hugging Face Hub: `.eval_results/*.yaml` and a card's table."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from podium.reports.row import TableRow
 
 DATASET = re.compile(r"([\w.-]+/[\w.-]+)@([0-9a-f]{40})\b")
 TASKS = {"gpqa-diamond": "gpqa_diamond"}
-"""Ids of tasks in a data set's `eval.yaml`, as the Hub's own page has them; else `default`."""
+"""Ids of tasks in a data set's `eval.yaml`, as on the Hub's page; otherwise `default`."""
 SHOWN: Columns[TableRow] = (
     ("suite", versioned_suite),
     ("pool", lambda row: row.pool),
@@ -31,17 +31,17 @@ replies of real models, replayed. `live`: providers were asked. Dollars are at l
 
 
 def rows_of_checkpoint(report: Report, sha256: str) -> list[TableRow]:
-    """Return a report's rows in which the checkpoint with this digest conducted; refuse without."""
+    """Return a report's rows whose conductor is the checkpoint with this digest, or raise."""
     pairs = (pair for block in report.shown.pairs for pair in block)
-    found = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
-    if not found:
+    matches = [pair for pair in pairs if json.loads(pair[0].args or "{}").get("sha256") == sha256]
+    if not matches:
         raise UserError(
             f"In these runs no system is the checkpoint with the digest {sha256[:16]}: name runs "
             "in which it conducted, or the checkpoint that conducted in them."
         )
-    for pair in found:
+    for pair in matches:
         refuse_unfinished(*pair)
-    return [row for row, _ in found]
+    return [row for row, _ in matches]
 
 
 def results_text(rows: Sequence[TableRow]) -> str:
@@ -51,26 +51,26 @@ def results_text(rows: Sequence[TableRow]) -> str:
 
 def eval_results(rows: Sequence[TableRow]) -> Iterator[tuple[str, str]]:
     """Yield name and YAML of each result that belongs on a benchmark's board of the Hub."""
-    hub: Any = import_module("huggingface_hub")  # both take a moment, so only when asked
+    hub: Any = import_module("huggingface_hub")  # both imports are slow
     yaml: Any = import_module("yaml")
     for row in rows:
-        found = DATASET.match(row.data_revision)
-        if not found or row.label == "rehearsal" or row.accuracy is None:
+        match = DATASET.match(row.data_revision)
+        if not match or row.label == "rehearsal" or row.accuracy is None:
             continue
         entry = hub.EvalResultEntry(
-            dataset_id=found[1],
+            dataset_id=match[1],
             task_id=TASKS.get(row.suite, "default"),
             value=round(100 * row.accuracy, 2),
-            dataset_revision=found[2],
+            dataset_revision=match[2],
             notes=_notes(row),
         )
-        told = hub.eval_result_entries_to_yaml([entry])
+        data = hub.eval_result_entries_to_yaml([entry])
         name = re.sub(r"[^\w-]+", "-", f"{row.suite}-{row.pool}")
-        yield f"{name}.yaml", yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=1000)
+        yield f"{name}.yaml", yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000)
 
 
 def _notes(row: TableRow) -> str:
-    """Return what a bare number would hide."""
+    """Return the facts that a bare number would hide."""
     workers = sorted(json.loads(row.config or "{}").keys() - {"conductor"})
     return (
         f"accuracy in percent, 95 % CI {interval(row.ci_low, row.ci_high)}, "

@@ -1,9 +1,9 @@
-"""What learning cost: dollars a query with selection and training included, and the break-even.
+"""The cost of learning: dollars a query with selection and training included, and the break-even.
 
-For systems that learnt or were chosen: a best single worker and what runs on it, learned routers,
-tuned thresholds, trained conductors. Dollars are would-be, all attempts included, at the price book
-of the row. Those of train questions are in the run's own logs, below `selection/` and `tuning/`;
-those of the released conductors stand in trainings.csv, made from the trainings' logs.
+For systems that learnt or were chosen: a best single worker and systems that use it, learned
+routers, tuned thresholds, trained conductors. Dollars are would-be, all attempts included, at the
+row's price book. Those of train questions are in the run's own logs, below `selection/` and
+`tuning/`; those of the released conductors are in trainings.csv, made from the trainings' logs.
 """
 
 import csv
@@ -25,10 +25,10 @@ from podium.reports.render import Columns, figures_table, tabulate, usd
 from podium.reports.row import TableRow
 
 QUERIES = (100, 1_000, 10_000)
-"""For so many queries a system's dollars are told."""
+"""The numbers of queries for which a system's dollars are shown."""
 REFERENCE, AT_ONCE, NEVER, UNKNOWN = "reference", "at once", "never", "unknown"
 TAUGHT = re.compile(r"train questions of (.+)$")
-"""Ends the note of a system that learnt from other suites than its own (harness/run)."""
+"""The end of the note of a system that learnt from other suites than its own (harness/run)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class LearningCost:
 
     row: TableRow
     usd: Decimal | None
-    """Dollars of learning; 0 for a reference that was not chosen, None where nobody knows."""
+    """Dollars of learning; 0 for a reference that was not chosen, None if unknown."""
     what: str
-    """What it learnt from, or why its dollars are unknown."""
+    """The source of its learning, or why its dollars are unknown."""
     usd_at: tuple[Decimal | None, ...]
     """Dollars a query with learning included, for each number of `QUERIES`."""
     break_even: int | None
-    """Queries from which on it is cheaper in all than the reference, whose learning counts too."""
+    """Queries from which on its total is below the reference's, whose learning counts, too."""
     versus: str
-    """The same in words: `reference`, `at once`, `never`, `unknown`, or e.g. `1,234 queries`."""
+    """`break_even` in words: `reference`, `at once`, `never`, `unknown` or e.g. `1,234 queries`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,45 +56,45 @@ class _Learnt:
 
 def learning_costs(block: Sequence[Pair], selections: Sequence[SystemRun]) -> list[LearningCost]:
     """Return the rows of a block that learnt or were chosen, its reference first."""
-    found = [(row, _learnt(system_run, selections)) for row, system_run in block]
-    if not any(learnt for _, learnt in found):
+    learners = [(row, _learnt(system_run, selections)) for row, system_run in block]
+    if not any(learnt for _, learnt in learners):
         return []
-    base = next((pair for pair in found if pair[0].verdict == REFERENCE), None)
-    first = base and (base[0], base[1] or _Learnt(Decimal(0), "nothing: named beforehand"))
-    rest = [(row, one) for row, one in found if one and not (base and row is base[0])]
-    return [_cost(row, one, first) for row, one in ([first] if first else []) + rest]
+    base = next((pair for pair in learners if pair[0].verdict == REFERENCE), None)
+    ref = base and (base[0], base[1] or _Learnt(Decimal(0), "nothing: named beforehand"))
+    peers = [(row, learnt) for row, learnt in learners if learnt and not (base and row is base[0])]
+    return [_cost(row, learnt, ref) for row, learnt in ([ref] if ref else []) + peers]
 
 
 def _cost(row: TableRow, learnt: _Learnt, base: tuple[TableRow, _Learnt] | None) -> LearningCost:
     each = row.usd_per_query
-    known = None not in (learnt.usd, each)
-    at = tuple((each or 0) + (learnt.usd or Decimal(0)) / n if known else None for n in QUERIES)
+    exact = None not in (learnt.usd, each)
+    costs = tuple((each or 0) + (learnt.usd or Decimal(0)) / n if exact else None for n in QUERIES)
     if base and row is base[0]:
-        return LearningCost(row, learnt.usd, learnt.what, at, None, REFERENCE)
-    queries, said = _break_even((learnt.usd, each), base)
-    return LearningCost(row, learnt.usd, learnt.what, at, queries, said)
+        return LearningCost(row, learnt.usd, learnt.what, costs, None, REFERENCE)
+    queries, text = _break_even((learnt.usd, each), base)
+    return LearningCost(row, learnt.usd, learnt.what, costs, queries, text)
 
 
 def _break_even(
-    own: tuple[Decimal | None, Decimal | None], base: tuple[TableRow, _Learnt] | None
+    costs: tuple[Decimal | None, Decimal | None], base: tuple[TableRow, _Learnt] | None
 ) -> tuple[int | None, str]:
     if base is None:
         return None, "no reference"
-    (spent, each), (other, each_other) = own, (base[1].usd, base[0].usd_per_query)
-    if each is not None and each_other is not None and each > each_other:
+    (learning, each), (base_learning, base_each) = costs, (base[1].usd, base[0].usd_per_query)
+    if each is not None and base_each is not None and each > base_each:
         return None, NEVER
-    if spent is None or each is None or other is None or each_other is None:
+    if learning is None or each is None or base_learning is None or base_each is None:
         return None, UNKNOWN
-    if each == each_other:
-        return (0, AT_ONCE) if spent < other else (None, NEVER)
-    if spent <= other:
+    if each == base_each:
+        return (0, AT_ONCE) if learning < base_learning else (None, NEVER)
+    if learning <= base_learning:
         return 0, AT_ONCE
-    queries = ceil((spent - other) / (each_other - each))
+    queries = ceil((learning - base_learning) / (base_each - each))
     return queries, f"{queries:,} queries"
 
 
 def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt | None:
-    """Return what a system's learning cost; None for one that did not learn."""
+    """Return the cost of a system's learning; None if it did not learn."""
     facts = system_run.facts
     if facts.uses_targets or not facts.reference_allowed or facts.system.startswith(SINGLE):
         return None
@@ -103,12 +103,12 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
         return trained
     noted = [match[1].split(", ") for note in facts.notes if (match := TAUGHT.search(note))]
     tried = _tried(system_run, selections, noted[0] if noted else [facts.suite])
-    alone = [one for one in tried if one.facts.system.startswith(SINGLE)]
+    alone = [run for run in tried if run.facts.system.startswith(SINGLE)]
     if "learned" in facts.args and not noted:
         return _Learnt(None, "learnt before this run: no log here tells its dollars")
     if "learned" in facts.args:
-        own = [one for one in tried if one.facts.system == facts.system]
-        return _both(_summed(own or alone, "worker calls on train questions"), trained)
+        same = [run for run in tried if run.facts.system == facts.system]
+        return _both(_summed(same or alone, "worker calls on train questions"), trained)
     if facts.args.get("chosen_on") == "train":
         return _summed(alone, "the best single worker, chosen on train questions")
     worker = facts.args.get("worker", facts.args.get("aggregator"))
@@ -117,68 +117,68 @@ def _learnt(system_run: SystemRun, selections: Sequence[SystemRun]) -> _Learnt |
     return None
 
 
-def _summed(tried: Sequence[SystemRun], what: str) -> _Learnt:
+def _summed(tried: Sequence[SystemRun], source: str) -> _Learnt:
     if not tried:
-        return _Learnt(None, f"{what}: their logs are not here")
-    calls = total(tally for one in tried for tally in one.spend.values())
-    suites = ", ".join(sorted({one.facts.suite for one in tried}))
-    said = f"{what} of {suites} ({calls.calls:,} calls)"
+        return _Learnt(None, f"{source}: their logs are not here")
+    calls = total(tally for run in tried for tally in run.spend.values())
+    suites = ", ".join(sorted({run.facts.suite for run in tried}))
+    text = f"{source} of {suites} ({calls.calls:,} calls)"
     unpriced = "" if calls.listed is not None else ", some without a price"
-    return _Learnt(calls.listed, said + unpriced)
+    return _Learnt(calls.listed, text + unpriced)
 
 
 def _tried(
     system_run: SystemRun, selections: Sequence[SystemRun], suites: Sequence[str]
 ) -> list[SystemRun]:
-    """Return what taught a system: runs on some suites, below its own log directory."""
+    """Return the runs that a system learnt from: on some suites, below its own log directory."""
     folder = system_run.paths[0].parent
     home = parent_of(folder) or folder
-    found: list[SystemRun] = []
-    for one in selections:
-        path = one.paths[0]
+    runs: list[SystemRun] = []
+    for run in selections:
+        path = run.paths[0]
         below = path.relative_to(home).parts if path.is_relative_to(home) else ("", "")
         taught = below[0] == "selection" or below[:2] == ("tuning", system_run.facts.suite)
-        if taught and one.facts.suite in suites:
-            found.append(one)
-    return found
+        if taught and run.facts.suite in suites:
+            runs.append(run)
+    return runs
 
 
 def _best_of(alone: Sequence[SystemRun]) -> set[object]:
-    """Return the workers that did best on train questions; several where they did equally well."""
+    """Return the workers with the highest accuracy on train questions; several if they tie."""
     grades: dict[object, dict[str, list[float]]] = {}
-    for one in alone:
-        own = grades_of(one.attempts).items()
-        asked = {f"{one.facts.suite}/{question}": values for question, values in own}
-        grades.setdefault(one.facts.args.get("worker"), {}).update(asked)
+    for run in alone:
+        by_question = grades_of(run.attempts).items()
+        results = {f"{run.facts.suite}/{question}": values for question, values in by_question}
+        grades.setdefault(run.facts.args.get("worker"), {}).update(results)
     means = {worker: accuracy(values) or 0.0 for worker, values in grades.items()}
     return {worker for worker, mean in means.items() if mean == max(means.values())}
 
 
 @cache
 def trainings() -> Mapping[str, Mapping[str, str]]:
-    """Return what trainings cost, by the digest of the checkpoint that came of them."""
+    """Return the costs of trainings by the digest of the resulting checkpoint."""
     text = files("podium.reports").joinpath("trainings.csv").read_text(encoding="utf-8")
-    return {one["checkpoint_sha256"]: one for one in csv.DictReader(text.splitlines())}
+    return {row["checkpoint_sha256"]: row for row in csv.DictReader(text.splitlines())}
 
 
 def _both(learnt: _Learnt, trained: _Learnt | None) -> _Learnt:
     if trained is None:
         return learnt
-    parts = (learnt.usd, trained.usd)
-    usd = None if None in parts else sum((one for one in parts if one), Decimal(0))
+    dollars = (learnt.usd, trained.usd)
+    usd = None if None in dollars else sum((amount for amount in dollars if amount), Decimal(0))
     return _Learnt(usd, f"{learnt.what}; {trained.what}")
 
 
 def _training(args: Mapping[str, object], book: str) -> _Learnt | None:
     if "checkpoint" not in args:
         return None
-    known = trainings().get(str(args.get("checkpoint_sha256", args.get("sha256"))))
-    if known is None:
+    training = trainings().get(str(args.get("checkpoint_sha256", args.get("sha256"))))
+    if training is None:
         return _Learnt(None, f"training of {args['checkpoint']}: no log here tells its dollars")
-    dollars, what = Decimal(known["usd"]), known["what"]
-    if dollars and known["price_book_sha256"] != book:
-        return _Learnt(None, f"{what}; priced at another price book")
-    return _Learnt(dollars, what)
+    dollars, source = Decimal(training["usd"]), training["what"]
+    if dollars and training["price_book_sha256"] != book:
+        return _Learnt(None, f"{source}; priced at another price book")
+    return _Learnt(dollars, source)
 
 
 SAID = (
@@ -188,26 +188,26 @@ SAID = (
     "suite."
 )
 TABLE: Columns[LearningCost] = (
-    ("system", lambda one: f"`{one.row.system}`"),
-    ("learning USD", lambda one: usd(one.usd)),
-    (label("usd_per_query"), lambda one: usd(one.row.usd_per_query)),
+    ("system", lambda cost: f"`{cost.row.system}`"),
+    ("learning USD", lambda cost: usd(cost.usd)),
+    (label("usd_per_query"), lambda cost: usd(cost.row.usd_per_query)),
     *(
-        (f"at {queries:,}", lambda one, at=place: usd(one.usd_at[at]))
+        (f"at {queries:,}", lambda cost, index=place: usd(cost.usd_at[index]))
         for place, queries in enumerate(QUERIES)
     ),
-    ("cheaper from", lambda one: one.versus),
-    ("learnt from", lambda one: one.what),
+    ("cheaper from", lambda cost: cost.versus),
+    ("learnt from", lambda cost: cost.what),
 )
 
 
-def learning_markdown(found: Sequence[LearningCost]) -> str:
-    """Return the section of table.md; empty where nobody learnt."""
-    table = figures_table(tabulate(TABLE, found))
-    return f"### What learning cost\n\n{SAID}\n\n{table}" if found else ""
+def learning_markdown(costs: Sequence[LearningCost]) -> str:
+    """Return the section of table.md; empty if no system learnt."""
+    table = figures_table(tabulate(TABLE, costs))
+    return f"### What learning cost\n\n{SAID}\n\n{table}" if costs else ""
 
 
-def learning_data(one: LearningCost, places: Mapping[int, int]) -> dict[str, object]:
-    """Return a row for table.json; `row` is its place in that file's rows."""
-    own = {each.name: getattr(one, each.name) for each in fields(one)}
-    at = dict(zip(map(str, QUERIES), one.usd_at, strict=True))
-    return {**own, "row": places[id(one.row)], "system": one.row.system, "usd_at": at}
+def learning_data(cost: LearningCost, places: Mapping[int, int]) -> dict[str, object]:
+    """Return a row for table.json; `row` is its index in that file's rows."""
+    columns = {each.name: getattr(cost, each.name) for each in fields(cost)}
+    usd_at = dict(zip(map(str, QUERIES), cost.usd_at, strict=True))
+    return {**columns, "row": places[id(cost.row)], "system": cost.row.system, "usd_at": usd_at}

@@ -1,4 +1,4 @@
-"""table.md: one table per suite, footnotes for what limits a row, the workers, and all spend."""
+"""table.md: one table per suite, footnotes with each row's limitations, the workers, all spend."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ from podium.reports.row import TableRow
 from podium.reports.stats import equivalence_words
 
 MARK = "<!-- podium report -->"
-"""First line of every table.md of ours: what a later report may overwrite."""
+"""First line of every table.md that podium wrote: a later report may overwrite such files."""
 
 FIGURES: Columns[TableRow] = full_columns(
     *("accuracy", "ci_low", "paired_diff", "epochs", "n_graded", "n_unparsed", "n_too_long"),
@@ -58,48 +58,49 @@ Lines = Sequence[str]
 
 
 def markdown(
-    shown: Comparison,
+    comparison: Comparison,
     system_runs: Sequence[SystemRun],
     skipped: Lines,
     chosen: Columns[TableRow] = (),
 ) -> str:
-    """Return the whole of table.md; its main tables have the `chosen` columns, if there are any."""
-    parts = [MARK, "# Comparison", prose("legend.md")]
-    papers = _published([row.suite for row in shown.rows])
-    for asked, group in groupby(shown.rows, key=lambda row: (row.suite, row.split)):
+    """Return the text of table.md; its main tables have the `chosen` columns, if there are any."""
+    sections = [MARK, "# Comparison", prose("legend.md")]
+    papers = _published([row.suite for row in comparison.rows])
+    for key, group in groupby(comparison.rows, key=lambda row: (row.suite, row.split)):
         rows = list(group)
-        fields = [one for one in shown.fields if any(one.rows[0] is row for row in rows)]
-        derived = [one for one in shown.derived if (one.suite, one.split) == asked]
-        above = [line for one in fields for line in _above(one, shown.rows)]
-        parts.append(_suite(rows, "\n".join(above), chosen or FIGURES))
-        parts += _sections(fields, derived, rows)
-        parts += [_parts(grouping, found) for grouping, found in shown.blocks(rows)]
-        learnt = [one for one in shown.learning if any(one.row is row for row in rows)]
-        parts.append(learning_markdown(learnt))
-        pairs = [one for held in shown.pairs for one in held if any(one[0] is row for row in rows)]
-        parts += [
-            f"### {said}\n\n{render.figures_table(made)}" for said, made in known_tables(pairs)
+        ids = {id(row) for row in rows}
+        fields = [block for block in comparison.fields if id(block.rows[0]) in ids]
+        derived = [row for row in comparison.derived if (row.suite, row.split) == key]
+        above = [line for block in fields for line in _above(block, comparison.rows)]
+        sections.append(_suite(rows, "\n".join(above), chosen or FIGURES))
+        sections += _sections(fields, derived, rows)
+        sections += [_parts(grouping, scores) for grouping, scores in comparison.blocks(rows)]
+        learnt = [cost for cost in comparison.learning if id(cost.row) in ids]
+        sections.append(learning_markdown(learnt))
+        pairs = [pair for block in comparison.pairs for pair in block if id(pair[0]) in ids]
+        sections += [
+            f"### {title}\n\n{render.figures_table(table)}" for title, table in known_tables(pairs)
         ]
-        parts.append(_table("Worker calls per question", "", CALLS, rows))
-        parts.append(papers.get(asked[0], ""))
-    declared, spend = systems_table(shown.rows), spend_table(system_runs)
+        sections.append(_table("Worker calls per question", "", CALLS, rows))
+        sections.append(papers.get(key[0], ""))
+    declared, spend = systems_table(comparison.rows), spend_table(system_runs)
     workers = workers_table([system_run.facts for system_run in system_runs])
-    parts += [
-        across_markdown(shown.across),
+    sections += [
+        across_markdown(comparison.across),
         papers.get("", ""),
         f"## Terms\n\n{prose('terms.md')}",
-        _bullets("## Boxes", blocks.package_lines(shown.rows)),
-        # Older logs do not say it.
+        _bullets("## Boxes", blocks.package_lines(comparison.rows)),
+        # Older logs lack the sources.
         f"## Systems\n\n{render.figures_table(declared)}" if declared[1:] else "",
         f"## Workers\n\n{render.markdown_table(workers, left=len(workers[0]))}",
         f"## Spend, all attempts included\n\n{render.markdown_table(spend, left=4)}",
         _bullets("## Passed over", skipped),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 def prose(name: str) -> str:
-    """Return a text beside this module, which the documentation shows, too."""
+    """Return a text file of this package, which the documentation shows, too."""
     return files("podium.reports").joinpath(name).read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -114,53 +115,53 @@ def _above(block: BlockSummary, rows: Sequence[TableRow]) -> Iterator[str]:
 
 
 def _suite(rows: Sequence[TableRow], can_show: str, figures: Columns[TableRow]) -> str:
-    first = rows[0]
+    top = rows[0]
     seconds = sorted({row.time_scale for row in rows if row.label == "rehearsal"})
-    facts = [f"questions dated {first.dates}", f"data `{first.data_revision}`"]
+    facts = [f"questions dated {top.dates}", f"data `{top.data_revision}`"]
     boxes = blocks.boxes_of(rows)
     facts += [f"graded in box {', '.join(boxes)}"] if boxes else []
-    told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
+    box_notes = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     slept = f"rehearsal latency slept times {', '.join(map(str, seconds))}, shown as stated"
     facts += [slept] if seconds else []
-    title = f"## {first.suite}, version {first.suite_version}, {first.split} split"
+    title = f"## {top.suite}, version {top.suite_version}, {top.split} split"
     title += f"\n\n{'; '.join(facts)}."
     notes: list[str] = []
     header = ("system", *(head for head, _ in figures))
     ruler = ["---", *["---:"] * (len(header) - 2), "---"]
-    lines = [render.markdown_line(one) for one in (header, ruler)]
+    lines = [render.markdown_line(cells) for cells in (header, ruler)]
     for block in blocks.blocks_of(rows):
         lines.append(render.markdown_line([_head(block), *[""] * (len(header) - 1)]))
         for row in block:
-            said = (*row.notes.split("; "), told.get(id(row), ""))
-            name = render.footnoted(f"`{row.system}`", said, notes)
+            texts = (*row.notes.split("; "), box_notes.get(id(row), ""))
+            name = render.footnoted(f"`{row.system}`", texts, notes)
             lines.append(render.markdown_line([name, *render.cells(figures, row)]))
     return "\n\n".join(filter(None, (title, can_show, "\n".join(lines), render.numbered(notes))))
 
 
 def _head(block: Sequence[TableRow]) -> str:
-    one, reference = block[0], blocks.reference_of_block(block)
+    top, reference = block[0], blocks.reference_of_block(block)
     rule = next((row.reference_rule for row in block if row.reference), "")
-    why = f" ({rule})" if rule else ""
-    pool = blocks.pinned_name(one.pool, one.pool_sha256)
-    book = f"{blocks.pinned_name(one.price_book, one.price_book_sha256)}, {one.price_book_date},"
-    asked = f"**{one.label}**{blocks.prompt_words(one.prompt, one.equal)}"
-    return f"{asked}, pool {pool}, price book {book} seed {one.seed}; reference: {reference}{why}"
+    rule = f" ({rule})" if rule else ""
+    pool = blocks.pinned_name(top.pool, top.pool_sha256)
+    book = f"{blocks.pinned_name(top.price_book, top.price_book_sha256)}, {top.price_book_date},"
+    prompt = f"**{top.label}**{blocks.prompt_words(top.prompt, top.equal)}"
+    return f"{prompt}, pool {pool}, price book {book} seed {top.seed}; reference: {reference}{rule}"
 
 
-def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
-    kept, left_out = largest_groups(parts, MOST_GROUPS)
-    groups, rows = by_group(kept)
+def _parts(grouping: str, scores: Sequence[GroupScore]) -> str:
+    largest, left_out = largest_groups(scores, MOST_GROUPS)
+    groups, rows = by_group(largest)
     lines = [("system", *groups)]
-    for row, own in rows:
-        asked = blocks.prompt_words(row.prompt, row.equal)
-        label = f"`{row.system}` ({row.label}{asked}, pool {row.pool})"
-        shown = (
-            f"{percent(one.value)} {interval(one.ci_low, one.ci_high)} n={one.n}"
-            if one
+    for row, cells in rows:
+        prompt = blocks.prompt_words(row.prompt, row.equal)
+        label = f"`{row.system}` ({row.label}{prompt}, pool {row.pool})"
+        values = (
+            f"{percent(score.value)} {interval(score.ci_low, score.ci_high)} n={score.n}"
+            if score
             else UNKNOWN
-            for one in own
+            for score in cells
         )
-        lines.append((label, *shown))
+        lines.append((label, *values))
     title = "several tries" if grouping == PASS_AT else grouping
     few = f" Of the questions {left_out}." if left_out else ""
     head = f"### By {title}\n\nPercent, 95 % interval, graded questions.{few}\n\n"
@@ -170,7 +171,7 @@ def _parts(grouping: str, parts: Sequence[GroupScore]) -> str:
 def workers_table(facts: Sequence[RunFacts]) -> list[Sequence[str]]:
     """Return the workers of some runs with their settings and prices, heads first."""
     header = ("pool", "worker", "model", "settings", "USD per million in/out", "knowledge cutoff")
-    seen: dict[tuple[str, str], Sequence[str]] = {}
+    lines: dict[tuple[str, str], Sequence[str]] = {}
     for run in sorted(facts, key=lambda run: (run.pool, run.pool_sha256)):
         book, market = book_from_json(run.prices), run.label != "rehearsal"
         for name, worker in run.workers.items():
@@ -184,72 +185,74 @@ def workers_table(facts: Sequence[RunFacts]) -> list[Sequence[str]]:
                 rates += f" ({book.evidence(worker.price)})"
             cells = (run.pool, f"`{name}`", f"`{worker.model}`", settings or "provider defaults")
             cutoff = worker.knowledge_cutoff if market else "none"
-            seen.setdefault((run.pool_sha256, name), (*cells, rates, cutoff))
-    return [header, *seen.values()]
+            lines.setdefault((run.pool_sha256, name), (*cells, rates, cutoff))
+    return [header, *lines.values()]
 
 
 def spend_table(system_runs: Sequence[SystemRun]) -> list[Sequence[str]]:
-    """Return what each system run came to, all attempts included, heads first and the sum last."""
+    """Return the spend of each system run, all attempts included; heads first, the sum last."""
     lines: list[Sequence[str]] = [
         ("purpose", "suite", "system", "label", "calls", "would-be USD", "paid USD", "grading USD")
     ]
     spent: list[tuple[Decimal | None, Decimal | None]] = []
     order = ("purpose", "suite", "split", "label", "system")
     for system_run in sorted(
-        system_runs, key=lambda one: (*(getattr(one.facts, name) for name in order), *one.logs)
+        system_runs, key=lambda run: (*(getattr(run.facts, name) for name in order), *run.logs)
     ):
         facts, totals = system_run.facts, system_totals(system_run)
         spend = system_run.spend
         calls = total(spend.values()).calls
-        whole = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
+        usd_solve = total(tally for kind, tally in spend.items() if kind.phase == "solve").listed
         paid = paid_cell(totals.paid.low, totals.paid.high, totals.paid.unpriced)
         suite = f"{facts.suite} ({facts.split}){blocks.prompt_words(facts.prompt, facts.equal)}"
         cells = [facts.purpose, suite, f"`{facts.system}`", facts.label]
-        cells += [str(calls), usd(whole), paid, usd(totals.usd_grading)]
+        cells += [str(calls), usd(usd_solve), paid, usd(totals.usd_grading)]
         lines.append(cells)
-        spent.append((whole, totals.usd_spent))
+        spent.append((usd_solve, totals.usd_spent))
     sums = [usd(render.usd_sum(column)) for column in zip(*spent, strict=True)]
     return [*lines, ["in all", *[""] * 4, *sums, ""]]
 
 
 def _published(suites: Sequence[str]) -> dict[str, str]:
-    """Return the published figures of each suite that has any; under `""` means over several."""
-    known = {
+    """Return the published figures of each suite that has any; under `""`, means over several."""
+    by_suite = {
         suite: (f"### {suite}: {published.TITLE.lower()}", published.TEXT, figures)
         for suite in suites
         if (figures := published.of_suite(suite))
     }
-    if known:
+    if by_suite:
         means = published.averages()
-        known[""] = (f"## {published.AVERAGE_TITLE}", published.AVERAGE_TEXT, means)
+        by_suite[""] = (f"## {published.AVERAGE_TITLE}", published.AVERAGE_TEXT, means)
     sections: dict[str, str] = {}
-    for suite, (title, said, figures) in known.items():
+    for suite, (title, text, figures) in by_suite.items():
         notes: list[str] = []
         table = render.figures_table(published.table_of(figures, notes))
-        sections[suite] = "\n\n".join(filter(None, (title, said, table, render.numbered(notes))))
+        sections[suite] = "\n\n".join(filter(None, (title, text, table, render.numbered(notes))))
     return sections
 
 
-def _table(title: str, said: str, columns: Columns[TableRow], rows: Sequence[TableRow]) -> str:
+def _table(title: str, text: str, columns: Columns[TableRow], rows: Sequence[TableRow]) -> str:
     table = render.figures_table(render.tabulate(columns, rows))
-    return "\n\n".join(filter(None, (f"### {title}", said, table))) if rows else ""
+    return "\n\n".join(filter(None, (f"### {title}", text, table))) if rows else ""
 
 
 def _block_words(row: TableRow, rows: Sequence[TableRow]) -> str:
-    asked = blocks.prompt_words(row.prompt, row.equal)
-    return f"{row.label}{asked}, pool {blocks.pool_name(row, rows)}"
+    prompt = blocks.prompt_words(row.prompt, row.equal)
+    return f"{row.label}{prompt}, pool {blocks.pool_name(row, rows)}"
 
 
 def _sections(
-    found: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
+    fields: Sequence[BlockSummary], derived: Sequence[TableRow], rows: Sequence[TableRow]
 ) -> list[str]:
     """Return the sections of one suite; empty ones are left out below."""
-    said = [
-        f"{_block_words(one.rows[0], rows)}: {line}." for one in found for line in block_lines(one)
+    lines = [
+        f"{_block_words(block.rows[0], rows)}: {line}."
+        for block in fields
+        for line in block_lines(block)
     ]
     return [
-        *(_table(title, told, columns, kept) for title, told, columns, kept in row_tables(rows)),
-        _bullets("### Block by block", said),
+        *(_table(*table) for table in row_tables(rows)),
+        _bullets("### Block by block", lines),
         _table("Derived rows", DERIVED, DERIVED_COLUMNS, derived),
     ]
 
@@ -257,14 +260,14 @@ def _sections(
 def row_tables(
     rows: Sequence[TableRow],
 ) -> Iterator[tuple[str, str, Columns[TableRow], Sequence[TableRow]]]:
-    """Yield the tables beside the main one: title, what is said of it, columns, its rows."""
+    """Yield the tables besides the main one: title, introduction, columns, rows."""
     tests = [row for row in rows if row.se is not None]
     priced = [row for row in rows if row.usd_median is not None]
-    asked = [row for row in rows if row.equivalence_margin is not None]
-    said_equal = equivalence_words(asked[0].equivalence_margin or 0) + "." if asked else ""
+    compared = [row for row in rows if row.equivalence_margin is not None]
+    said_equal = equivalence_words(compared[0].equivalence_margin or 0) + "." if compared else ""
     behind = [row for row in rows if row.regret_accuracy is not None]
     yield "Differences from the reference", TESTS, TEST, tests
-    yield "Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, asked
+    yield "Equivalence", f"*{said_equal.replace(':', '*:', 1)}", EQUAL, compared
     yield "Costs", COSTS, COST, priced
     yield "Tries", TRIES, TRY, [row for row in rows if row.tries_k is not None]
     yield "Plans", PLANS, PLAN, [row for row in rows if row.distinct_plans is not None]
@@ -369,12 +372,12 @@ def _share(value: float | None) -> str:
     return UNKNOWN if value is None else f"{percent(value)} %"
 
 
-def _within(found: str, low: float | None, high: float | None) -> str:
-    return found if low is None or high is None else f"{found} [{usd_about(low)},{usd_about(high)}]"
+def _within(text: str, low: float | None, high: float | None) -> str:
+    return text if low is None or high is None else f"{text} [{usd_about(low)},{usd_about(high)}]"
 
 
 def block_lines(block: BlockSummary) -> Iterator[str]:
-    """Yield what the tests of all systems, and accuracy against dollars, say of a block."""
+    """Yield a block's results: the test of all systems, and accuracy against dollars."""
     if q := block.cochran:
         p = f"{p_value(q.p_value).removeprefix('<')}{' or less' if q.p_value < 0.001 else ''}"
         yield (
@@ -384,9 +387,9 @@ def block_lines(block: BlockSummary) -> Iterator[str]:
     if not (line := block.frontier):
         return
     few = line.questions < block.questions
-    asked = f" on the {line.questions} that all were graded on" if few else ""
+    scope = f" on the {line.questions} that all were graded on" if few else ""
     names = ", ".join(f"`{name}`" for name in line.on)
-    yield f"not dominated in accuracy and dollars{asked}: {names}"
+    yield f"not dominated in accuracy and dollars{scope}: {names}"
     if line.aiq is not None:
         alone = "" if line.aiq_singles is None else f", of single workers {line.aiq_singles:.3f}"
         corners = [f"{100 * score:.1f} % at USD {usd_about(usd)}" for usd, score in line.corners]

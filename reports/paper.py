@@ -1,4 +1,4 @@
-"""What a paper takes from a report: table.tex, references.bib and table.parquet."""
+"""A report's files for a paper: table.tex, references.bib and table.parquet."""
 
 import re
 import unicodedata
@@ -26,7 +26,7 @@ PAPER_MARKS = {
     "references.bib": "% podium report: references.bib",
     "table.parquet": PARQUET,
 }
-"""By file, as `MARKS` is."""
+"""By file, like `MARKS`."""
 FIGURES: Columns[TableRow] = (
     *narrow_columns("accuracy", "ci_low", "paired_diff"),
     ("interval of diff", lambda row: interval(row.paired_low, row.paired_high, signed=True)),
@@ -51,10 +51,10 @@ HEAD = r"""
 END = "\\endgroup\n"
 
 
-def export_paper(dirs: Sequence[Path], out: Path, wanted: ReportOptions) -> tuple[Path, ...]:
-    """Write what a paper takes, and nothing else, into a folder that is not there yet."""
+def export_paper(dirs: Sequence[Path], out: Path, options: ReportOptions) -> tuple[Path, ...]:
+    """Write only the files for a paper, into a folder that does not exist yet."""
     render.refuse_existing(out)
-    report = report_of(dirs, wanted)
+    report = report_of(dirs, options)
     for pair in chain.from_iterable(report.shown.pairs):
         refuse_unfinished(*pair)
     return render.write_files(out, paper_contents(report))
@@ -70,23 +70,23 @@ def paper_contents(report: Report) -> Mapping[str, Content]:
 
 
 def latex_tables(report: Report) -> str:
-    """Return table.tex, whole."""
+    """Return the text of table.tex."""
     chosen = report.columns or FIGURES
-    parts = [PAPER_MARKS["table.tex"] + HEAD]
-    said = {
-        id(one.rows[0]): ". ".join(filter(None, (one.headline, one.said)))
-        for one in report.shown.fields
+    pieces = [PAPER_MARKS["table.tex"] + HEAD]
+    captions = {
+        id(summary.rows[0]): ". ".join(filter(None, (summary.headline, summary.said)))
+        for summary in report.shown.fields
     }
     for block in blocks.blocks_of(report.rows):
-        parts.append(_block(block, report.rows, said[id(block[0])], chosen))
-    suites = [one for one in _suites(report) if published.of_suite(one)]
+        pieces.append(_block(block, report.rows, captions[id(block[0])], chosen))
+    suites = [name for name in _suites(report) if published.of_suite(name)]
     for suite in suites:
         title = f"{suite}: {published.TITLE.lower()}"
-        parts.append(_published(title, published.TEXT, published.of_suite(suite)))
+        pieces.append(_published(title, published.TEXT, published.of_suite(suite)))
     if suites:
         means = (published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages())
-        parts.append(_published(*means))
-    return "\n".join([*parts, END])
+        pieces.append(_published(*means))
+    return "\n".join([*pieces, END])
 
 
 def _suites(report: Report) -> list[str]:
@@ -94,12 +94,12 @@ def _suites(report: Report) -> list[str]:
 
 
 def _block(
-    block: Sequence[TableRow], rows: Sequence[TableRow], said: str, chosen: Columns[TableRow]
+    block: Sequence[TableRow], rows: Sequence[TableRow], caption: str, chosen: Columns[TableRow]
 ) -> str:
-    first, notes = block[0], list[str]()
-    book = blocks.pinned_name(first.price_book, first.price_book_sha256)
+    top, notes = block[0], list[str]()
+    book = blocks.pinned_name(top.price_book, top.price_book_sha256)
     title = (
-        f"{blocks.asked_name(first)}, pool {blocks.pool_name(first, rows)}, price book {book}; "
+        f"{blocks.asked_name(top)}, pool {blocks.pool_name(top, rows)}, price book {book}; "
         f"reference: {blocks.reference_of_block(block)}"
     )
     lines = [
@@ -107,14 +107,14 @@ def _block(
         for row in block
     ]
     heads = ("system", *(head for head, _ in chosen))
-    return _latex([heads, *lines], (title, said), [LABELS[first.label], *_numbers(notes)])
+    return _latex([heads, *lines], (title, caption), [LABELS[top.label], *_numbers(notes)])
 
 
-def _published(title: str, said: str, found: Sequence[published.Figure]) -> str:
+def _published(title: str, text: str, figures: Sequence[published.Figure]) -> str:
     notes: list[str] = []
-    columns = published.told_columns(published.table_of(found, notes))
+    columns = published.told_columns(published.table_of(figures, notes))
     table = [*zip(*columns, strict=True)]
-    return _latex(table, (title, said.replace("*", "")), _numbers(notes))
+    return _latex(table, (title, text.replace("*", "")), _numbers(notes))
 
 
 def _numbers(notes: Sequence[str]) -> list[str]:
@@ -123,49 +123,49 @@ def _numbers(notes: Sequence[str]) -> list[str]:
 
 def _latex(table: Sequence[Sequence[str]], title: tuple[str, str], notes: Sequence[str]) -> str:
     """Return a table, heads first, with its caption and the notes below it."""
-    great: Any = import_module("great_tables")  # both take a moment, so only when asked
+    great: Any = import_module("great_tables")  # both imports are slow
     import pandas as pd
 
-    heads, *rows = ([_typeset(one) for one in line] for line in table)
+    heads, *rows = ([_typeset(cell) for cell in line] for line in table)
     columns = dict(zip(heads, map(list, zip(*rows, strict=True)), strict=True))
-    made = great.GT(pd.DataFrame(columns)).tab_header(*map(_typeset, title))
-    made = made.cols_align("right", columns=heads[1:]).cols_align("left", columns=heads[:1])
+    layout = great.GT(pd.DataFrame(columns)).tab_header(*map(_typeset, title))
+    layout = layout.cols_align("right", columns=heads[1:]).cols_align("left", columns=heads[:1])
     for note in notes:
-        made = made.tab_source_note(_typeset(note))
-    made = made.tab_options(table_font_size=FONT)
-    return made.as_latex(use_longtable=len(rows) > FLOATS)
+        layout = layout.tab_source_note(_typeset(note))
+    layout = layout.tab_options(table_font_size=FONT)
+    return layout.as_latex(use_longtable=len(rows) > FLOATS)
 
 
 def _typeset(text: str) -> str:
-    """Return a text on one line that every LaTeX can set; other characters are spelt out."""
+    """Return a text on one line that every LaTeX can set; other characters become escapes."""
     plain = " ".join(escape_controls(text).split())
-    return "".join(one if _is_settable(one) else f"\\u{ord(one):04x}" for one in plain)
+    return "".join(char if _is_settable(char) else f"\\u{ord(char):04x}" for char in plain)
 
 
-def _is_settable(one: str) -> bool:
-    """Say whether LaTeX sets a character without a package: ASCII, dashes, accents of Latin."""
-    base = unicodedata.decomposition(one)[:4]  # of `é`: 0065, its letter
-    return one.isascii() or one in "–—" or (one <= "ÿ" and base.startswith("00"))
+def _is_settable(char: str) -> bool:
+    """Return whether LaTeX sets a character without a package: ASCII, dashes, Latin accents."""
+    base = unicodedata.decomposition(char)[:4]  # of `é`: 0065, its letter
+    return char.isascii() or char in "–—" or (char <= "ÿ" and base.startswith("00"))
 
 
 def _write_parquet(report: Report, path: Path) -> None:
     """Write the rows of table.csv with their types: dollars as decimals, unknown as null."""
-    from podium.harness.ledger.ledger_tables import UNIT, table_of  # it takes a moment to load
+    from podium.harness.ledger.ledger_tables import UNIT, table_of  # a slow import
 
     parquet: Any = import_module("pyarrow.parquet")
     rows = [_quantized(row, UNIT) for row in (*report.rows, *report.shown.derived)]
     table = table_of(TableRow, rows)
-    # Without Arrow's own schema, which nothing here needs, our mark stands near the file's end.
+    # Arrow's own schema is not needed; without it, our mark is near the file's end.
     with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"podium": PARQUET})
 
 
 def _quantized(row: TableRow, unit: Decimal) -> TableRow:
-    """Return a row whose dollars fit a column: a mean is a quotient that need not end."""
-    found = ((name, getattr(row, name)) for name in COLUMNS)
+    """Return a row whose dollars fit a column: a mean may have infinitely many digits."""
+    values = ((name, getattr(row, name)) for name in COLUMNS)
     return replace(
-        row, **{name: one.quantize(unit) for name, one in found if isinstance(one, Decimal)}
+        row, **{name: value.quantize(unit) for name, value in values if isinstance(value, Decimal)}
     )
 
 
@@ -176,7 +176,7 @@ PODIUM = {
     "version": version("podium"),
     "year": "2026",
 }
-"""As in CITATION.cff, which a wheel does not have."""
+"""As in CITATION.cff, which a wheel does not contain."""
 ARXIV = re.compile(r"arXiv[ :](\d{4}\.\d{4,5})")
 REPOSITORY = re.compile(r"github\.com/([\w.-]+/[\w-]+(?:\.[\w-]+)*)")
 AUTHORS = re.compile(r"(\w+) et al\. \d{4}")
@@ -185,28 +185,29 @@ OURS = re.compile(r"podium\b|none: generated by podium\b")
 
 
 def references(report: Report) -> str:
-    """Return references.bib: podium, and what its logs name as sources of systems and suites."""
+    """Return references.bib: podium, and the sources of systems and suites that its logs name."""
     entries = {"podium": dict(PODIUM)}
     cited: dict[str, set[str]] = {}
     for name, clause in _clauses(report):
         for key, fields in _sources_in(clause):
             entry = entries.setdefault(key, fields)
-            entry.update({one: max(entry.get(one, ""), said) for one, said in fields.items()})
+            entry.update({field: max(entry.get(field, ""), text) for field, text in fields.items()})
             cited.setdefault(key, set()).add(name)
     for key, names in cited.items():
         entries[key]["keywords"] = ", ".join(sorted(names))
     listed = [
-        _entry(key, entries[key]) for key in sorted(entries, key=lambda one: (one != "podium", one))
+        _entry(key, entries[key]) for key in sorted(entries, key=lambda key: (key != "podium", key))
     ]
     return "\n\n".join((PAPER_MARKS["references.bib"], *listed)) + "\n"
 
 
 def _clauses(report: Report) -> Iterator[tuple[str, str]]:
-    """Yield who names a source, and each source in its words."""
-    found = [(row.system, row.source) for row in report.rows]
-    found += [(one.facts.suite, one.facts.paper) for one in report.system_runs]
-    found += [(suite, one.source) for suite in _suites(report) for one in published.of_suite(suite)]
-    yield from ((name, clause) for name, source in found for clause in source.split("; "))
+    """Yield the system or suite that names a source, and each source as it is worded there."""
+    sources = [(row.system, row.source) for row in report.rows]
+    sources += [(run.facts.suite, run.facts.paper) for run in report.system_runs]
+    for suite in _suites(report):
+        sources += [(suite, figure.source) for figure in published.of_suite(suite)]
+    yield from ((name, clause) for name, source in sources for clause in source.split("; "))
 
 
 def _sources_in(clause: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -217,20 +218,20 @@ def _sources_in(clause: str) -> Iterator[tuple[str, dict[str, str]]]:
     elif page and not ARXIV.search(clause) and not REPOSITORY.search(clause):
         key = "web-" + re.sub(r"\W", "-", page[1].lower())
         yield key, {"title": re.split(r" \(|, https", clause)[0], "url": page[0].rstrip(".")}
-    for found in ARXIV.finditer(clause):
-        number = found.group(1)
+    for match in ARXIV.finditer(clause):
+        number = match.group(1)
         place = {"eprint": number, "archiveprefix": "arXiv", "year": f"20{number[:2]}"}
         place["note"] = f"arXiv:{number}"
         place["url"] = f"https://arxiv.org/abs/{number}"
-        yield f"arxiv-{number}", _named(clause[: found.start()]) | place
-    for found in REPOSITORY.finditer(clause):
-        name = found.group(1)
+        yield f"arxiv-{number}", _named(clause[: match.start()]) | place
+    for match in REPOSITORY.finditer(clause):
+        name = match.group(1)
         key = "github-" + re.sub(r"\W", "-", name.lower())
         yield key, {"title": name, "url": f"https://github.com/{name}"}
 
 
 def _named(words: str) -> dict[str, str]:
-    """Return author and title as far as the words before a paper's number tell.
+    """Return author and title if the words before a paper's number contain them.
 
     >>> _named("Kapoor et al. 2024, AI Agents That Matter, ")
     {'author': 'Kapoor and others', 'title': 'AI Agents That Matter'}
@@ -238,25 +239,25 @@ def _named(words: str) -> dict[str, str]:
     ({'title': "Let's Verify Step by Step"}, {})
     """
     author = AUTHORS.search(words)
-    named = {"author": f"{author.group(1)} and others"} if author else {}
-    rest = words[author.end() :] if author else words
-    lead, _, more = rest.partition(": ")
-    title = (more if more and lead.strip()[:1].islower() else rest).strip(" ,()")
-    return named | ({"title": title} if title[:1].isupper() else {})
+    fields = {"author": f"{author.group(1)} and others"} if author else {}
+    text = words[author.end() :] if author else words
+    lead, _, tail = text.partition(": ")
+    title = (tail if tail and lead.strip()[:1].islower() else text).strip(" ,()")
+    return fields | ({"title": title} if title[:1].isupper() else {})
 
 
 def _entry(key: str, fields: Mapping[str, str]) -> str:
-    sorted_by = {} if "author" in fields else {"key": key}
-    lines = [f"  {name} = {{{_field(name, one)}}}" for name, one in {**fields, **sorted_by}.items()]
+    sort = {} if "author" in fields else {"key": key}
+    lines = [f"  {name} = {{{_field(name, text)}}}" for name, text in {**fields, **sort}.items()]
     return ",\n".join([f"@misc{{{key}", *lines]) + "\n}"
 
 
-SPECIAL = {**{one: f"\\{one}" for one in "#$%&_"}, "{": "(", "}": ")", "\\": "/", "~": "-", "^": ""}
+SPECIAL = {**{c: f"\\{c}" for c in "#$%&_"}, "{": "(", "}": ")", "\\": "/", "~": "-", "^": ""}
 
 
 def _field(name: str, text: str) -> str:
-    """Return a text as BibTeX's field; no brace is left that could end it."""
+    """Return a text as BibTeX's field, without braces that could end it."""
     if name in ("url", "author"):
         return text
-    plain = "".join(SPECIAL.get(one, one) for one in _typeset(text))
-    return f"{{{plain}}}" if name == "title" else plain  # else a style would lower its capitals
+    plain = "".join(SPECIAL.get(char, char) for char in _typeset(text))
+    return f"{{{plain}}}" if name == "title" else plain  # otherwise a style lowers its capitals

@@ -27,14 +27,14 @@ from podium.reports.row import TableRow
 # matplotlib types its keyword arguments only in part.
 
 
-SOFTWARE = "podium"  # stands in the image's metadata: what a later report may overwrite
+SOFTWARE = "podium"  # in the image's metadata: a later report may overwrite such images
 
 COLOURS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C510A",
 )  # fmt: skip
 """Okabe and Ito's colour-blind safe palette (2008), yellow replaced by brown: it fades on white."""
 SHAPES = ("o", "s", "^", "D", "v", "P", "X")
-NAMED = len(SHAPES)  # systems of a panel that are named; more names hide what they say
+NAMED = len(SHAPES)  # systems of a panel that are named; more names would hide the points
 GREY = "#9a9a9a"
 NAME = 32  # characters of a name that are drawn
 DECADE = 10  # a range wider than this is drawn on a logarithmic axis
@@ -44,7 +44,7 @@ TOKENS = "output tokens per query (no worker here has a price)"
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One block as it is drawn: where each row stands, and which rows are named."""
+    """One block as it is drawn: the position of each row, and the named rows."""
 
     rows: Sequence[TableRow]
     places: Mapping[int, float]
@@ -60,18 +60,18 @@ class Panel:
         return [row for row in self.rows if id(row) in self.places]
 
     def point(self, row: TableRow) -> tuple[float, float]:
-        """Return where a row that is drawn stands."""
+        """Return the position of a drawn row."""
         return self.places[id(row)], 100 * (row.accuracy or 0.0)
 
     def span(self, row: TableRow) -> tuple[float, float, float]:
-        """Return where its interval stands, and its ends."""
+        """Return the position of its interval, and its ends."""
         x, y = self.point(row)
-        low, high = (y if one is None else 100 * one for one in (row.ci_low, row.ci_high))
+        low, high = (y if bound is None else 100 * bound for bound in (row.ci_low, row.ci_high))
         return x, min(y, low), max(y, high)
 
 
 def may_replace(path: Path) -> bool:
-    """Say whether an image may be drawn into a file: there is none yet, or podium drew it."""
+    """Return whether an image may be drawn into a file: it does not exist, or podium drew it."""
     return not path.exists() or (path.is_file() and SOFTWARE.encode() in path.read_bytes())
 
 
@@ -81,56 +81,56 @@ def draw(rows: Sequence[TableRow], path: Path) -> None:
 
 
 def figure_of(rows: Sequence[TableRow]) -> Figure:
-    """Return the plot, a panel per block; who is named in it, and who is grey, stands below it."""
+    """Return the plot, a panel per block; a text below it describes named and grey systems."""
     panels = [panel_of(block) for block in blocks_of(rows)]
     across = 1 if len(panels) == 1 else 2
     down = max(1, ceil(len(panels) / across))
     figure = Figure(figsize=(7.2 * across, 4.8 * down), layout="constrained")
     FigureCanvasAgg(figure)
-    named = dict.fromkeys(row.system for panel in panels for row in panel.named)
+    names = dict.fromkeys(row.system for panel in panels for row in panel.named)
     looks = {
-        name: (COLOURS[at % len(COLOURS)], SHAPES[at % len(SHAPES)])
-        for at, name in enumerate(named)
+        name: (COLOURS[index % len(COLOURS)], SHAPES[index % len(SHAPES)])
+        for index, name in enumerate(names)
     }
-    drawn = [(figure.add_subplot(down, across, at + 1), one) for at, one in enumerate(panels)]
+    drawn = [(figure.add_subplot(down, across, i + 1), panel) for i, panel in enumerate(panels)]
     for axes, panel in drawn:
         _panel(axes, panel, looks)
         _title(axes, panel, rows)
-    figure.draw_without_rendering()  # only then is it known where a point is in the picture
+    figure.draw_without_rendering()  # positions in the picture are known only afterwards
     for axes, panel in drawn:
         _names(axes, panel)
     return figure
 
 
 def panel_of(block: Sequence[TableRow]) -> Panel:
-    """Return who is drawn where; named are the reference, the frontier, then the most accurate."""
+    """Return a block's panel; it names the reference, the frontier, then the most accurate."""
     in_usd = any(row.usd_per_query is not None for row in block)
-    found = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
+    costs = {id(row): row.usd_per_query if in_usd else row.tokens_out for row in block}
     places = {
         id(row): float(place)
         for row in block
-        if (place := found[id(row)]) is not None and row.accuracy is not None
+        if (place := costs[id(row)]) is not None and row.accuracy is not None
     }
     drawn = [row for row in block if id(row) in places]
     frontier = _frontier(drawn, places)
     reference = [row for row in drawn if row.verdict == "reference"]
     best = sorted(frontier, key=lambda row: -(row.accuracy or 0.0))
     queue = {id(row): row for row in (*reference, *best, *drawn)}  # rows come best first
-    named = [*queue.values()][:NAMED]
-    return Panel(block, places, DOLLARS if in_usd else TOKENS, named, frontier)
+    shown_rows = [*queue.values()][:NAMED]
+    return Panel(block, places, DOLLARS if in_usd else TOKENS, shown_rows, frontier)
 
 
 def _frontier(drawn: Sequence[TableRow], places: Mapping[int, float]) -> list[TableRow]:
-    """Return the plain systems that no other beats in both, by rising cost."""
+    """Return the plain systems that are not dominated in cost and accuracy, by rising cost."""
     plain = [row for row in drawn if row.reference_allowed and not row.uses_targets]
     costs = np.array([places[id(row)] for row in plain])
     on = non_dominated(costs, np.array([row.accuracy or 0.0 for row in plain])).tolist()
-    kept = [row for row, there in zip(plain, on, strict=True) if there]
-    return sorted(kept, key=lambda row: places[id(row)])
+    rows = [row for row, there in zip(plain, on, strict=True) if there]
+    return sorted(rows, key=lambda row: places[id(row)])
 
 
 def _panel(axes: Axes, panel: Panel, looks: Mapping[str, tuple[str, str]]) -> None:
-    grey = [panel.point(row) for row in panel.drawn if not any(row is one for one in panel.named)]
+    grey = [panel.point(row) for row in panel.drawn if not any(row is peer for peer in panel.named)]
     if grey:
         axes.scatter(*zip(*grey, strict=True), s=22, color=GREY, alpha=0.7, linewidths=0)
     if len({panel.point(row) for row in panel.frontier}) > 1:  # steps: no system lies between two
@@ -161,30 +161,30 @@ def plain_number(value: float, _: object = None) -> str:
 
 
 def _title(axes: Axes, panel: Panel, rows: Sequence[TableRow]) -> None:
-    first = panel.rows[0]
-    axes.set_title(drawable(f"{asked_name(first)}, pool {pool_name(first, rows)}"), fontsize=10)
-    prices = f", prices {book_name(first, rows)}" if panel.unit == DOLLARS else ""
+    top = panel.rows[0]
+    axes.set_title(drawable(f"{asked_name(top)}, pool {pool_name(top, rows)}"), fontsize=10)
+    prices = f", prices {book_name(top, rows)}" if panel.unit == DOLLARS else ""
     grey = len(panel.drawn) - len(panel.named)
-    left = [shortened(row.system, NAME) for row in panel.rows if id(row) not in panel.places]
-    more = f", ... ({len(left)} in all)" if len(left) > NAMED else ""
+    absent = [shortened(row.system, NAME) for row in panel.rows if id(row) not in panel.places]
+    tail = f", ... ({len(absent)} in all)" if len(absent) > NAMED else ""
     lines = [
         f"named: {len(panel.named)} of {len(panel.drawn):,} systems (the reference, the frontier, "
         f"then the most accurate); grey: {grey:,}"
         if grey
         else "",
-        f"not drawn (no grade or no price): {', '.join(left[:NAMED])}{more}" if left else "",
+        f"not drawn (no grade or no price): {', '.join(absent[:NAMED])}{tail}" if absent else "",
     ]
-    words = [panel.unit + prices, *(part for line in lines for part in wrap(line, 90))]
+    words = [panel.unit + prices, *(piece for line in lines for piece in wrap(line, 90))]
     axes.set_xlabel(drawable("\n".join(words)), fontsize=8 if len(words) > 1 else 10)
 
 
 def drawable(text: str) -> str:
-    """Return a text that is drawn as it is: a dollar sign would begin a formula."""
+    """Return a text with escaped dollar signs, which would begin a formula."""
     return escape_controls(text).replace("$", r"\$")
 
 
 def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> None:
-    """Draw one named system; single workers are hollow, so what lies on them still shows."""
+    """Draw one named system; single workers are hollow, so that points on them still show."""
     single = row.system.startswith(SINGLE)
     (x, y), (_, low, high) = panel.point(row), panel.span(row)
     axes.errorbar(
@@ -202,19 +202,19 @@ def _point(axes: Axes, panel: Panel, row: TableRow, look: tuple[str, str]) -> No
 
 AROUND = ((1, 0), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1), (0, 1), (0, -1))
 REACHES = (8, 16, 26, 40, 60, 85, 120)
-"""How far a name may be from its point, in points of 72 to the inch; the nearest that is free."""
+"""Distances of a name from its point, in points (1/72 inch); the nearest free one is used."""
 MARK = 5  # half the room of a mark
 
 
 def _names(axes: Axes, panel: Panel) -> None:
-    """Write each name where it hides no other name and, if possible, no point and no interval."""
+    """Write each name such that it hides no other name and, if possible, no point or interval."""
     scale, within = axes.figure.dpi / 72, axes.get_window_extent()
-    at = axes.transData.transform
-    marks = [Bbox([at(panel.point(row))] * 2).padded(MARK * scale) for row in panel.drawn]
-    marks += [Bbox(at([(x, low), (x, high)])) for x, low, high in map(panel.span, panel.named)]
+    to_px = axes.transData.transform
+    marks = [Bbox([to_px(panel.point(row))] * 2).padded(MARK * scale) for row in panel.drawn]
+    marks += [Bbox(to_px([(x, low), (x, high)])) for x, low, high in map(panel.span, panel.named)]
     names: list[Bbox] = []
     for row in sorted(panel.named, key=lambda row: -panel.point(row)[1]):
-        own: Any = at(panel.point(row))
+        point: Any = to_px(panel.point(row))
         written: Any = axes.annotate(
             drawable(f"{shortened(row.system, NAME)} {percent(row.accuracy)}"),
             panel.point(row),
@@ -225,18 +225,18 @@ def _names(axes: Axes, panel: Panel) -> None:
             arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6},
         )
         written.set_in_layout(False)
-        spots = list(_spots(own, Text.get_window_extent(written), scale))
-        inside = [one for one in spots if _holds(within, one)] or spots
+        spots = list(_spots(point, Text.get_window_extent(written), scale))
+        inside = [spot for spot in spots if _holds(within, spot)] or spots
         spot = _free(inside, marks + names) or _free(inside, names) or inside[0]
-        written.set_position(((spot.x0 - own[0]) / scale, (spot.y0 - own[1]) / scale))
+        written.set_position(((spot.x0 - point[0]) / scale, (spot.y0 - point[1]) / scale))
         names.append(spot)
 
 
-def _spots(own: Sequence[float], size: Bbox, scale: float) -> Iterator[Bbox]:
-    """Yield where a name of this size may be, the nearest first."""
+def _spots(point: Sequence[float], size: Bbox, scale: float) -> Iterator[Bbox]:
+    """Yield the possible places of a name of this size, the nearest first."""
     for reach, (right, up) in product(REACHES, AROUND):
-        x = own[0] + scale * reach * right - size.width * (1 - right) / 2
-        y = own[1] + scale * reach * up - size.height * (1 - up) / 2
+        x = point[0] + scale * reach * right - size.width * (1 - right) / 2
+        y = point[1] + scale * reach * up - size.height * (1 - up) / 2
         yield Bbox.from_bounds(x, y, size.width, size.height)
 
 
@@ -244,5 +244,5 @@ def _holds(outer: Bbox, inner: Bbox) -> bool:
     return all(outer.contains(*corner) for corner in (inner.min, inner.max))
 
 
-def _free(spots: Sequence[Bbox], taken: Sequence[Bbox]) -> Bbox | None:
-    return next((one for one in spots if not one.count_overlaps(taken)), None)
+def _free(spots: Sequence[Bbox], obstacles: Sequence[Bbox]) -> Bbox | None:
+    return next((spot for spot in spots if not spot.count_overlaps(obstacles)), None)

@@ -1,4 +1,4 @@
-"""How many questions and epochs it takes to see an effect: tables for `podium power`."""
+"""How many questions and epochs are needed to see an effect: tables for `podium power`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,27 +14,27 @@ from podium.reports.blocks import ReportOptions, comparable_groups, reference_of
 from podium.reports.intervals import grades_of
 
 SIZES = {"aime25": 30, "gpqa-diamond": 198, "livecodebench, newest 175": 175, "livecodebench": 1055}
-"""Questions of suites that are often quoted."""
+"""Numbers of questions of suites that are often quoted."""
 USUAL = (30, 100, 198, 500, 1055)
 POWERS = (0.8, 0.9)
 DISCORDANT, CORRELATION = 0.1, 0.5
 Share = float | None
 Source = tuple[str, stats.Variance, int | None]
-"""What a variance is from, the variance, and how many questions it was measured on."""
+"""The origin of a variance, the variance, and how many questions it was measured on."""
 
 
 def assumed_variance(
     effect: float, *, discordant: Share, accuracy: Share, correlation: Share, within: Share
 ) -> Source:
-    """Return the variance that is assumed; UserError for assumptions that exclude each other."""
+    """Return the assumed variance; UserError for assumptions that exclude each other."""
     if discordant is not None and accuracy is not None:
         raise UserError("--discordant and --accuracy both set the variance: name one of them.")
     if accuracy is None and correlation is not None:
         raise UserError("--correlation goes with --accuracy: name that, too.")
     if accuracy is not None:
         together = CORRELATION if correlation is None else correlation
-        found = stats.variance_of_accuracies(accuracy, accuracy, together)
-        said = f"accuracy {100 * accuracy:g} %, grades correlated {together:g}"
+        variance = stats.variance_of_accuracies(accuracy, accuracy, together)
+        text = f"accuracy {100 * accuracy:g} %, grades correlated {together:g}"
     else:
         share = DISCORDANT if discordant is None else discordant
         if share < effect:
@@ -42,30 +42,30 @@ def assumed_variance(
                 f"Systems that differ on {100 * share:g} % of the questions cannot be "
                 f"{100 * effect:g} points apart: raise --discordant, or lower --effect."
             )
-        found = stats.Variance(share, 0.0)  # one draw cannot tell between from within
-        said = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
-    if not found.between:
+        variance = stats.Variance(share, 0.0)  # one draw cannot tell between from within
+        text = f"two systems that differ on {100 * share:g} % of the questions, one draw each"
+    if not variance.between:
         raise UserError(
-            f"At {said} two systems never differ: there is nothing to detect. Name an accuracy "
+            f"At {text} two systems never differ: there is nothing to detect. Name an accuracy "
             "between 0 and 1 and a correlation below 1."
         )
     if within is not None:
-        said += f", {100 * within:g} % of the variance within questions"
+        text += f", {100 * within:g} % of the variance within questions"
     share = within or 0.0
-    parted = stats.Variance(found.between * (1 - share), found.between * share)
-    return (f"assumed: {said}", parted, None)
+    parted = stats.Variance(variance.between * (1 - share), variance.between * share)
+    return (f"assumed: {text}", parted, None)
 
 
 def measured_variances(dirs: Sequence[Path], vs: str | None) -> list[Source]:
-    """Return the variance of each system against the reference; UserError where there is none."""
+    """Return the variance of each system against the reference; UserError if there is none."""
     groups = comparable_groups(load_runs(dirs)[0], ReportOptions(vs=vs))
-    found = [one for group in groups for one in _measured([run for run, _ in group], vs)]
-    if not found:
+    sources = [source for group in groups for source in _measured([run for run, _ in group], vs)]
+    if not sources:
         raise UserError(
             "These logs hold no two systems that were graded on the same questions, one of them "
             "a reference: name one with --vs, or leave --from out."
         )
-    return found
+    return sources
 
 
 def _measured(group: Sequence[SystemRun], vs: str | None) -> list[Source]:
@@ -73,39 +73,39 @@ def _measured(group: Sequence[SystemRun], vs: str | None) -> list[Source]:
     if reference is None:
         return []
     theirs = _grades(reference)
-    found: list[Source] = []
+    sources: list[Source] = []
     for system_run in group:
         ours = _grades(system_run)
         both = sorted(ours.keys() & theirs.keys())
         if system_run is reference or len(both) < 2:
             continue
-        mine, other = (np.array([one[name] for name in both]) for one in (ours, theirs))
+        mine, base = (np.array([grades[name] for name in both]) for grades in (ours, theirs))
         facts, tries = system_run.facts, system_run.epochs
-        said = (
+        text = (
             f"{facts.suite} ({facts.label}): {facts.system} against {reference.facts.system}, "
             f"{len(both)} questions, {tries} epoch{'' if tries == 1 else 's'}"
         )
-        found.append((said, stats.variance_of_draws(mine, other), len(both)))
-    return found
+        sources.append((text, stats.variance_of_draws(mine, base), len(both)))
+    return sources
 
 
 def _grades(system_run: SystemRun) -> dict[str, list[float]]:
     """Return question -> grades, of the questions that were graded in every epoch."""
     grades = grades_of(system_run.attempts).items()
-    return {name: made for name, made in grades if len(made) == system_run.epochs}
+    return {name: values for name, values in grades if len(values) == system_run.epochs}
 
 
 def power_text(
     source: Source, effect: float, epochs: Sequence[int], questions: Sequence[int] | None
 ) -> str:
-    """Return what so many questions, the usual ones for None, asked so often each, can show."""
-    said, once, measured = source
+    """Return the detectable differences per number of questions (None: usual ones) and epochs."""
+    text, once, measured = source
     if not once.between + once.within:
-        return f"{said}\nno question tells the two apart: nothing follows for other numbers"
-    parts = f"variance of a difference: {once.between:.4f} between questions"
-    parts += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
+        return f"{text}\nno question tells the two apart: nothing follows for other numbers"
+    spread = f"variance of a difference: {once.between:.4f} between questions"
+    spread += f", {once.within:.4f} within" if once.within else "; within them unknown, taken as 0"
     heads = [f"{k} epoch{'' if k == 1 else 's'}" for k in epochs]
-    shown = [
+    rows = [
         (name, *(f"{100 * stats.detectable(once.at(k), n):.1f}" for k in epochs))
         for name, n in _sizes(measured, questions)
     ]
@@ -113,8 +113,8 @@ def power_text(
     for power in POWERS:
         cells = (f"{stats.questions_needed(once.at(k), effect, power):,}" for k in epochs)
         needed.append((f"{100 * power:g} %", *cells))
-    lines = [said, parts, "detectable difference in points (80 % power, 5 % two-sided):"]
-    lines += aligned([("questions", *heads), *shown])
+    lines = [text, spread, "detectable difference in points (80 % power, 5 % two-sided):"]
+    lines += aligned([("questions", *heads), *rows])
     lines.append(f"questions to see {100 * effect:g} points:")
     lines += aligned(needed)
     if not once.within and max(epochs) > 1:
@@ -126,7 +126,7 @@ def power_text(
 
 
 def smallest_difference(questions: int, epochs: int) -> float:
-    """Return the points that so many questions can show, at what `podium power` assumes."""
+    """Return the detectable difference in points, with the assumptions of `podium power`."""
     variance = stats.Variance(DISCORDANT, 0.0).at(epochs)
     return min(100.0, 100 * stats.detectable(variance, questions))
 
@@ -135,17 +135,17 @@ SATURATED = 0.95
 
 
 def saturation(accuracies: Sequence[float], questions: int) -> str:
-    """Return what questions can still show once a system has above 95 % of them; else empty.
+    """Return what questions can still show if a system's accuracy is above 95 %; else empty.
 
-    `accuracies` are of systems that see no targets. As `podium power --accuracy` assumes, grades of
-    two systems are correlated by 0.5, and each question is asked once.
+    `accuracies` are of systems that see no targets. Like `podium power --accuracy`, this assumes
+    that grades of two systems are correlated by 0.5 and that each question is asked once.
     """
     best = max(accuracies, default=0.0)
     if best <= SATURATED:
         return ""
     variance = stats.variance_of_accuracies(best, best, CORRELATION)
-    asked = pluralise(questions, "question")
-    reached = f"saturated, the best row has {100 * best:.1f} % of {asked}"
+    count = pluralise(questions, "question")
+    reached = f"saturated, the best row has {100 * best:.1f} % of {count}"
     if not variance.between:
         return f"{reached}: no better system can be shown"
     smallest = min(100.0, 100 * stats.detectable(variance.at(1), questions))

@@ -64,24 +64,24 @@ from podium.reports.audit.sharded import leases_kept, planned_once
 from podium.reports.audit.shared_draws import SharedDraw, draws_of, unbought
 
 UNLABELLED = "unlabelled"
-"""Of calls that podium did not make: nobody wrote down whether they were paid."""
+"""The label of calls that podium did not make: no record states whether they were paid."""
 
 
 @dataclass(slots=True)
 class Reconciled:
-    """What some system runs come to: counts, tokens, dollars and what each invariant found."""
+    """The sums of some system runs: counts, tokens, dollars and the findings of each invariant."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     tokens: Sums = field(default_factory=dict[str, Tokens])
     causes: dict[str, Sums] = field(default_factory=dict[str, Sums])
-    """By record: what the ledger counts and that record does not (negative: the other way)."""
+    """By record: tokens that the ledger counts and that record does not (negative: vice versa)."""
     billing: dict[str, dict[str, CallSum]] = field(default_factory=dict[str, dict[str, CallSum]])
     """By label and scope, e.g. `live inference`, and by how an attempt was billed (`BILLING`)."""
     bought: dict[str, bytes | None] = field(default_factory=dict[str, bytes | None])
-    """Calls of runs that share draws -> what was asked and replied; None without a reply."""
+    """Calls of runs that share draws -> digest of request and reply; None without a reply."""
     shared: list[SharedDraw] = field(default_factory=list[SharedDraw])
     findings: dict[str, InvariantCheck] = field(
-        default_factory=lambda: {one.id: InvariantCheck() for one in INVARIANTS}
+        default_factory=lambda: {invariant.id: InvariantCheck() for invariant in INVARIANTS}
     )
 
     @property
@@ -89,59 +89,59 @@ class Reconciled:
         """By label and scope alone."""
         return {name: total(ways.values()) for name, ways in self.billing.items()}
 
-    def check(self, id: str, task: str, check: Callable[..., Faults], *given: object) -> None:
-        """Add what a check finds; all that is no fault it writes down itself."""
-        found = InvariantCheck()
-        found.faults = [AuditFault(id, task, *one) for one in check(*given, found)]
-        self.findings[id].add(found)
+    def check(self, id: str, task: str, check: Callable[..., Faults], *arguments: object) -> None:
+        """Add a check's faults; the check itself records its notes, gaps and skips."""
+        result = InvariantCheck()
+        result.faults = [AuditFault(id, task, *fault) for fault in check(*arguments, result)]
+        self.findings[id].add(result)
 
-    def join(self, other: "Reconciled") -> None:
+    def join(self, table: "Reconciled") -> None:
         """Add other system runs."""
-        self.counts += other.counts
-        self.tokens = join_tokens((self.tokens, other.tokens))
-        for name, causes in other.causes.items():
+        self.counts += table.counts
+        self.tokens = join_tokens((self.tokens, table.tokens))
+        for name, causes in table.causes.items():
             self.causes[name] = join_tokens((self.causes.get(name, {}), causes))
-        for name, ways in other.billing.items():
-            own = self.billing.setdefault(name, {})
-            for how, dollars in ways.items():
-                own[how] = own.get(how, CallSum()).plus(dollars)
-        self.bought.update(other.bought)
-        self.shared += other.shared
-        for id, more in other.findings.items():
-            self.findings[id].join(more)
+        for name, ways in table.billing.items():
+            sums = self.billing.setdefault(name, {})
+            for way, dollars in ways.items():
+                sums[way] = sums.get(way, CallSum()).plus(dollars)
+        self.bought.update(table.bought)
+        self.shared += table.shared
+        for id, result in table.findings.items():
+            self.findings[id].join(result)
 
 
 def reconciled(evidence: Evidence) -> Reconciled:
-    """Return what one system run comes to."""
-    found = Reconciled(counts=_counts(evidence))
+    """Return the sums of one system run."""
+    result = Reconciled(counts=_counts(evidence))
     if evidence.facts and evidence.facts.draws == SHARED:
-        found.bought, found.shared = draws_of(evidence)
+        result.bought, result.shared = draws_of(evidence)
     ways = sums_by(evidence.rows, lambda row: (_scope(evidence, row), _billed(row)))
-    for (name, how), dollars in ways.items():
-        found.billing.setdefault(name, {})[how] = dollars
-    ledger = found.tokens["ledger"] = sum_tokens(spent(evidence.rows).values())
+    for (name, way), dollars in ways.items():
+        result.billing.setdefault(name, {})[way] = dollars
+    ledger = result.tokens["ledger"] = sum_tokens(spent(evidence.rows).values())
     unbelieved = minus(ledger, sum_tokens(spent(evidence.counted).values()))
-    for name, made in (("samples", _samples), ("runs", _runs), ("hooks", _hooks)):
-        found.tokens[name], causes = made(evidence)
-        named = {**causes, "counts that cannot be": unbelieved}
-        named["UNEXPLAINED"] = minus(ledger, sum_tokens((found.tokens[name], *named.values())))
-        found.causes[name] = {cause: one for cause, one in named.items() if one != NO_TOKENS}
-    for one in INVARIANTS:
-        found.check(one.id, evidence.name, one.check, evidence)
-    return found
+    for name, sums_of in (("samples", _samples), ("runs", _runs), ("hooks", _hooks)):
+        result.tokens[name], causes = sums_of(evidence)
+        reasons = {**causes, "counts that cannot be": unbelieved}
+        reasons["UNEXPLAINED"] = minus(ledger, sum_tokens((result.tokens[name], *reasons.values())))
+        result.causes[name] = {cause: diff for cause, diff in reasons.items() if diff != NO_TOKENS}
+    for invariant in INVARIANTS:
+        result.check(invariant.id, evidence.name, invariant.check, evidence)
+    return result
 
 
 def _scope(evidence: Evidence, row: Call) -> str:
-    seen = evidence.seen.get(row.event or "")
-    foreign = row.journal is None and seen is not None and seen.log.facts is None
+    entry = evidence.seen.get(row.event or "")
+    foreign = row.journal is None and entry is not None and entry.log.facts is None
     return f"{UNLABELLED if foreign else row.label} {row.scope}"
 
 
 REFUSED, OPEN, KEPT = "refused", "without a known end", "from the local cache"
 CACHED, UNPRICED, AT_LIST = "partly from the provider's cache", "without a price", "at list price"
-SERVICES = tuple(f"at {one} rates" for one in get_args(Service) if one != STANDARD)
+SERVICES = tuple(f"at {service} rates" for service in get_args(Service) if service != STANDARD)
 BILLING = (REFUSED, OPEN, KEPT, UNPRICED, CACHED, *SERVICES, AT_LIST)
-"""How an attempt was billed: each of them in one of these ways, the first that holds."""
+"""How an attempt was billed: the first of these that holds for it."""
 
 
 def _billed(row: Call) -> str:
@@ -186,37 +186,37 @@ def _counts(evidence: Evidence) -> Counter[str]:
 def _samples(evidence: Evidence) -> tuple[Tokens, Sums]:
     """The totals of the newest samples have only their last attempts."""
     newest = evidence.newest.values()
-    theirs = sum_tokens(told(usage) for one in newest for usage in one.model_usage.values())
-    own = {event.id for one in newest for event in one.events}
-    others = (row for row in evidence.counted if row.event not in own)
+    theirs = sum_tokens(told(usage) for sample in newest for usage in sample.model_usage.values())
+    last_events = {event.id for sample in newest for event in sample.events}
+    older_rows = (row for row in evidence.counted if row.event not in last_events)
     again, lost = "attempts that were made again", "calls that no log has"
     lost = IN_NO_LOG if evidence.is_served else lost
-    return theirs, spent_by(others, lambda row: again if row.event else lost)
+    return theirs, spent_by(older_rows, lambda row: again if row.event else lost)
 
 
 def _runs(evidence: Evidence) -> tuple[Tokens, Sums]:
     log = next((log for log in evidence.logs if has_totals(log)), None)
     if log is None:
-        whole = sum_tokens(spent(evidence.counted).values())
-        why = IN_NO_LOG if evidence.is_served else "runs that were stopped have no total"
-        return NO_TOKENS, {why: whole}
+        tokens = sum_tokens(spent(evidence.counted).values())
+        cause = IN_NO_LOG if evidence.is_served else "runs that were stopped have no total"
+        return NO_TOKENS, {cause: tokens}
     groups = run_groups(evidence, log)
     theirs = {name: told(usage) for name, usage in log.model_usage.items()}
     included, _ = explain(theirs, groups, spent)
-    left = {group: rows for group, rows in groups.items() if group not in included}
-    causes = {f"{kind} {log}": tokens_of(add_up(rows)) for (kind, log, _), rows in left.items()}
+    leftover = {group: rows for group, rows in groups.items() if group not in included}
+    causes = {f"{kind} {log}": tokens_of(add_up(rows)) for (kind, log, _), rows in leftover.items()}
     return sum_tokens(theirs.values()), causes
 
 
 def _hooks(evidence: Evidence) -> tuple[Tokens, Sums]:
-    """What Inspect's hooks counted in processes that ended; others have left no such line."""
+    """The counts of Inspect's hooks; a process that did not end normally leaves no such line."""
     journals = evidence.journals
     theirs = sum_tokens(told(line) for journal in journals for line in journal.totals)
-    ended = {journal.name for journal in journals if journal.totals}
-    others = (row for row in evidence.counted if row.journal not in ended)
+    complete = {journal.name for journal in journals if journal.totals}
+    rows = (row for row in evidence.counted if row.journal not in complete)
     killed, without = "processes that were killed", "calls without a journal"
     made_by = IN_NO_LOG if evidence.is_served else killed
-    return theirs, spent_by(others, lambda row: made_by if row.journal else without)
+    return theirs, spent_by(rows, lambda row: made_by if row.journal else without)
 
 
 IN_NO_LOG = "calls of requests that were served"
@@ -225,7 +225,7 @@ SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the files of a directory prove, and what they do not."""
+    """What the files of a directory prove, and what they do not prove."""
 
     strict: bool
     table: Reconciled
@@ -233,13 +233,13 @@ class Audit:
 
     @property
     def ok(self) -> bool:
-        """Say whether no invariant fails."""
+        """Whether no invariant fails."""
         return all(verdict.status != "fail" for verdict in self.verdicts)
 
 
 def beside_a_report(dirs: Sequence[Path]) -> Beside[Reconciled]:
-    """Return what lets a report's reading of logs do for their audit, too."""
-    return Beside(of_gathered, [one for folder in dirs for one in system_runs_below(folder)])
+    """Return the hook with which a report audits logs while it reads them."""
+    return Beside(of_gathered, [run for folder in dirs for run in system_runs_below(folder)])
 
 
 def audit(
@@ -252,106 +252,106 @@ def audit(
 ) -> Audit:
     """Check all invariants in all system runs below a directory."""
     system_runs = system_runs_below(folder)
-    whole = Reconciled()
-    known = [beside and beside.made_of(one) for one in system_runs]
-    rest = [one for one, made in zip(system_runs, known, strict=True) if made is None]
-    for part in (*filter(None, known), *audit_parts(rest)):
-        whole.join(part)
-    _check_whole(folder, system_runs, whole, bills)
+    result = Reconciled()
+    tables = [beside and beside.made_of(files) for files in system_runs]
+    other_runs = [files for files, table in zip(system_runs, tables, strict=True) if table is None]
+    for table in (*filter(None, tables), *audit_parts(other_runs)):
+        result.join(table)
+    _check_whole(folder, system_runs, result, bills)
     if anew is not None:
-        grades = whole.findings["I16"]
+        grades = result.findings["I16"]
         if not anew.faults and set(anew.notes) <= {SAME}:
-            del grades.weak[AGAIN]  # verdicts were changed since, and all came out the same
+            del grades.weak[AGAIN]  # the grader has changed since, and every verdict is the same
         grades.add(anew)
     verdicts = tuple(
         InvariantVerdict(
-            one.id,
-            one.title,
-            one.meaning,
-            status=found.status(strict=strict),
-            checked=found.checked,
-            reasons=found.reasons(),
-            faults=tuple(sorted(set(found.faults))),
+            invariant.id,
+            invariant.title,
+            invariant.meaning,
+            status=result.status(strict=strict),
+            checked=result.checked,
+            reasons=result.reasons(),
+            faults=tuple(sorted(set(result.faults))),
         )
-        for one, found in zip(INVARIANTS, whole.findings.values(), strict=True)
+        for invariant, result in zip(INVARIANTS, result.findings.values(), strict=True)
     )
-    return Audit(strict, whole, verdicts)
+    return Audit(strict, result, verdicts)
 
 
 def audit_parts(system_runs: Sequence[RunFiles], large: int = LARGE) -> Iterator[Reconciled]:
-    """Yield what the system runs come to; in other processes from `large` bytes of files on."""
-    many = sum(one.size for one in system_runs) >= large
-    shares = [system_runs[at : at + SHARE] for at in range(0, len(system_runs), SHARE)]
+    """Yield the sums of the system runs; from `large` bytes of files on, in other processes."""
+    many = sum(files.size for files in system_runs) >= large
+    shares = [system_runs[start : start + SHARE] for start in range(0, len(system_runs), SHARE)]
     yield from map_over_processes(of_system_runs, shares, many=many)
 
 
 def of_system_runs(system_runs: Iterable[RunFiles]) -> Reconciled:
-    """Check some system runs, one after the other; for worker processes too."""
-    found = Reconciled()
+    """Check some system runs, one after the other; worker processes call it, too."""
+    result = Reconciled()
     with without_collector():
         for files in system_runs:
             with naming_system_run(files):
-                found.join(of_gathered(gather(files, digests=True)))
-    return found
+                result.join(of_gathered(gather(files, digests=True)))
+    return result
 
 
 def of_gathered(gathered: Gathered) -> Reconciled:
-    """Check one system run, by all that its files say."""
+    """Check one system run from all its files."""
     return reconciled(Evidence(**vars(merged(gathered)), name=system_run_name(gathered.files)))
 
 
 def system_run_name(files: RunFiles) -> str:
-    """Return what faults call a system run: its task, below the folder that it lies in."""
+    """Return the name of a system run in faults: its folder and its task."""
     return f"{files.folder}/{files.task}" if files.folder else files.task
 
 
 def _check_whole(
     folder: Path,
     system_runs: Sequence[RunFiles],
-    whole: Reconciled,
+    result: Reconciled,
     bills: Sequence[InvariantCheck],
 ) -> None:
     def shown(run: Path) -> str:
         return run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
 
-    smallest = min(system_runs, key=lambda one: (one.size, system_run_name(one)))
-    whole.check("I13", system_run_name(smallest), same_twice, smallest)
+    smallest = min(system_runs, key=lambda files: (files.size, system_run_name(files)))
+    result.check("I13", system_run_name(smallest), same_twice, smallest)
     runs = runs_of(folder, system_runs)
-    whole.counts["run directories"] = len(runs)
+    result.counts["run directories"] = len(runs)
     for run in runs:
         name = "manifest" if shown(run) == "." else f"manifest of {shown(run)}"
-        whole.check("I14", name, manifest, run, name)
+        result.check("I14", name, manifest, run, name)
     tasks = {files.task for files in system_runs if files.journals}
     for place in sorted({folder, *runs}):
         if (place / "report" / "table.json").is_file():
             table = f"{shown(place)}/report/table.json".removeprefix("./")
-            whole.check("I13", table, table_again, place, table, tasks)
-    for run in (one for one in runs if shard_dirs(one)):
-        whole.check("I17", f"{shown(run)}/{PLAN}".removeprefix("./"), planned_once, run)
-        whole.check("I18", f"{shown(run)}/{LEASES}".removeprefix("./"), leases_kept, run)
+            result.check("I13", table, table_again, place, table, tasks)
+    for run in (run for run in runs if shard_dirs(run)):
+        result.check("I17", f"{shown(run)}/{PLAN}".removeprefix("./"), planned_once, run)
+        result.check("I18", f"{shown(run)}/{LEASES}".removeprefix("./"), leases_kept, run)
     cache = InvariantCheck()
-    cache.faults = [AuditFault("I8", *one) for one in unbought(whole.bought, whole.shared)]
-    whole.findings["I8"].join(cache)
+    cache.faults = [AuditFault("I8", *draw) for draw in unbought(result.bought, result.shared)]
+    result.findings["I8"].join(cache)
     if bills:
-        whole.findings["I10"] = InvariantCheck()
+        result.findings["I10"] = InvariantCheck()
     for bill in bills:
-        whole.findings["I10"].add(bill)
+        result.findings["I10"].add(bill)
 
 
 def runs_of(folder: Path, system_runs: Sequence[RunFiles]) -> tuple[Path, ...]:
-    """Return the directories that have, or should have, a manifest: those of experiments."""
-    found: set[Path] = set()
+    """Return the experiments' directories: each has, or should have, a manifest."""
+    folders: set[Path] = set()
     for files in system_runs:
         parents = {path.parent for path in files.logs}
         parents |= {path.parent.parent.parent for path in files.journals}
         for parent in parents:
             places = [parent, *parent.parents][: UP + 1]
-            marked = (one for one in places if (one / FILE).is_file())
-            rooted = (one for one in places if (one / FOLDER).is_dir())
+            marked = (place for place in places if (place / FILE).is_file())
+            rooted = (place for place in places if (place / FOLDER).is_dir())
             place = next(marked, next(rooted, parent))
-            whole = parent_of(place)  # whose manifest is over those of its shards
-            found.add(whole if whole and whole.is_relative_to(folder) else place)
-    return tuple(sorted(found))
+            run = parent_of(place)  # its manifest covers those of its shards
+            folders.add(run if run and run.is_relative_to(folder) else place)
+    return tuple(sorted(folders))
 
 
 SHOWN = 10
@@ -389,7 +389,7 @@ RECORD_TITLES = {
 
 
 def _wrapped(text: str, subsequent_indent: str) -> list[str]:
-    """Return lines that fit a terminal; a name without a space, of a file say, stays whole."""
+    """Return lines that fit a terminal; a word, for example a file's name, is never split."""
     return textwrap.wrap(
         text,
         min(120, terminal_width() or 120),
@@ -419,8 +419,8 @@ def _reconciliation(table: Reconciled) -> Iterator[str]:
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
         yield _tokens_line(title, tokens)
-        for cause, less in sorted(table.causes.get(name, {}).items()):
-            yield _tokens_line(f"  + {cause}", less)
+        for cause, difference in sorted(table.causes.get(name, {}).items()):
+            yield _tokens_line(f"  + {cause}", difference)
         if name != "ledger" and minus(ledger, tokens) == NO_TOKENS:
             yield "  equal to the ledger"
     yield ""
@@ -439,9 +439,9 @@ def _tokens_line(title: str, tokens: Tokens) -> str:
 
 
 def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
-    found = dollar_figures(dollars)
-    parts = (found[part] or "unknown" for part in ("total", "low", "high", "listed"))
-    yield f"{name:<20}" + "".join(f" {part:>14}" for part in parts)
+    figures = dollar_figures(dollars)
+    amounts = (figures[kind] or "unknown" for kind in ("total", "low", "high", "listed"))
+    yield f"{name:<20}" + "".join(f" {amount:>14}" for amount in amounts)
     if unpriced := dollars.paid.unpriced:
         yield f"  {unpriced:,} calls have no price; the others cost {plain(dollars.usd)}"
     if dollars.unknown:
@@ -451,17 +451,17 @@ def _dollars_lines(name: str, dollars: CallSum) -> Iterator[str]:
 def _verdicts(audit: Audit) -> Iterator[str]:
     yield "INVARIANTS" + (" (strict)" if audit.strict else "")
     for verdict in audit.verdicts:
-        said = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
-        yield from _wrapped(said, subsequent_indent=" " * 20)
+        text = f"{verdict.status:<15}{verdict.invariant:<4} {verdict.title}: {verdict.meaning}"
+        yield from _wrapped(text, subsequent_indent=" " * 20)
         for reason, often in verdict.reasons:
             yield from _wrapped(f"{'':<20}{reason} ({often:,})", subsequent_indent=" " * 22)
     yield ""
     weak, failed = (
-        sum(one.status == status for one in audit.verdicts) for status in ("weak", "fail")
+        sum(verdict.status == status for verdict in audit.verdicts) for status in ("weak", "fail")
     )
-    said = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
-    them = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
-    yield f"{said}; {weak} {them}." if weak else f"{said}."
+    text = "No invariant fails" if audit.ok else f"{failed} of {len(audit.verdicts)} fail"
+    verb = "is weak: `--strict` fails on it" if weak == 1 else "are weak: `--strict` fails on them"
+    yield f"{text}; {weak} {verb}." if weak else f"{text}."
 
 
 def _faults(audit: Audit) -> Iterator[str]:
@@ -470,10 +470,10 @@ def _faults(audit: Audit) -> Iterator[str]:
             yield ""
             yield f"{verdict.invariant} {verdict.title}: {len(verdict.faults):,} faults"
             for fault in verdict.faults[:SHOWN]:
-                said = f"  {fault.task}, {fault.where}: {fault.said}"
-                yield from _wrapped(said, subsequent_indent="    ")
-            if more := verdict.faults[SHOWN:]:
-                yield f"  and {len(more):,} more; --json FILE has all of them"
+                text = f"  {fault.task}, {fault.where}: {fault.said}"
+                yield from _wrapped(text, subsequent_indent="    ")
+            if remainder := verdict.faults[SHOWN:]:
+                yield f"  and {len(remainder):,} more; --json FILE has all of them"
 
 
 SCHEMA = "podium-audit-1"
@@ -492,7 +492,7 @@ def as_json(audit: Audit) -> bytes:
             "ledger_less": {name: _tokens(causes) for name, causes in table.causes.items()},
             "usd": {name: dollar_figures(dollars) for name, dollars in table.dollars.items()},
             "billing": {
-                name: {how: dollar_figures(one) for how, one in ways.items()}
+                name: {way: dollar_figures(dollars) for way, dollars in ways.items()}
                 for name, ways in table.billing.items()
             },
         },
@@ -505,12 +505,12 @@ SCHEMAS = (SCHEMA, QUERY, PREDICTIONS)
 
 
 def is_audit(path: Path) -> bool:
-    """Say whether a file is what `podium audit` wrote, and may be replaced by the next one."""
+    """Return whether `podium audit` wrote a file, which the next audit may then replace."""
     try:
-        found: object = read_json(path)
+        content: object = read_json(path)
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and cast(dict[str, object], found).get("schema") in SCHEMAS
+    return isinstance(content, dict) and cast(dict[str, object], content).get("schema") in SCHEMAS
 
 
 def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
@@ -518,15 +518,15 @@ def _tokens(sums: Sums) -> dict[str, dict[str, int]]:
 
 
 def dollar_figures(dollars: CallSum) -> dict[str, Any]:
-    """Return the dollars of some calls as the JSON has them; None is unknown."""
+    """Return the dollars of some calls as in the JSON; None is unknown."""
     paid = dollars.paid
-    found = {
+    amounts = {
         "priced": dollars.usd,
         "low": paid.low,
         "high": paid.high,
-        # Of a call that may have been billed no list price is known, nor asked for.
+        # A call that may have been billed has no known list price, and needs none.
         "listed": None if dollars.unlisted > dollars.unknown else dollars.usd_list,
         "total": dollars.billed,
     }
     counts = {"calls": dollars.calls, "unpriced": paid.unpriced, "unknown": paid.unknown}
-    return {**{name: plain(value) for name, value in found.items()}, **counts}
+    return {**{name: plain(value) for name, value in amounts.items()}, **counts}

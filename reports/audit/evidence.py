@@ -1,4 +1,4 @@
-"""The evidence of one run, and what a check of it says: faults, weaknesses, verdicts."""
+"""The evidence of one run, and the results of its checks: faults, weaknesses, verdicts."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,9 +16,9 @@ from podium.harness.ledger.served import ServedQuery, is_served, queries_of
 from podium.harness.ledger.totals import CallSum, sums_by
 
 Faults = Iterator[tuple[str, str]]
-"""Where an invariant does not hold, and how: an `AuditFault` without what all of a check share."""
+"""Place and text of each fault: an `AuditFault` without the fields that a check's faults share."""
 Status = Literal["pass", "weak", "fail", "not applicable"]
-"""`weak`: nothing contradicts it, and a strict audit fails on what the record lacks."""
+"""`weak`: nothing contradicts it, but the record has gaps, on which a strict audit fails."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,32 +34,32 @@ class AuditFault:
 
 @dataclass(slots=True)
 class InvariantCheck:
-    """What one invariant found, in one system run or added up over some."""
+    """The findings of one invariant, in one system run or added up over several."""
 
     faults: list[AuditFault] = field(default_factory=list[AuditFault])
     skipped: Counter[str] = field(default_factory=Counter[str])
-    """Why nothing could be checked somewhere, with how often."""
+    """Reason why something could not be checked -> how often."""
     gaps: Counter[str] = field(default_factory=Counter[str])
-    """The same for a gap in the record, which a strict audit does not accept."""
+    """The same for gaps in the record, which a strict audit does not accept."""
     weak: Counter[str] = field(default_factory=Counter[str])
-    """What holds and is less than a reviewer may ask for, with how often; strict: a failure."""
+    """Weakness that contradicts nothing -> how often; a strict audit fails on it."""
     notes: Counter[str] = field(default_factory=Counter[str])
-    """What a reader should know and holds against nobody, with how often."""
+    """Note for the reader that counts against no run -> how often."""
     checked: int = 0
-    """System runs, of those that were added, of which nothing was skipped."""
+    """Added system runs in which nothing was skipped."""
 
-    def add(self, one: "InvariantCheck") -> None:
+    def add(self, check: "InvariantCheck") -> None:
         """Add one system run."""
-        one.checked = not one.skipped.total() + one.gaps.total()
-        self.join(one)
+        check.checked = not check.skipped.total() + check.gaps.total()
+        self.join(check)
 
-    def join(self, other: "InvariantCheck") -> None:
-        """Add what was found elsewhere."""
+    def join(self, check: "InvariantCheck") -> None:
+        """Add the findings of another check."""
         for name in ("faults", "skipped", "gaps", "weak", "notes", "checked"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, getattr(self, name) + getattr(check, name))
 
     def status(self, *, strict: bool) -> Status:
-        """Return the verdict; a strict one takes gaps in the record for failures."""
+        """Return the verdict; a strict one counts gaps in the record as failures."""
         if self.faults or (strict and (self.gaps or self.weak)):
             return "fail"
         if self.gaps or self.weak:
@@ -67,7 +67,7 @@ class InvariantCheck:
         return "pass" if self.checked else "not applicable"
 
     def reasons(self) -> tuple[tuple[str, int], ...]:
-        """Return why it was not checked everywhere, and what is weak."""
+        """Return why it was not checked everywhere, the weaknesses and the notes."""
         return tuple(sorted((self.skipped + self.gaps + self.weak + self.notes).items()))
 
 
@@ -81,15 +81,15 @@ class InvariantVerdict:
     status: Status
     checked: int
     reasons: tuple[tuple[str, int], ...]
-    """Why it was not checked, what is weak, what else to know; with how many runs or rows."""
+    """Why it was not checked, weaknesses, notes; each with the number of runs or rows."""
     faults: tuple[AuditFault, ...]
 
 
 SERVED = "served: there is no log, and nothing was graded"
-"""Why invariants about logs say nothing of what a server was asked."""
+"""Why invariants about logs do not apply to served requests."""
 
 Tokens = tuple[int, int, int, int, int]
-"""Input, output, cache reads, cache writes, reasoning: what Inspect counts too."""
+"""Input, output, cache reads, cache writes, reasoning: the counts of Inspect."""
 Sums = dict[str, Tokens]
 """By model, role or cause."""
 NO_TOKENS: Tokens = (0, 0, 0, 0, 0)
@@ -99,17 +99,17 @@ KEYS = tuple(name for name in FIELDS if name != "total_tokens")
 
 @dataclass
 class Evidence(Merged):
-    """One system run, joined. Not frozen: its tables are made when they are first asked for."""
+    """One system run, joined. Not frozen: its tables are made at their first use."""
 
     name: str = ""
 
     @cached_property
     def facts(self) -> RunFacts | None:
-        """What the newest log says about the run; None where podium did not write it."""
+        """The newest log's facts about the run; None if podium did not write it."""
         return self.logs[0].facts if self.logs else None
 
     def why_no_journal(self) -> str:
-        """Return why no journal is here, as far as the newest log tells."""
+        """Return why no journal is here, according to the newest log."""
         if self.facts is None:
             return "no journal: podium did not run it"
         if self.facts.redacted:
@@ -125,22 +125,22 @@ class Evidence(Merged):
 
     @cached_property
     def requests(self) -> list[ServedQuery]:
-        """What a server was asked."""
+        """The requests to a server."""
         return [*queries_of(self, self.rows)]
 
     @cached_property
     def counted(self) -> list[Call]:
-        """All rows with the tokens that Inspect counted, which its totals have."""
-        # They are the ledger's, but for usage that cannot be: the ledger takes it for unknown.
+        """All rows with the tokens that Inspect counted and that its totals include."""
+        # They equal the ledger's except for impossible usage: the ledger treats it as unknown.
         return [self._as_counted(row) for row in self.rows]
 
     def _as_counted(self, row: Call) -> Call:
-        seen = self.seen.get(row.event or "")
-        usage = seen.event.counted if seen and seen.event.usage is None else None
+        entry = self.seen.get(row.event or "")
+        usage = entry.event.counted if entry and entry.event.usage is None else None
         if usage is None or row.usage is not None:
             return row
-        parts = {name: getattr(usage, name) for name in NAMES[1:]}
-        return replace(row, input_uncached=usage.input, **parts)
+        counts = {name: getattr(usage, name) for name in NAMES[1:]}
+        return replace(row, input_uncached=usage.input, **counts)
 
     @cached_property
     def by_event(self) -> Mapping[str, Call]:
@@ -151,7 +151,7 @@ class Evidence(Merged):
     def newest(self) -> Mapping[tuple[str, int], SampleRecord]:
         """The newest sample of every (question, epoch) pair."""
         samples = (sample for log in self.logs for sample in log.samples)
-        return {(one.question, one.epoch): one for one in samples if one.newest}
+        return {(sample.question, sample.epoch): sample for sample in samples if sample.newest}
 
     @cached_property
     def first_log(self) -> Mapping[str, LogRecord]:
@@ -162,23 +162,23 @@ class Evidence(Merged):
 
     @cached_property
     def call_of(self) -> Mapping[str, str]:
-        """The calls of journals by their spans, and by the events that they ended with."""
+        """The calls of journals by their spans, and by the events that ended them."""
         names = ((call, record.intent.get("span")) for call, record in self.calls.items())
-        ended = ((call, (one.outcome or {}).get("event")) for call, one in self.calls.items())
-        return {str(name): call for call, name in (*names, *ended) if name}
+        ends = ((call, (record.outcome or {}).get("event")) for call, record in self.calls.items())
+        return {str(name): call for call, name in (*names, *ends) if name}
 
     @cached_property
     def written_down(self) -> frozenset[str]:
         """The uuids of samples whose journal is recent enough to have answer and verdict too."""
         calls = self.calls.values()
-        recent = (one.intent for one in calls if "reply_sha256" in (one.outcome or {}))
+        recent = (record.intent for record in calls if "reply_sha256" in (record.outcome or {}))
         samples: Iterable[Json] = (intent["sample"] for intent in recent if intent.get("sample"))
-        return frozenset(str(one.get("uuid", "")) for one in samples)
+        return frozenset(str(sample.get("uuid", "")) for sample in samples)
 
 
-def tokens_of(found: CallSum) -> Tokens:
-    """Return the tokens of some calls; 0 for what nobody counted, as in Inspect's totals."""
-    return cast(Tokens, tuple(getattr(found, name) for name in NAMES))
+def tokens_of(calls: CallSum) -> Tokens:
+    """Return the tokens of some calls; 0 for unknown counts, as in Inspect's totals."""
+    return cast(Tokens, tuple(getattr(calls, name) for name in NAMES))
 
 
 def told(usage: Json | None) -> Tokens:
@@ -186,51 +186,51 @@ def told(usage: Json | None) -> Tokens:
     return cast(Tokens, tuple(int((usage or {}).get(key) or 0) for key in KEYS))
 
 
-def sum_tokens(parts: Iterable[Tokens]) -> Tokens:
+def sum_tokens(rows: Iterable[Tokens]) -> Tokens:
     """Add tokens, kind by kind."""
-    return cast(Tokens, tuple(map(sum, zip(NO_TOKENS, *parts, strict=True))))
+    return cast(Tokens, tuple(map(sum, zip(NO_TOKENS, *rows, strict=True))))
 
 
-def join_tokens(parts: Iterable[Sums]) -> Sums:
+def join_tokens(tables: Iterable[Sums]) -> Sums:
     """Add tokens by name."""
-    found: Sums = {}
-    for sums in parts:
+    totals: Sums = {}
+    for sums in tables:
         for name, tokens in sums.items():
-            found[name] = sum_tokens((found.get(name, NO_TOKENS), tokens))
-    return found
+            totals[name] = sum_tokens((totals.get(name, NO_TOKENS), tokens))
+    return totals
 
 
-def minus(left: Tokens, right: Tokens) -> Tokens:
+def minus(tokens: Tokens, subtrahend: Tokens) -> Tokens:
     """Subtract tokens, kind by kind."""
-    return cast(Tokens, tuple(map(sub, left, right)))
+    return cast(Tokens, tuple(map(sub, tokens, subtrahend)))
 
 
 def differences(theirs: Sums, ours: Sums) -> Iterator[tuple[str, Tokens]]:
     """Yield the names whose tokens differ, each with the first side less the other."""
     for name in sorted({*theirs, *ours}):
-        rest = minus(theirs.get(name, NO_TOKENS), ours.get(name, NO_TOKENS))
-        if rest != NO_TOKENS:
-            yield name, rest
+        difference = minus(theirs.get(name, NO_TOKENS), ours.get(name, NO_TOKENS))
+        if difference != NO_TOKENS:
+            yield name, difference
 
 
 def spent_by(rows: Iterable[Call], name: Callable[[Call], str]) -> Sums:
-    """Return what providers counted, by name: reads from a local cache are not spent."""
+    """Return the tokens that providers counted, by name: reads from a local cache cost none."""
     sums = sums_by((row for row in rows if row.cache != "read"), name)
-    found = ((one, tokens_of(calls)) for one, calls in sums.items())
-    return {one: tokens for one, tokens in found if tokens != NO_TOKENS}
+    spending = ((key, tokens_of(calls)) for key, calls in sums.items())
+    return {key: tokens for key, tokens in spending if tokens != NO_TOKENS}
 
 
 def spent(rows: Iterable[Call]) -> Sums:
-    """Return what providers counted, by model."""
+    """Return the tokens that providers counted, by model."""
     return spent_by(rows, lambda row: row.model)
 
 
 def spent_by_role(rows: Iterable[Call]) -> Sums:
-    """Return the same by role; a call without a role is in no such total of Inspect's."""
+    """Return the same by role; Inspect's totals by role leave out calls without a role."""
     return spent_by((row for row in rows if row.role != row.model), lambda row: row.role)
 
 
 def said_tokens(tokens: Tokens) -> str:
-    """Return tokens in words, without the kinds of which there are none."""
-    parts = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
-    return ", ".join(parts).replace("_", " ") or "nothing"
+    """Return tokens in words, without the kinds that are 0."""
+    words = [f"{count:+,} {name}" for count, name in zip(tokens, NAMES, strict=True) if count]
+    return ", ".join(words).replace("_", " ") or "nothing"

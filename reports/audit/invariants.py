@@ -1,4 +1,4 @@
-"""The eighteen invariants: what each one promises, and the function that checks it in one run."""
+"""The eighteen invariants: the promise of each, and the function that checks it in one run."""
 
 import zipfile
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -43,7 +43,7 @@ from podium.reports.audit.record_checks import (
 from podium.reports.audit.sharded import shards_as_planned, spent_as_leased
 from podium.reports.audit.verify import verify
 
-if TYPE_CHECKING:  # who grades again asks models, and an audit does not
+if TYPE_CHECKING:  # grading again calls models, an audit does not
     from podium.harness.model_judge import Remade
 
 AGAIN = "verdicts that a newer log changed, as `podium regrade` does (--regrade gives them anew)"
@@ -52,39 +52,39 @@ LACKING = "verdicts that no journal has, though it has the calls of their sample
 UNKNOWN = "not comparable: verdicts that no journal has (--regrade gives them anew)"
 
 
-def grades_agree(evidence: Evidence, found: InvariantCheck) -> Faults:
+def grades_agree(evidence: Evidence, check: InvariantCheck) -> Faults:
     """A log's verdicts are those that were written down, or (--regrade) those given anew."""
     facts = evidence.facts
     if facts is None or facts.redacted or not evidence.journals:
-        found.skipped[SERVED if evidence.is_served else "no journal has its verdicts"] += 1
+        check.skipped[SERVED if evidence.is_served else "no journal has its verdicts"] += 1
         return
     samples = [(log, sample) for log in evidence.logs for sample in log.samples]
-    kept = {sample.uuid for _, sample in samples if _is_kept(evidence, sample)}
+    graded = {sample.uuid for _, sample in samples if _is_kept(evidence, sample)}
     for log, sample in samples:
         if sample.failed or sample.digests is None:
             continue
         if sample.uuid not in evidence.grade_lines:
-            told = sample.uuid in evidence.written_down
-            (found.weak if told else found.notes)[LACKING if told else UNKNOWN] += 1
+            has_calls = sample.uuid in evidence.written_down
+            (check.weak if has_calls else check.notes)[LACKING if has_calls else UNKNOWN] += 1
         elif not _is_kept(evidence, sample):
-            if sample.uuid in kept:
-                found.weak[AGAIN] += 1
+            if sample.uuid in graded:
+                check.weak[AGAIN] += 1
                 continue
-            said = f"its verdict, {sample.score}, is not the one that was written down"
-            yield f"sample {sample.question} epoch {sample.epoch}", f"{said} ({log.name})"
+            text = f"its verdict, {sample.score}, is not the one that was written down"
+            yield f"sample {sample.question} epoch {sample.epoch}", f"{text} ({log.name})"
 
 
 def given_anew(logs: "Iterable[Remade]") -> InvariantCheck:
-    """I16, as far as grading again tells: verdicts that came out otherwise, and those left out."""
-    found = InvariantCheck()
+    """I16 from grading again: verdicts that differ, and verdicts that were left out."""
+    check = InvariantCheck()
     for log in logs:
-        for where, said in log.others:
-            found.faults.append(AuditFault("I16", log.task, where, f"{said} ({log.log.name})"))
-        found.notes[SAME] += log.same
-        for why, count in log.left.items():
-            found.notes[f"not given anew: {why}"] += count
-    found.notes = +found.notes
-    return found
+        for place, text in log.others:
+            check.faults.append(AuditFault("I16", log.task, place, f"{text} ({log.log.name})"))
+        check.notes[SAME] += log.same
+        for reason, count in log.left.items():
+            check.notes[f"not given anew: {reason}"] += count
+    check.notes = +check.notes
+    return check
 
 
 def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
@@ -96,7 +96,7 @@ def _is_kept(evidence: Evidence, sample: SampleRecord) -> bool:
 
 
 SECONDS = len("2026-01-01T00:00:00")
-"""Of a time, as far as a log's has it."""
+"""Characters of a time up to seconds, the precision of a log's."""
 CUT = "journals without their last lines though their run has ended: cut off, or killed at its end"
 TORN = "lines of journals that were left torn, and named when the run was resumed"
 NO_MANIFEST = (
@@ -105,25 +105,25 @@ NO_MANIFEST = (
 )
 
 
-def self_contained(evidence: Evidence, found: InvariantCheck) -> Faults:
+def self_contained(evidence: Evidence, check: InvariantCheck) -> Faults:
     """The files alone give every figure, and the same bytes each time."""
     if any(log.facts is None for log in evidence.logs):
-        found.gaps["not a run of podium: its logs embed no prices"] += 1
+        check.gaps["not a run of podium: its logs embed no prices"] += 1
         return
     for journal in evidence.journals:
         if journal.head.get("schema") not in (SCHEMA, OLDER):
             yield f"journal {journal.name}", "it does not begin with a head of this version"
 
 
-def same_twice(files: RunFiles, found: InvariantCheck) -> Faults:
-    """I13: the files of a system run give the same rows, byte for byte, each time they are read."""
-    first, second = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
-    if first != second:
+def same_twice(files: RunFiles, check: InvariantCheck) -> Faults:
+    """I13: the files of a system run give the same rows, byte for byte, at each reading."""
+    rows, again = (b"".join(canonical(row.as_json()) for row in rows_of(files)) for _ in "12")
+    if rows != again:
         yield "rows", "read twice, they are not the same"
 
 
-def table_again(run: Path, name: str, tasks: Container[str], found: InvariantCheck) -> Faults:
-    """I13: a program that shares no code with a run's table makes its figures again."""
+def table_again(run: Path, name: str, tasks: Container[str], check: InvariantCheck) -> Faults:
+    """I13: a program without podium's code computes the figures of a run's table again."""
     place = run / "report" / "table.json"
     try:
         table = read_json(place)
@@ -132,49 +132,49 @@ def table_again(run: Path, name: str, tasks: Container[str], found: InvariantChe
         if any(
             f"{row['suite']} {row['system']}" not in tasks for row in rows if not row["derived"]
         ):
-            found.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
+            check.notes[f"{name} has rows whose journals are not here: it is not made again"] += 1
             return
         if all(path.suffix == JSON for path in logs_below(run)):
-            found.gaps[f"{name} has logs in JSON, of which no table is made again"] += 1
+            check.gaps[f"{name} has logs in JSON, of which no table is made again"] += 1
             return
         lines = list(figures(run, place))
     except (UserError, OSError, zipfile.BadZipFile, duckdb.Error, *UNFOUNDED) as error:
-        why = type(error).__name__
-        yield "figures", f"it cannot be made again ({why}): podium report writes it anew"
+        reason = type(error).__name__
+        yield "figures", f"it cannot be made again ({reason}): podium report writes it anew"
         return
-    made = "figures of tables that a program without podium's code has made again"
-    found.notes[made] += len(lines)
+    note = "figures of tables that a program without podium's code has made again"
+    check.notes[note] += len(lines)
     yield from (("figure", line) for line, same in lines if not same)
 
 
 def _written_with(table: Path, digests: Mapping[str, str]) -> Faults:
-    """The files beside a table are those that were written with it; older tables name none."""
+    """The files beside a table are unchanged since it was written; older tables list none."""
     for name, digest in digests.items():
         file = table.parent / Path(name).name
         if file.is_file() and file_digest(file) != digest:
             yield name, "it was edited since it was written: podium report writes it anew"
 
 
-def integrity(evidence: Evidence, found: InvariantCheck) -> Faults:
+def integrity(evidence: Evidence, check: InvariantCheck) -> Faults:
     """Journals are unbroken chains with all their lines, logs are as Inspect writes them, and
     the files are those of the run's experiment and manifest.
     """  # noqa: D205
     if not evidence.journals:
-        found.gaps[evidence.why_no_journal()] += 1
-    yield from _journals(evidence, found)
-    yield from archives(evidence, found)
+        check.gaps[evidence.why_no_journal()] += 1
+    yield from _journals(evidence, check)
+    yield from archives(evidence, check)
     yield from _in_experiment(evidence)
 
 
-def _journals(evidence: Evidence, found: InvariantCheck) -> Faults:
+def _journals(evidence: Evidence, check: InvariantCheck) -> Faults:
     logs = sorted((log.created[:SECONDS], log.status) for log in evidence.logs)
     for journal in evidence.journals:
         for fault in journal.chain.faults:
             yield f"journal {journal.name}", f"line {fault.line} {fault.kind}: {fault.said}"
-        found.weak[TORN] += journal.torn
-        begun = str(journal.head.get("at", ""))[:SECONDS]
-        status = next((status for at, status in reversed(logs) if at <= begun), None)
-        found.weak[CUT] += status == "success" and bool(journal.calls) and not journal.closed
+        check.weak[TORN] += journal.torn
+        start = str(journal.head.get("at", ""))[:SECONDS]
+        status = next((status for created, status in reversed(logs) if created <= start), None)
+        check.weak[CUT] += status == "success" and bool(journal.calls) and not journal.closed
 
 
 def _in_experiment(evidence: Evidence) -> Faults:
@@ -188,10 +188,10 @@ def _in_experiment(evidence: Evidence) -> Faults:
         return
     assert experiment is not None, "the file has just been seen"
     log = evidence.logs[0]
-    where, name = f"log {log.name}", log.task.removesuffix(f" ({facts.purpose})")
-    entry = next((one for one in experiment.entries if one.name == name), None)
+    place, name = f"log {log.name}", log.task.removesuffix(f" ({facts.purpose})")
+    entry = next((item for item in experiment.entries if item.name == name), None)
     if entry is None:
-        yield where, f"{FILE} names no system {log.task!r}: the log was put in"
+        yield place, f"{FILE} names no system {log.task!r}: the log was put in"
         return
     for name, recorded, logged in (
         ("arguments", dict(entry.args), dict(facts.args)),
@@ -203,34 +203,34 @@ def _in_experiment(evidence: Evidence) -> Faults:
         ("prompt", experiment.prompts.get(facts.suite, facts.prompt), facts.prompt),
     ):
         if recorded != logged:
-            yield where, f"{FILE} says {name} {recorded!r}, the log {logged!r}"
+            yield place, f"{FILE} says {name} {recorded!r}, the log {logged!r}"
 
 
-def manifest(run: Path, name: str, found: InvariantCheck) -> Faults:
+def manifest(run: Path, name: str, check: InvariantCheck) -> Faults:
     """I14: the files of a run are those of its manifest."""
     for finding in verify(run):
         if finding.kind == "absent":
-            found.gaps[NO_MANIFEST] += 1
+            check.gaps[NO_MANIFEST] += 1
             return
         if not finding.grave:
-            found.weak[f"{finding.place}: {finding.kind}: {finding.said}"] += 1
+            check.weak[f"{finding.place}: {finding.kind}: {finding.said}"] += 1
             continue
         yield finding.place, f"{finding.kind}: {finding.said}"
-    with suppress(UserError):  # which is named already
+    with suppress(UserError):  # it is reported already
         for earlier in read_manifest(run / MANIFEST).history:
-            found.notes[f"{name} replaces {earlier}"] += 1
+            check.notes[f"{name} replaces {earlier}"] += 1
 
 
-def _elsewhere(evidence: Evidence, found: InvariantCheck) -> Faults:
+def _elsewhere(evidence: Evidence, check: InvariantCheck) -> Faults:
     """What providers bill is what the ledger says, within the tolerance."""
     # A bill is of an account, not of a system run: reports/audit/audit_report.py compares it.
-    found.skipped["no invoice was given (--invoice FILE)"] += 1
+    check.skipped["no invoice was given (--invoice FILE)"] += 1
     return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """One promise; the sentence that its check's docstring is says which."""
+    """One promise; the docstring of its check is the sentence that states it."""
 
     id: str
     title: str
@@ -238,7 +238,7 @@ class Invariant:
 
     @property
     def meaning(self) -> str:
-        """What is promised."""
+        """The promise, as a sentence."""
         return " ".join((getdoc(self.check) or "").split())
 
 

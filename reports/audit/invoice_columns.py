@@ -1,10 +1,10 @@
-"""What each format of an invoice was held against, and the columns that it is known to have."""
+"""The description that each format of an invoice was checked against, and its known columns."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 SHOWN, LONGEST = 20, 80
-"""Unknown columns that are named, and characters of a name."""
+"""Maximum unknown columns that are listed, and maximum characters of a name."""
 _AS_OF = "as of 2026-11-23"
 _OPENAI = "OpenAI's OpenAPI document 2.3.0"
 _ANTHROPIC = f"imitated, from Anthropic's Admin API pages {_AS_OF}"
@@ -19,7 +19,7 @@ HELD_AGAINST: Mapping[str, str] = {
     "openrouter-csv": f"imitated, as public tools read it {_AS_OF}",
     "csv": "podium's own format",
 }
-"""By format: the provider's dated description, or `imitated`: no account's export was at hand."""
+"""By format: the provider's dated description, or `imitated`: no real export was available."""
 
 _OPENAI_USAGE = """
     object input_tokens output_tokens input_cached_tokens input_cache_write_tokens
@@ -59,7 +59,7 @@ COLUMNS: Mapping[str, str] = {
     "csv": "request_id model time input_tokens cached_tokens output_tokens usd currency "
     "project_id workspace_id project.id project api_key_id api_key",
 }
-"""By format: what podium reads, and what it knows and need not read."""
+"""By format: the columns that podium reads, and those that it knows but does not need."""
 
 
 def columns_of(piece: Any) -> Iterator[str]:
@@ -76,13 +76,13 @@ def _table(value: object) -> Mapping[str, Any]:
 
 
 def unknown_columns(format: str, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that a format is not known to have, sorted."""
-    known = {_flat(name) for name in COLUMNS[format].split()}
-    known |= {name.rpartition(".")[0] for name in COLUMNS[format].split()}  # null or empty
-    unknown = sorted(name[:LONGEST] for name in {*columns} if _flat(name) not in known)
-    rest = f"and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
-    return (*unknown[:SHOWN], *filter(None, [rest]))
+    """Return the columns that are unknown in a format, sorted."""
+    names = {_flat(name) for name in COLUMNS[format].split()}
+    names |= {name.rpartition(".")[0] for name in COLUMNS[format].split()}  # null or empty
+    unknown = sorted(name[:LONGEST] for name in {*columns} if _flat(name) not in names)
+    remainder = f"and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
+    return (*unknown[:SHOWN], *filter(None, [remainder]))
 
 
 def _flat(name: str) -> str:
-    return name.replace(".", "_")  # a CSV has `sku_description` for what JSON nests
+    return name.replace(".", "_")  # a CSV has `sku_description` for a nested value of JSON

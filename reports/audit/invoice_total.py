@@ -1,4 +1,4 @@
-"""An invoice added up, for the account that is the run's, and which of its models is which."""
+"""Adds up an invoice for the run's account and matches its models with the ledger's."""
 
 import re
 from bisect import bisect_right
@@ -16,20 +16,20 @@ from podium.reports.audit.invoices import HOUR, Invoice, InvoiceLine, Span, span
 
 @dataclass(frozen=True, slots=True)
 class InvoiceOptions:
-    """Whose traffic is compared, and how closely."""
+    """The traffic that is compared, and the tolerances."""
 
     project: str | None = None
     """Only lines of this project or workspace; others are foreign traffic."""
     key: str | None = None
     """Only lines of this API key, by the id or name that the export gives."""
     whole_account: bool = False
-    """True when the account did nothing but this run, and the export names no project or key."""
+    """True if the account did nothing but this run, and the export names no project or key."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Model of the ledger -> model of the invoice, where their names do not say it."""
+    """Model of the ledger -> model of the invoice, if their names do not show it."""
     tokens: int = 0
-    """Largest difference that is none, per bucket, model and kind of token."""
+    """Largest tolerated difference per bucket, model and kind of token."""
     usd: Decimal = Decimal(0)
-    """The same in dollars, beside the rounding of the invoice's own amounts."""
+    """The same in dollars, in addition to the rounding of the invoice's own amounts."""
 
 
 MEASURES = {
@@ -45,7 +45,7 @@ CENT_HALF = Decimal("0.005")
 
 @dataclass(slots=True)
 class Amounts:
-    """Calls, tokens (input: the prompt, cached or not) and dollars; None where nobody says."""
+    """Calls, tokens (input: the prompt, cached or not) and dollars; None if unknown."""
 
     requests: int | None = None
     input: int | None = None
@@ -54,39 +54,39 @@ class Amounts:
     output: int | None = None
     usd: Decimal | None = None
 
-    def add(self, more: "Amounts") -> None:
-        """Add what is said."""
+    def add(self, amounts: "Amounts") -> None:
+        """Add the known amounts."""
         for measure in MEASURES:
-            value = getattr(more, measure)
+            value = getattr(amounts, measure)
             if value is not None:
                 setattr(self, measure, (getattr(self, measure) or 0) + value)
 
 
 @dataclass(slots=True)
 class Billed(Amounts):
-    """What an invoice has of one bucket and model: the sum of the lines that say it."""
+    """An invoice's amounts of one bucket and model: the sum of its lines."""
 
     place: Decimal = CENT_HALF
-    """Half a unit of the last place that its amounts have: zeros at an end are not printed."""
+    """Half a unit of the last decimal place of its amounts: trailing zeros are not printed."""
     priced: int = 0
 
-    def join(self, other: "Billed") -> None:
+    def join(self, billed: "Billed") -> None:
         """Add other lines."""
-        self.add(other)
-        self.place = min(self.place, other.place)
-        self.priced += other.priced
+        self.add(billed)
+        self.place = min(self.place, billed.place)
+        self.priced += billed.priced
 
     @property
     def rounding(self) -> Decimal:
-        """How far its amounts may be off together."""
+        """The maximum rounding error of its amounts together."""
         return self.place * self.priced
 
 
 def line_amounts(line: InvoiceLine) -> Billed:
-    """Return what a line of an invoice says."""
-    parts = (line.input_uncached, line.cache_read, line.cache_write)
-    said = [part for part in parts if part is not None]
-    tokens = (sum(said) if said else None, line.cache_read, line.cache_write, line.output)
+    """Return the amounts of an invoice's line."""
+    inputs = (line.input_uncached, line.cache_read, line.cache_write)
+    counts = [count for count in inputs if count is not None]
+    tokens = (sum(counts) if counts else None, line.cache_read, line.cache_write, line.output)
     if line.usd is None:
         return Billed(line.requests, *tokens)
     return Billed(line.requests, *tokens, line.usd, last_place(line.usd), priced=1)
@@ -109,15 +109,15 @@ Account = tuple[str | None, str | None]
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
-def listed(said: list[str], what: str = "") -> tuple[str, ...]:
-    """Return the first sentences, and how many more there are."""
-    more = [f"and {len(said) - LISTED} more{what}"] if said[LISTED:] else []
-    return (*said[:LISTED], *more)
+def listed(sentences: list[str], suffix: str = "") -> tuple[str, ...]:
+    """Return the first sentences and the number of the others."""
+    remainder = [f"and {len(sentences) - LISTED} more{suffix}"] if sentences[LISTED:] else []
+    return (*sentences[:LISTED], *remainder)
 
 
 @dataclass(slots=True)
 class Bill:
-    """What an invoice bills some accounts: one, or all that are the run's."""
+    """The amounts that an invoice bills to some accounts: one, or all of the run's."""
 
     buckets: defaultdict[Key, Billed] = field(
         default_factory=lambda: defaultdict[Key, Billed](Billed)
@@ -128,7 +128,7 @@ class Bill:
     """Lines without a request id."""
     account: str = ""
     repeated: dict[str, int] = field(default_factory=dict[str, int])
-    """Request ids that the export has several times, with how often."""
+    """Request ids that the export repeats, and how often."""
     foreign: tuple[str, ...] = ()
     credits: tuple[str, ...] = ()
 
@@ -140,26 +140,26 @@ class Bill:
         else:
             self.nameless += 1
 
-    def join(self, other: "Bill") -> None:
+    def join(self, bill: "Bill") -> None:
         """Add the lines of another account."""
-        for key, billed in other.buckets.items():
+        for key, billed in bill.buckets.items():
             self.buckets[key].join(billed)
-        self.requests.update(other.requests)
-        self.nameless += other.nameless
+        self.requests.update(bill.requests)
+        self.nameless += bill.nameless
 
     def layers(self) -> list[Callable[[datetime], Span]]:
-        """Return what finds the bucket of a time, for each width of buckets that there are."""
-        found: dict[timedelta, set[datetime]] = defaultdict(set)
+        """Return a function for each width of buckets that finds the bucket of a time."""
+        starts: dict[timedelta, set[datetime]] = defaultdict(set)
         for (start, end), _ in self.buckets:
-            found[end - start].add(start)
-        return [_layer(width, sorted(found[width])) for width in sorted(found) or [HOUR]]
+            starts[end - start].add(start)
+        return [_layer(width, sorted(starts[width])) for width in sorted(starts) or [HOUR]]
 
 
 def _layer(width: timedelta, starts: list[datetime]) -> Callable[[datetime], Span]:
     def span(time: datetime) -> Span:
-        at = bisect_right(starts, time) - 1
-        if at >= 0 and time < starts[at] + width:
-            return starts[at], starts[at] + width
+        index = bisect_right(starts, time) - 1
+        if index >= 0 and time < starts[index] + width:
+            return starts[index], starts[index] + width
         start = EPOCH + (time - EPOCH) // width * width
         return start, start + width
 
@@ -167,14 +167,14 @@ def _layer(width: timedelta, starts: list[datetime]) -> Callable[[datetime], Spa
 
 
 def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
-    """Add up an invoice; UserError when it is malformed or not clearly the run's."""
+    """Add up an invoice; UserError if it is malformed or not clearly the run's."""
     bills: dict[Account, Bill] = defaultdict(Bill)
     credits: dict[str, Decimal] = defaultdict(Decimal)
     mine = Bill()
     for line in invoice.lines():
         if line.credit:
-            said = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
-            credits[said] += line.usd or 0
+            name = f"{span_text(line.start, line.end)} {line.item or line.model or 'credit'}"
+            credits[name] += line.usd or 0
             continue
         bill = bills[line.project, line.key]
         if line.request_id and line.request_id in bill.requests:
@@ -184,20 +184,20 @@ def read_bill(invoice: Invoice, options: InvoiceOptions) -> Bill:
     for account in ours:
         mine.join(bills[account])
     mine.credits = listed([f"{name}: ${usd:f}" for name, usd in sorted(credits.items())])
-    others = sorted(
-        (one for one in bills.items() if one[0] not in ours), key=lambda one: str(one[0])
+    foreign = sorted(
+        (item for item in bills.items() if item[0] not in ours), key=lambda item: str(item[0])
     )
-    mine.foreign = tuple(_foreign(*account, bill) for account, bill in others)
+    mine.foreign = tuple(_foreign(*account, bill) for account, bill in foreign)
     return mine
 
 
 def _foreign(project: str | None, key: str | None, bill: Bill) -> str:
-    whole = Billed()
+    total = Billed()
     for billed in bill.buckets.values():
-        whole.join(billed)
-    counts = [count for count in (whole.input, whole.output) if count is not None]
+        total.join(billed)
+    counts = [count for count in (total.input, total.output) if count is not None]
     tokens = f", {sum(counts)} tokens" if counts else ""
-    usd = "" if whole.usd is None else f", ${whole.usd:f}"
+    usd = "" if total.usd is None else f", ${total.usd:f}"
     whose = f"project {project or 'none'}, key {key or 'none'}"
     return f"{whose}: {len(bill.buckets)} buckets{tokens}{usd}"
 
@@ -205,23 +205,23 @@ def _foreign(project: str | None, key: str | None, bill: Bill) -> str:
 def _chosen(
     accounts: Collection[Account], options: InvoiceOptions, path: Path
 ) -> tuple[Collection[Account], str]:
-    """Return which accounts are the run's, and their name; UserError when that is not clear."""
-    projects, keys = (sorted({one[at] for one in accounts if one[at]}, key=str) for at in (0, 1))
-    for named, known, flag in (
+    """Return the run's accounts and their name; UserError if they are not clear."""
+    projects, keys = (sorted({pair[i] for pair in accounts if pair[i]}, key=str) for i in (0, 1))
+    for name, names, flag in (
         (options.project, projects, "--project"),
         (options.key, keys, "--key"),
     ):
-        if named and named not in known:
-            has = ", ".join(map(str, known[:8])) or "none"
-            raise UserError(f"{path} has no {flag} {named!r}; it has: {has}.")
+        if name and name not in names:
+            has = ", ".join(map(str, names[:8])) or "none"
+            raise UserError(f"{path} has no {flag} {name!r}; it has: {has}.")
     if options.project or options.key:
-        wanted = options.project, options.key
+        account = options.project, options.key
         fits = [
             (project, key)
             for project, key in accounts
             if options.project in (None, project) and options.key in (None, key)
         ]
-        return fits, _title(*wanted)
+        return fits, _title(*account)
     if options.whole_account:
         return accounts, "the whole account, said to be this run's alone"
     if not projects and not keys:
@@ -238,13 +238,12 @@ def _chosen(
 
 
 def _title(project: str | None, key: str | None) -> str:
-    named = (("project", project), ("key", key))
-    return ", ".join(f"{name} {value}" for name, value in named if value)
+    pairs = (("project", project), ("key", key))
+    return ", ".join(f"{name} {value}" for name, value in pairs if value)
 
 
 DATE = re.compile(r"(-20\d{2}-?[01]\d-?[0-3]\d|-latest|@20\d{6}|:[a-z]+)$")
-"""A date at the end of a model's id (`-2024-08-06`, `-20250514`, `@20250514`), `-latest`, or a
-variant of OpenRouter's (`:free`)."""
+"""The date (`-2024-08-06`, `@20250514`), `-latest` or OpenRouter variant that ends a model's id."""
 
 
 def undated(name: str) -> str:
@@ -259,30 +258,30 @@ def undated(name: str) -> str:
 class Names:
     """The models of one invoice, and the matches that were made."""
 
-    def __init__(self, models: Collection[str], said: Mapping[str, str]) -> None:
-        """Index an invoice's models; `said` is what the user says of some."""
+    def __init__(self, models: Collection[str], names: Mapping[str, str]) -> None:
+        """Index an invoice's models; `names`: the user's matches, ledger's model -> invoice's."""
         self.made: dict[str, tuple[str, str]] = {}
         """Ledger's model -> the invoice's, and why."""
         self.unmatched: dict[str, str] = {}
-        """Ledger's model -> why it has none."""
+        """Ledger's model -> why it has no match."""
         self.match = cache(self._match)
-        self._models, self._said = set(models), said
+        self._models, self._said = set(models), names
 
     def _match(self, model: str, served: str | None) -> str | None:
-        """Return the invoice's name of a call's model; None when it has none, or several."""
-        shown = f"{model} (served as {served})" if served and served != model else model
-        named = [one for one in self._candidates(model, served) if one[0] in self._models]
+        """Return the invoice's name of a call's model; None if it has none or several."""
+        label = f"{model} (served as {served})" if served and served != model else model
+        matches = [match for match in self._candidates(model, served) if match[0] in self._models]
         if self._models == {""}:
-            named = [("", "the export does not tell models apart")]
+            matches = [("", "the export does not tell models apart")]
         close = self._close(served or model) or self._close(model)
-        if not named and len(close) == 1:
-            named = [(close[0], "same name but for provider, date or case")]
-        if named:
-            self.made[shown] = named[0]
-            return named[0][0]
+        if not matches and len(close) == 1:
+            matches = [(close[0], "same name but for provider, date or case")]
+        if matches:
+            self.made[label] = matches[0]
+            return matches[0][0]
         several = f"the invoice has several of that name ({', '.join(close)}): say which with "
         several += f"--model {model}=NAME"
-        self.unmatched[shown] = several if close else "the invoice has no such model"
+        self.unmatched[label] = several if close else "the invoice has no such model"
         return None
 
     def _close(self, name: str) -> list[str]:
@@ -296,6 +295,6 @@ class Names:
             yield served, "as served"
             yield served.rsplit("/", 1)[-1], "as served, without provider"
         yield model, "same name"
-        parts = model.split("/")
-        for at in range(1, len(parts)):
-            yield "/".join(parts[at:]), "same name without provider"
+        segments = model.split("/")
+        for start in range(1, len(segments)):
+            yield "/".join(segments[start:]), "same name without provider"

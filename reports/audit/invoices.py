@@ -1,7 +1,7 @@
-"""Invoices: which kind of export a file is, and its lines, whoever wrote it.
+"""Invoices: the format of an export, and its lines in one form for all formats.
 
-Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, whatever convention
-the export follows. None is "the export does not say". JSON exports are read whole (they are
+Times are UTC. `input_uncached`, `cache_read` and `cache_write` never overlap, in any format of
+export. None means that the export lacks the value. JSON exports are read whole (they are
 aggregates); CSV and JSON lines are streamed.
 """
 
@@ -29,13 +29,12 @@ from podium.reports.audit.invoice_columns import columns_of
 
 HOUR = timedelta(hours=1)
 LONGEST_LINE = SMALL
-"""Characters of a line, and bytes of a JSON export that is read whole: the largest page of a
-provider has a few MiB."""
+"""Maximum characters of a line or bytes of a whole JSON export (largest known page: few MiB)."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceLine:
-    """What an export says of one bucket, model and account, or of one request."""
+    """An export's amounts for one bucket, model and account, or for one request."""
 
     start: datetime
     end: datetime
@@ -53,13 +52,13 @@ class InvoiceLine:
     usd: Decimal | None = None
     request_id: str | None = None
     item: str = ""
-    """What is billed, where it is neither tokens nor a known model."""
+    """The billed item, if it is neither tokens nor a known model."""
     credit: bool = False
-    """True for a refund, discount or credit: listed, and no traffic."""
+    """True for a refund, discount or credit: it is listed but is not traffic."""
 
 
 Reader = Callable[[Any], Iterator[InvoiceLine]]
-"""Makes lines of one row, or of one bucket; ValidationError or ValueError where it is malformed."""
+"""Makes lines from one row or bucket; ValidationError or ValueError if it is malformed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +73,25 @@ class Invoice:
     pieces: Callable[[Path], Iterator[tuple[int, Any]]]
     """The file's rows or buckets, with their numbers."""
     place: str = "line"
-    """What a piece is called."""
+    """The name of a piece: `line`, or `bucket`."""
     columns: set[str] = field(default_factory=set[str])
     """The columns of the pieces that were read."""
 
     def lines(self) -> Iterator[InvoiceLine]:
-        """Read it from its beginning; UserError names the piece that is malformed."""
+        """Read it from its beginning; UserError names a malformed piece."""
         for number, raw in self.pieces(self.path):
-            where = f"{self.path}, {self.place} {number}"
+            place = f"{self.path}, {self.place} {number}"
             self.columns.update(columns_of(raw))
             try:
                 yield from self.read(raw)
             except UserError as error:  # of another currency
                 raise UserError(f"{self.path} {error}") from error
             except ValidationError as error:
-                field, said = first_fault(error)
-                where += f", field {field or 'the whole entry'}"
-                raise UserError(f"{where}: {said}; export it again.") from error
+                field, message = first_fault(error)
+                place += f", field {field or 'the whole entry'}"
+                raise UserError(f"{place}: {message}; export it again.") from error
             except ValueError as error:
-                raise UserError(f"{where}: {error}; export it again.") from error
+                raise UserError(f"{place}: {error}; export it again.") from error
 
 
 def _count(value: object) -> object:
@@ -109,8 +108,8 @@ def _count(value: object) -> object:
 
 
 def _count_or_0(value: object) -> object:
-    """Return the same where nothing said is none."""
-    return 0 if (found := _count(value)) is None else found
+    """Return the same, but 0 for a missing value."""
+    return 0 if (count := _count(value)) is None else count
 
 
 def _money(value: object) -> object:
@@ -136,14 +135,14 @@ Name = Annotated[str | None, BeforeValidator(_text), Field(default=None)]
 
 
 def moment(text: str) -> datetime:
-    """Return a time in UTC; one without a zone is UTC, as all exports here are.
+    """Return a time in UTC; a time without a zone is in UTC, as in all known exports.
 
     >>> moment("2026-02-01T10:00:00Z").isoformat()
     '2026-02-01T10:00:00+00:00'
     """
     clean = text.strip().removesuffix(" UTC")
-    found = datetime.fromisoformat(clean)
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    time = datetime.fromisoformat(clean)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _dollars_only(currency: str | None) -> None:
@@ -155,7 +154,7 @@ def _dollars_only(currency: str | None) -> None:
 
 
 def span_text(start: datetime, end: datetime) -> str:
-    """Return a bucket's name, shortest for whole days.
+    """Return a bucket's name; a whole day has the shortest form.
 
     >>> span_text(moment("2026-02-01"), moment("2026-02-02"))
     '2026-02-01'
@@ -180,7 +179,7 @@ KEY = AliasChoices("api_key_id", "api_key")
 
 
 class _Result(BaseModel):
-    """One result of an export: fields of `InvoiceLine`, by the names that a provider gives them."""
+    """One result of an export: fields of `InvoiceLine`, by their names at a provider."""
 
     currency: Name
     model: Name
@@ -189,15 +188,15 @@ class _Result(BaseModel):
 
     def line(self, span: Span) -> InvoiceLine:
         _dollars_only(self.currency)
-        said: dict[str, Any] = {"model": ""}
-        said |= {name: value for name, value in self if name in LINE and value is not None}
-        return InvoiceLine(*span, **said | self._worked_out())
+        values: dict[str, Any] = {"model": ""}
+        values |= {name: value for name, value in self if name in LINE and value is not None}
+        return InvoiceLine(*span, **values | self._worked_out())
 
     def _worked_out(self) -> dict[str, Any]:
         return {}
 
 
-LINE = frozenset(one.name for one in fields(InvoiceLine))
+LINE = frozenset(column.name for column in fields(InvoiceLine))
 
 
 # OpenAI's usage and costs APIs and the usage page's CSV, which flattens the same fields
@@ -215,10 +214,10 @@ class _OpenAIUsage(_Result):
         return {"input_uncached": _uncached(self.input_tokens, cached)}
 
 
-def _uncached(whole: int, cached: int) -> int:
-    if cached > whole:
+def _uncached(total: int, cached: int) -> int:
+    if cached > total:
         raise ValueError(f"more cached tokens ({cached}) than input_tokens")
-    return whole - cached
+    return total - cached
 
 
 class _Amount(BaseModel):
@@ -257,7 +256,7 @@ def _second(unix: int) -> datetime:
 
 
 def _openai_row(raw: Any) -> Iterator[InvoiceLine]:
-    if raw.get("input_tokens") or raw.get("output_tokens"):  # else a bucket without traffic
+    if raw.get("input_tokens") or raw.get("output_tokens"):  # otherwise a bucket without traffic
         span = _OpenAIBucket.model_validate(raw).span
         yield _OpenAIUsage.model_validate(raw).line(span)
 
@@ -298,9 +297,8 @@ class _AnthropicBucket(_Bucket):
         return self.starting_at, self.ending_at
 
 
-# A CSV with one row per request: ours, for providers without an export of their own kind (input
-# tokens include cached ones), and OpenRouter's activity export (as public tools read it; the
-# generation's own fields are in openrouter.ai/docs, "Generation data").
+# A CSV with one row per request: podium's own, for providers without an export (input tokens
+# include cached ones), or OpenRouter's activity export (openrouter.ai/docs, "Generation data").
 OPENROUTER: Mapping[str, str] = {
     "generation_id": "request_id",
     "created_at": "time",
@@ -323,11 +321,11 @@ class _OwnRow(_Result):
     usd: OptionalMoney
 
     def _worked_out(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"model": self.model.strip(), "requests": 1}
+        values: dict[str, Any] = {"model": self.model.strip(), "requests": 1}
         if self.input_tokens is not None:
-            said["input_uncached"] = _uncached(self.input_tokens, self.cached_tokens)
-            said["cache_read"] = self.cached_tokens
-        return {**said, "credit": self.usd is not None and self.usd < 0}
+            values["input_uncached"] = _uncached(self.input_tokens, self.cached_tokens)
+            values["cache_read"] = self.cached_tokens
+        return {**values, "credit": self.usd is not None and self.usd < 0}
 
 
 def _own_row(raw: Any) -> Iterator[InvoiceLine]:
@@ -368,15 +366,15 @@ class _GoogleRow(_Result):
 
     def _worked_out(self) -> dict[str, Any]:
         credit = self.usd < 0 or (self.cost_type or "regular") != "regular"
-        said = {"model": model_of(self.item or ""), "credit": credit}
+        values = {"model": model_of(self.item or ""), "credit": credit}
         kind, amount = kind_of(self.item or ""), self.amount
         if self.usd < 0 or amount is None or kind is None:
-            return said
+            return values
         if (self.unit or "").lower() not in TOKEN_UNITS:
-            return said
+            return values
         if amount < 0 or amount != amount.to_integral_value():
             raise ValueError(f"{amount} is no count of tokens")
-        return {**said, "input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
+        return {**values, "input_uncached": 0, "cache_read": 0, "output": 0, kind: int(amount)}
 
 
 def _google_row(raw: Any) -> Iterator[InvoiceLine]:
@@ -392,39 +390,39 @@ def _google_row(raw: Any) -> Iterator[InvoiceLine]:
 
 
 def _flat(raw: Any) -> Any:
-    """Return a row with `sku.description` for what is nested (JSON) or `sku_description` (CSV)."""
-    found: dict[str, Any] = {}
+    """Return a row with keys like `sku.description` for nested values or `sku_description`."""
+    columns: dict[str, Any] = {}
     for name, value in cast(Mapping[str, Any], raw).items() if isinstance(raw, dict) else ():
         if isinstance(value, dict):
-            parts = cast(Mapping[str, Any], value)
-            found |= {f"{name}.{part}": one for part, one in parts.items()}
-        elif part := GROUPED.fullmatch(name):
-            found[f"{part[1]}.{part[2]}"] = value
+            group = cast(Mapping[str, Any], value)
+            columns |= {f"{name}.{key}": item for key, item in group.items()}
+        elif match := GROUPED.fullmatch(name):
+            columns[f"{match[1]}.{match[2]}"] = value
         elif name != "credits" or isinstance(value, list):
-            found[name] = value
-    return found if isinstance(raw, dict) else raw
+            columns[name] = value
+    return columns if isinstance(raw, dict) else raw
 
 
 def kind_of(sku: str) -> str | None:
-    """Return which tokens a SKU bills, as fields here are named; None when it bills no tokens.
+    """Return the field name of the tokens that a SKU bills; None if it bills no tokens.
 
     >>> kind_of("Generate content output token count gemini 2.5 flash short input text")
     'output'
     """
     name = sku.lower()
     kinds = (("cach", "cache_read"), ("output", "output"), ("input", "input_uncached"))
-    found = (kind for word, kind in kinds if word in name and "token" in name)
-    return next(found, None)
+    matches = (kind for word, kind in kinds if word in name and "token" in name)
+    return next(matches, None)
 
 
 def model_of(sku: str) -> str:
-    """Return a SKU's model as the API names it; empty when it names none.
+    """Return a SKU's model as the API names it; empty if it names none.
 
     >>> model_of("Generate content input token count gemini 2.5 flash lite long input text")
     'gemini-2.5-flash-lite'
     """
-    found = MODEL.search(sku)
-    return "-".join(["gemini", *(part.lower() for part in found.groups() if part)]) if found else ""
+    match = MODEL.search(sku)
+    return "-".join(["gemini", *(word.lower() for word in match.groups() if word)]) if match else ""
 
 
 OPENAI = ("openai", "openai-api")
@@ -432,7 +430,7 @@ ANTHROPIC = ("anthropic",)
 GOOGLE = ("google", "vertex")
 
 Format = tuple[str, tuple[str, ...], Reader]
-"""Its name, whose calls it bills, and what reads a row or a bucket of it."""
+"""Its name, the providers whose calls it bills, and the reader of its rows or buckets."""
 CSV: tuple[tuple[str, Format], ...] = (
     (
         "generation_id model_permaslug cost_total",
@@ -442,7 +440,7 @@ CSV: tuple[tuple[str, Format], ...] = (
     ("usage_start_time cost", ("google-billing", GOOGLE, _google_row)),
     ("model time input_tokens output_tokens", ("csv", (), _own_row)),
 )
-"""Columns that an export has at least, and its format."""
+"""Required columns of an export, and its format."""
 
 
 def _buckets(
@@ -450,8 +448,8 @@ def _buckets(
     result: type[_OpenAIUsage | _OpenAICost | _AnthropicUsage | _AnthropicCost],
 ) -> Reader:
     def read(raw: Any) -> Iterator[InvoiceLine]:
-        found = bucket.model_validate(raw)
-        return (result.model_validate(one).line(found.span) for one in found.results)
+        content = bucket.model_validate(raw)
+        return (result.model_validate(entry).line(content.span) for entry in content.results)
 
     return read
 
@@ -480,15 +478,15 @@ FORMATS = (
 
 def read_invoice(path: Path) -> Invoice:
     """Return an export with its format; UserError for no such file, or one page of several."""
-    # Lines that are malformed are refused when they are read.
+    # Malformed lines are refused when they are read.
     try:
-        first = _first_line(path)
-        names = next((row for _, row in rows_of_csv(iter([first]))), list[str]())
+        line = _first_line(path)
+        names = next((row for _, row in rows_of_csv(iter([line]))), list[str]())
     except TooLarge as error:
         raise UserError(f"{path} is no export that is known here: {error}.") from error
     except ValueError as error:
         raise _unknown(path) from error
-    if first.startswith(("{", "[")):
+    if line.startswith(("{", "[")):
         return _json_invoice(path)
     columns = {name.strip() for name in names}
     for needed, format in CSV:
@@ -562,13 +560,13 @@ def _first_result(buckets: list[Any], path: Path) -> Mapping[str, Any]:
 
 
 def _values(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield a file's JSON values: those of a list, else one, else one per line, with its number."""
+    """Yield a file's JSON values: those of a list, the only one, or one per line; with numbers."""
     try:
         head = _first_line(path)
         if head.startswith("[") or not _is_json(head):
             text = read_limited(path, LONGEST_LINE).decode("utf-8-sig")
-            whole = _parsed(text, path, 1)
-            yield from enumerate(cast(list[Any], whole) if isinstance(whole, list) else [whole], 1)
+            data = _parsed(text, path, 1)
+            yield from enumerate(cast(list[Any], data) if isinstance(data, list) else [data], 1)
             return
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(lines_of(file, LONGEST_LINE), 1):

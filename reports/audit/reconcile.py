@@ -1,8 +1,8 @@
-"""The ledger held against one invoice: both sides, every difference and what may explain it.
+"""Compares the ledger with one invoice: both sides, every difference and what may explain it.
 
-By request id where the export carries one, the rest by bucket and model. A difference is explained
-by calls in flight within their bounds, by calls that crossed the bucket's edge when all buckets
-together agree, by rounding within the amounts' last places. Everything else is wrong.
+Compares by request id if the export has ids, otherwise by bucket and model. A difference is
+explained by calls in flight within their bounds, by calls that crossed the bucket's edge if all
+buckets together agree, or by rounding within the amounts' last places. All others are wrong.
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ from podium.reports.audit.invoices import Invoice, InvoiceLine, Span, moment, sp
 
 Number = int | Decimal
 Verdict = tuple[tuple[str, ...], tuple[str, ...], str]
-"""What is explained, what is wrong, and of what kind that is."""
+"""Explanations, faults, and the faults' kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class ReconciledBucket:
     ledger: Amounts
     invoice: Amounts
     explained_by: tuple[str, ...]
-    """Why the sides may differ, each with its range; empty when they are equal."""
+    """Reasons why the sides may differ, each with its range; empty if they are equal."""
     wrong: tuple[str, ...]
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class InvoiceFault:
-    """One thing that does not add up."""
+    """One difference that nothing explains."""
 
     kind: str
     where: str
@@ -62,7 +62,7 @@ class InvoiceFault:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """A ledger held against one invoice."""
+    """A ledger compared with one invoice."""
 
     file: str
     format: str
@@ -71,19 +71,19 @@ class Reconciliation:
     rows: tuple[ReconciledBucket, ...]
     faults: tuple[InvoiceFault, ...]
     mapping: tuple[tuple[str, str, str], ...]
-    """Model of the ledger, model of the invoice, why they are one."""
+    """Model in the ledger, model in the invoice, and why they are the same."""
     foreign: tuple[str, ...]
     """Lines of other projects, keys and times: left out."""
     credits: tuple[str, ...]
     notes: tuple[str, ...]
     held_against: str
-    """Which description of its export this format was held against, or `imitated`."""
+    """The description of its export that this format was checked against, or `imitated`."""
     unknown_columns: tuple[str, ...]
-    """Columns of the invoice that the format is not known to have: nothing reads them."""
+    """Columns of the invoice that are unknown in its format: nothing reads them."""
 
     @property
     def ok(self) -> bool:
-        """Say whether the ledger and the invoice agree, or every difference is explained."""
+        """Whether the ledger and the invoice agree, or every difference is explained."""
         return not self.faults
 
 
@@ -92,14 +92,14 @@ def _nothing() -> Amounts:
 
 
 def _call_amounts(row: Call) -> Amounts:
-    """Return what a call whose tokens are known comes to."""
+    """Return the amounts of a call whose tokens are known."""
     tokens = (row.input_total or 0, row.cache_read or 0, row.cache_write or 0, row.output or 0)
     return Amounts(1, *tokens, row.usd or Decimal(0))
 
 
 @dataclass(slots=True)
 class Side:
-    """What the ledger has of one bucket and model."""
+    """The ledger's amounts of one bucket and model."""
 
     known: Amounts = field(default_factory=_nothing)
     unpriced: int = 0
@@ -108,11 +108,11 @@ class Side:
     open: int = 0
     """Calls in flight, and calls whose provider counted no tokens: without a known bill."""
     silent: int = 0
-    """Those of them that were answered."""
+    """Those of `open` that were answered."""
     most: dict[str, Number | None] = field(
         default_factory=lambda: {"input": 0, "output": 0, "usd": Decimal(0)}
     )
-    """What the open calls can have come to; None is no bound."""
+    """The maximum amounts of the open calls; None is no bound."""
     began_here: Amounts = field(default_factory=_nothing)
     """Calls that ended in a later bucket: a provider may count them there."""
     ended_here: Amounts = field(default_factory=_nothing)
@@ -129,20 +129,20 @@ class Side:
             self.silent += row.billable == "yes"
             bounds = {"input": row.prompt_bytes, "output": row.max_tokens, "usd": row.usd_high}
             for measure, bound in bounds.items():
-                most = self.most[measure]
-                self.most[measure] = None if most is None or bound is None else most + bound
+                maximum = self.most[measure]
+                self.most[measure] = None if maximum is None or bound is None else maximum + bound
 
     def in_flight(self) -> str:
-        """Name the open calls, which may explain a difference, with what they can have cost."""
-        named = f"in flight or timed out: {self.open - self.silent} calls"
+        """Describe the open calls, which may explain a difference, and their maximum cost."""
+        text = f"in flight or timed out: {self.open - self.silent} calls"
         if self.silent:
             uncounted = f"answered without a count of tokens: {self.silent} calls"
-            named = uncounted if self.silent == self.open else f"{named}, {uncounted}"
-        asked, said, usd = self.most.values()
-        tokens = (
-            "no bound on tokens" if asked is None or said is None else f"0-{asked + said} tokens"
-        )
-        return f"{named}, {tokens}, {'no bound on dollars' if usd is None else f'$0-{usd:f}'}"
+            text = uncounted if self.silent == self.open else f"{text}, {uncounted}"
+        input_bound, output_bound, usd = self.most.values()
+        tokens = "no bound on tokens"
+        if input_bound is not None and output_bound is not None:
+            tokens = f"0-{input_bound + output_bound} tokens"
+        return f"{text}, {tokens}, {'no bound on dollars' if usd is None else f'$0-{usd:f}'}"
 
 
 LEFT_OUT = {
@@ -154,7 +154,7 @@ LEFT_OUT = {
 
 @dataclass(slots=True)
 class Count:
-    """The rows, added up as the invoice is, and compared with it."""
+    """The ledger's rows, added up in the invoice's buckets and compared with it."""
 
     bill: Bill
     names: Names
@@ -168,9 +168,9 @@ class Count:
     )
     seen: set[str] = field(default_factory=set[str])
     resolved: int = 0
-    """Calls in flight that the invoice has by their id."""
+    """Calls in flight whose ids the invoice lists."""
     whole: Span | None = None
-    """From the first call's beginning to the last one's end."""
+    """From the start of the first call to the end of the last one."""
 
     def add_all(self, rows: Iterable[Call]) -> None:
         """Add rows, or count them as left out."""
@@ -186,8 +186,8 @@ class Count:
                 for layer in layers:
                     self._add(row, (layer(start), model), (layer(end), model))
                 if self.bill.requests and row.request_id and row.billable == "yes":
-                    said = f"a call of {row.model}, {row.started}"
-                    self._fault("not in the invoice", row.request_id, said)
+                    text = f"a call of {row.model}, {row.started}"
+                    self._fault("not in the invoice", row.request_id, text)
             else:
                 self._leave_out(row)
 
@@ -197,11 +197,11 @@ class Count:
         elif row.billable != "no":
             self.unmatched[row.model] += 1
 
-    def _add(self, row: Call, begun: Key, ended: Key) -> None:
-        self.sides[begun].add(row)
-        if ended != begun and row.billable == "yes" and row.output is not None:
-            self.sides[begun].began_here.add(_call_amounts(row))
-            self.sides[ended].ended_here.add(_call_amounts(row))
+    def _add(self, row: Call, first_key: Key, last_key: Key) -> None:
+        self.sides[first_key].add(row)
+        if last_key != first_key and row.billable == "yes" and row.output is not None:
+            self.sides[first_key].began_here.add(_call_amounts(row))
+            self.sides[last_key].ended_here.add(_call_amounts(row))
 
     def _add_by_id(self, row: Call, line: InvoiceLine) -> None:
         self._noted(row)
@@ -216,21 +216,21 @@ class Count:
             side.known.add(replace(line_amounts(line), requests=1))  # the invoice knows
             return
         side.add(row)
-        if said := "; ".join(_differences(row, line, self.options)):
-            self._fault("request differs", request, said)
+        if text := "; ".join(_differences(row, line, self.options)):
+            self._fault("request differs", request, text)
 
     def _noted(self, row: Call) -> Span:
         start = moment(row.started)
         end = start + timedelta(seconds=row.latency_s or 0)
-        first, last = self.whole or (start, end)
-        self.whole = min(first, start), max(last, end)
+        earliest, latest = self.whole or (start, end)
+        self.whole = min(earliest, start), max(latest, end)
         return start, end
 
-    def _fault(self, kind: str, where: str, said: str) -> None:
-        self.faults[kind].append(InvoiceFault(kind, where, said))
+    def _fault(self, kind: str, place: str, message: str) -> None:
+        self.faults[kind].append(InvoiceFault(kind, place, message))
 
     def is_during(self, span: Span) -> bool:
-        """Say whether a bucket has a moment of the run."""
+        """Return whether a bucket overlaps the run."""
         return self.whole is None or (span[0] <= self.whole[1] and span[1] > self.whole[0])
 
     def _reaches_beyond(self, span: Span) -> bool:
@@ -245,7 +245,7 @@ class Count:
                 theirs = getattr(billed, measure) or 0
                 over[key[1]][measure] += theirs - getattr(side.known, measure)
         agreeing = {
-            model: {one for one in MEASURES if not found[one]} for model, found in over.items()
+            model: {name for name in MEASURES if not totals[name]} for model, totals in over.items()
         }
         for span, model in keys:
             side, billed = self.sides.get((span, model)), self.bill.buckets.get((span, model))
@@ -263,23 +263,23 @@ class Count:
 
     def unmatched_faults(self) -> Iterator[InvoiceFault]:
         """Yield the models of the ledger that the invoice lacks."""
-        said = {name.partition(" (served")[0]: why for name, why in self.names.unmatched.items()}
+        texts = {name.partition(" (served")[0]: text for name, text in self.names.unmatched.items()}
         for model, calls in sorted(self.unmatched.items()):
-            why = said.get(model, "not in the invoice")
-            yield InvoiceFault("unmatched model", model, f"{calls} calls; {why}")
+            reason = texts.get(model, "not in the invoice")
+            yield InvoiceFault("unmatched model", model, f"{calls} calls; {reason}")
 
     def unknown_requests(self) -> Iterator[InvoiceFault]:
-        """Yield the invoice's requests that the ledger lacks, while the run went on."""
+        """Yield the invoice's requests during the run that the ledger lacks."""
         for request, line in self.bill.requests.items():
             span = line.start, line.end
             if request in self.seen or not self.is_during(span):
                 continue
             side = self.sides.get((span, line.model or line.item), Side())
-            if side.known.requests and not side.open:  # else the whole bucket is named already
+            if side.known.requests and not side.open:  # otherwise the whole bucket is reported
                 yield InvoiceFault("not in the ledger", request, f"a request of {line.model}")
 
     def notes(self, keys: list[Key]) -> Iterator[str]:
-        """Yield what a reader should know."""
+        """Yield notes for the reader."""
         for kind, count in sorted(self.left_out.items()):
             yield f"{count} calls {LEFT_OUT[kind]}: left out"
         if self.resolved:
@@ -317,25 +317,25 @@ def _verdict(
         return (), ("the ledger has no such call",), "not in the ledger"
     if billed is None:
         return _absent(side, agreeing)
-    said = [one for one in MEASURES if getattr(billed, one) is not None]
-    measures = [one for one in said if one != "usd" or not side.unpriced]
-    found = [_measure(one, side, billed, options, agreeing) for one in measures]
-    explained = [why for why, ok in found if ok and why]
+    priced = [measure for measure in MEASURES if getattr(billed, measure) is not None]
+    measures = [measure for measure in priced if measure != "usd" or not side.unpriced]
+    outcomes = [_measure(measure, side, billed, options, agreeing) for measure in measures]
+    explained = [reason for reason, ok in outcomes if ok and reason]
     if side.unpriced and billed.usd is not None:
         explained.append(f"dollars not compared: {side.unpriced} calls have no price")
-    why = tuple(dict.fromkeys(explained))
+    reasons = tuple(dict.fromkeys(explained))
     if not measures:
-        return why, ("nothing could be compared",), "nothing compared"
-    return why, tuple(why for why, ok in found if not ok), "difference"
+        return reasons, ("nothing could be compared",), "nothing compared"
+    return reasons, tuple(reason for reason, ok in outcomes if not ok), "difference"
 
 
 def _absent(side: Side, agreeing: set[str]) -> Verdict:
-    """Say what it means that the invoice has nothing for calls of the ledger."""
+    """Return the verdict if the invoice has nothing for calls of the ledger."""
     if side.known.requests == 0:
         return ("nothing was billed for refused calls and calls in flight",), (), "difference"
     if "output" in agreeing and side.known.requests == side.began_here.requests:
-        said = "all its calls ended in the next bucket; all buckets together agree"
-        return (said,), (), "difference"
+        text = "all its calls ended in the next bucket; all buckets together agree"
+        return (text,), (), "difference"
     return (), (f"the invoice has none of {side.known.requests} calls",), "not in the invoice"
 
 
@@ -349,8 +349,8 @@ def _measure(
     slack = slacks.get(measure, options.tokens)
     if abs(over) <= slack:
         return _within(measure, over, billed, options) if over else "", True
-    most = {"requests": side.open, **side.most}.get(measure, side.most["input"])
-    if side.open and over >= -slack and (most is None or over <= most + slack):
+    limit = {"requests": side.open, **side.most}.get(measure, side.most["input"])
+    if side.open and over >= -slack and (limit is None or over <= limit + slack):
         return side.in_flight(), True
     if measure == "requests" and 0 < over <= side.refused + side.open:
         return f"{side.refused} refused attempts may count as requests", True
@@ -372,8 +372,8 @@ def _within(measure: str, over: Number, billed: Billed, options: InvoiceOptions)
 
 
 def _figure(number: Number, *, signed: bool = False) -> str:
-    shown = f"{number:f}" if isinstance(number, Decimal) else str(number)
-    return f"+{shown}" if signed and number > 0 else shown
+    text = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    return f"+{text}" if signed and number > 0 else text
 
 
 ANYONE = InvoiceOptions()
@@ -383,7 +383,7 @@ ANYONE = InvoiceOptions()
 def reconcile(
     rows: Iterable[Call], invoice: Invoice, options: InvoiceOptions = ANYONE
 ) -> Reconciliation:
-    """Return how a ledger and an invoice compare."""
+    """Compare a ledger with an invoice."""
     bill = read_bill(invoice, options)
     names = Names({model for _, model in bill.buckets}, options.models)
     ledger = Count(bill, names, options, invoice.providers)
@@ -392,18 +392,18 @@ def reconcile(
     inside = [key for key in keys if ledger.is_during(key[0])]
     outside = [key for key in keys if not ledger.is_during(key[0])]
     beside = [f"{span_text(*span)} {model}: before or after the run" for span, model in outside]
-    found = tuple(ledger.compared(inside))
+    buckets = tuple(ledger.compared(inside))
     faults = [
         *(
-            InvoiceFault("repeated request id", one, f"the export bills it {count} times")
-            for one, count in bill.repeated.items()
+            InvoiceFault("repeated request id", id, f"the export bills it {count} times")
+            for id, count in bill.repeated.items()
         ),
         *(fault for faults in ledger.faults.values() for fault in _most(faults)),
         *ledger.unmatched_faults(),
         *(
-            InvoiceFault(one.kind, f"{one.bucket} {one.model or 'all models'}", said)
-            for one in found
-            for said in one.wrong
+            InvoiceFault(bucket.kind, f"{bucket.bucket} {bucket.model or 'all models'}", message)
+            for bucket in buckets
+            for message in bucket.wrong
         ),
         *_most(list(ledger.unknown_requests())),
     ]
@@ -412,7 +412,7 @@ def reconcile(
         format=invoice.format,
         account=bill.account,
         by="request id" if bill.requests else "bucket and model",
-        rows=found,
+        rows=buckets,
         faults=tuple(faults),
         mapping=tuple((ours, *theirs) for ours, theirs in sorted(names.made.items())),
         foreign=(*bill.foreign, *listed(beside, " buckets before or after the run")),
@@ -426,51 +426,51 @@ def reconcile(
 def _most(faults: list[InvoiceFault]) -> list[InvoiceFault]:
     if len(faults) <= LISTED:
         return faults
-    rest = len(faults) - LISTED
-    return [*faults[:LISTED], InvoiceFault(faults[0].kind, f"{rest} more", faults[0].said)]
+    remainder = len(faults) - LISTED
+    return [*faults[:LISTED], InvoiceFault(faults[0].kind, f"{remainder} more", faults[0].said)]
 
 
 COLUMNS = ("bucket", "model", "requests", "input", "cached", "output", "usd", "said")
 
 
-def reconciliation_text(found: Reconciliation) -> str:
+def reconciliation_text(audit: Reconciliation) -> str:
     """Return a reconciliation as a table; each cell is ledger / invoice, one figure when equal."""
-    head, *rows = reconciliation_table(found)
+    head, *rows = reconciliation_table(audit)
     agree = "The ledger and the invoice agree."
-    last = agree if found.ok else f"{len(found.faults)} faults."
-    said = reconciliation_notes(found)
-    return "\n".join([HEADING.format(found), CELLS, "", columns(head, rows), "", *said, last, ""])
+    end = agree if audit.ok else f"{len(audit.faults)} faults."
+    notes = reconciliation_notes(audit)
+    return "\n".join([HEADING.format(audit), CELLS, "", columns(head, rows), "", *notes, end, ""])
 
 
 HEADING = "Invoice {0.file} ({0.format}), compared by {0.by}, {0.account}."
 CELLS = "Cells: ledger / invoice; one figure where they are equal; - is not said."
 
 
-def reconciliation_table(found: Reconciliation) -> list[tuple[str, ...]]:
+def reconciliation_table(audit: Reconciliation) -> list[tuple[str, ...]]:
     """Return every bucket and model, heads first; each cell is ledger / invoice."""
-    return [COLUMNS, *map(_cells, found.rows)]
+    return [COLUMNS, *map(_cells, audit.rows)]
 
 
-def reconciliation_notes(found: Reconciliation) -> list[str]:
-    """Return what else there is to say, faults last."""
-    parts: tuple[tuple[str, Sequence[str]], ...] = (
-        ("model", [f"{ours} = {theirs or 'all'} ({why})" for ours, theirs, why in found.mapping]),
-        ("foreign, left out", found.foreign),
-        ("credit, listed only", found.credits),
-        ("note", found.notes),
-        ("format", [f"{found.format}, {found.held_against}"]),
-        ("unknown column, not read", found.unknown_columns),
-        ("FAULT", [f"{one.kind}: {one.where}: {one.said}" for one in found.faults]),
+def reconciliation_notes(audit: Reconciliation) -> list[str]:
+    """Return all other lines of a reconciliation, faults last."""
+    sections: tuple[tuple[str, Sequence[str]], ...] = (
+        ("model", [f"{ours} = {theirs or 'all'} ({note})" for ours, theirs, note in audit.mapping]),
+        ("foreign, left out", audit.foreign),
+        ("credit, listed only", audit.credits),
+        ("note", audit.notes),
+        ("format", [f"{audit.format}, {audit.held_against}"]),
+        ("unknown column, not read", audit.unknown_columns),
+        ("FAULT", [f"{fault.kind}: {fault.where}: {fault.said}" for fault in audit.faults]),
     )
-    return [f"{title}: {line}" for title, said in parts for line in said]
+    return [f"{title}: {line}" for title, lines in sections for line in lines]
 
 
 def _cells(row: ReconciledBucket) -> tuple[str, ...]:
-    said = "; ".join((*row.wrong, *row.explained_by)) or "equal"
-    shown: list[str] = []
+    message = "; ".join((*row.wrong, *row.explained_by)) or "equal"
+    cells: list[str] = []
     for measure in ("requests", "input", "cache_read", "output", "usd"):
         sides = getattr(row.ledger, measure), getattr(row.invoice, measure)
-        ours, theirs = ("-" if one is None else _figure(one) for one in sides)
-        shown.append(ours if sides[0] == sides[1] else f"{ours} / {theirs}")
+        ours, theirs = ("-" if number is None else _figure(number) for number in sides)
+        cells.append(ours if sides[0] == sides[1] else f"{ours} / {theirs}")
     mark = "FAULT " if row.wrong else ""
-    return (row.bucket, row.model or "all", *shown, mark + said)
+    return (row.bucket, row.model or "all", *cells, mark + message)

@@ -1,7 +1,7 @@
 """A RouterArena prediction file, audited as podium's own runs are: are its dollars real?
 
 Their evaluator multiplies the token counts that a row states by the price of a model that it names,
-and asks nobody whether they are true. What shows in the file itself is found here, by rule and row.
+and does not check them. This module checks what the file itself shows, by rule and row.
 """
 
 import json
@@ -26,17 +26,17 @@ SIZES = (809, 8400, 420)
 """Rows of their splits: sub_10, full and robustness."""
 INPUT, OUTPUT, TOTAL = "input_tokens", "output_tokens", "total_tokens"
 SPENT = ((INPUT, OUTPUT), ("prompt_tokens", "completion_tokens"))
-"""How calls beside the answer's own may state their tokens."""
+"""The keys in which calls other than the answer's own may state their tokens."""
 RATES = ("input_token_price_per_million", "output_token_price_per_million")
 REASONING = "reasoning_token_price_per_million"
 RETIRED = {"grok-4-1-fast-reasoning": "grok-4.3", "x-ai/grok-4.1-fast": "grok-4.3"}
-"""Names that answer as another, dearer model since their own was retired (their issue 166)."""
+"""Names of retired models, for which another, dearer model answers now (their issue 166)."""
 DATED = re.compile(r"([-@][\d-]*)?")
-"""What a provider may say behind a name of its own that stands for a dated one."""
+"""The suffix that a provider may append to an undated model name: the date of its version."""
 OFF = Decimal("0.005")
 """Share by which a cost may differ from tokens times price: rounding, no more."""
 MOST = 10**12  # tokens of a row: more is no count
-NAMED = 8  # rows of a fault that are named
+NAMED = 8  # rows of a fault that are listed
 RULES = {
     "rows": "every row names its question, prompt and model, none stands twice, a split is whole",
     "usage": "every answer states its tokens, whole and in the keys that are billed",
@@ -53,30 +53,30 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class PredictionFault:
-    """What breaks one rule in some rows of a file; their numbers count from 1."""
+    """A broken rule and the numbers of the rows that break it, from 1."""
 
     rule: str
     rows: tuple[int, ...]
     said: str
 
     def __str__(self) -> str:
-        """Say it in a sentence that names the first rows."""
+        """Return a sentence that lists the first rows."""
         if not self.rows:
             return f"{self.rule}: {self.said}"
-        shown = ", ".join(f"{one:,}" for one in self.rows[:NAMED])
-        more = f" and {len(self.rows) - NAMED:,} more" if len(self.rows) > NAMED else ""
-        return f"{self.rule}: {self.said} (row {shown}{more})"
+        numbers = ", ".join(f"{number:,}" for number in self.rows[:NAMED])
+        remainder = f" and {len(self.rows) - NAMED:,} more" if len(self.rows) > NAMED else ""
+        return f"{self.rule}: {self.said} (row {numbers}{remainder})"
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionAudit:
-    """What a prediction file breaks, and what could not be checked in it."""
+    """The rules that a prediction file breaks, and what could not be checked in it."""
 
     router: str
     rows: int
     answered: int
     usd: Decimal | None
-    """Tokens times price of all that has both; None where no row has."""
+    """Tokens times price, over the rows that have both; None if no row has both."""
     stated: Decimal | None
     """The costs that the rows state."""
     faults: tuple[PredictionFault, ...]
@@ -84,7 +84,7 @@ class PredictionAudit:
 
     @property
     def ok(self) -> bool:
-        """Say whether no rule is broken."""
+        """Whether no rule is broken."""
         return not self.faults
 
 
@@ -113,12 +113,12 @@ class _Row:
 
     @property
     def tokens(self) -> tuple[int, int, int] | None:
-        """Input, output and what the total has beyond them: reasoning. None where one is none."""
-        sent, came = (_whole(self.usage.get(name)) for name in (INPUT, OUTPUT))
+        """Input, output and the total's remainder: reasoning. None if one of the two is bad."""
+        sent, output = (_whole(self.usage.get(name)) for name in (INPUT, OUTPUT))
         total = _whole(self.usage.get(TOTAL))
-        if sent is None or came is None:
+        if sent is None or output is None:
             return None
-        return sent, came, max(0, (total or 0) - sent - came)
+        return sent, output, max(0, (total or 0) - sent - output)
 
 
 @dataclass(slots=True)
@@ -128,14 +128,14 @@ class _File:
     models: frozenset[str]
     found: list[PredictionFault] = field(default_factory=list[PredictionFault])
 
-    def fault(self, rule: str, rows: Iterable[_Row | int], said: str) -> None:
-        numbers = tuple(one if isinstance(one, int) else one.number for one in rows)
+    def fault(self, rule: str, rows: Iterable[_Row | int], message: str) -> None:
+        numbers = tuple(row if isinstance(row, int) else row.number for row in rows)
         if numbers:
-            self.found.append(PredictionFault(rule, numbers, said))
+            self.found.append(PredictionFault(rule, numbers, message))
 
     @property
     def answered(self) -> list[_Row]:
-        return [one for one in self.rows if one.answer.get("success") and one.tokens]
+        return [row for row in self.rows if row.answer.get("success") and row.tokens]
 
 
 def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
@@ -159,30 +159,30 @@ def audit_predictions(path: Path, costs: Path | None = None) -> PredictionAudit:
         router=path.stem,
         rows=len(rows),
         answered=len(file.answered),
-        usd=_sum(_by_tokens(file, one) for one in file.answered) if prices else None,
-        stated=_sum(_amount(one.row.get("cost")) for one in file.rows),
-        faults=tuple(sorted(file.found, key=lambda one: order.index(one.rule))),
+        usd=_sum(_by_tokens(file, row) for row in file.answered) if prices else None,
+        stated=_sum(_amount(row.row.get("cost")) for row in file.rows),
+        faults=tuple(sorted(file.found, key=lambda fault: order.index(fault.rule))),
         gaps=tuple(_gaps(file)),
     )
 
 
-def predictions_text(found: PredictionAudit) -> str:
+def predictions_text(audit: PredictionAudit) -> str:
     """Return what an audit of predictions says, a line per fault."""
-    lines = [f"{found.router}: {found.rows:,} rows, {found.answered:,} with an answer and tokens."]
-    if found.usd is not None and found.answered:
-        each = 1000 * found.usd / found.answered
-        lines.append(f"Tokens times price: USD {found.usd:.4f}, {each:.4f} per 1,000 answers.")
-    if found.stated is not None:
-        lines.append(f"The rows' own costs: USD {found.stated:.4f}.")
-    lines += [f"  {'FAILS' if one else 'ok   '} {rule}" for rule, one in _broken(found).items()]
-    lines += [f"- {one}" for one in found.faults]
-    lines += [f"- not checked: {one}" for one in found.gaps]
+    lines = [f"{audit.router}: {audit.rows:,} rows, {audit.answered:,} with an answer and tokens."]
+    if audit.usd is not None and audit.answered:
+        each = 1000 * audit.usd / audit.answered
+        lines.append(f"Tokens times price: USD {audit.usd:.4f}, {each:.4f} per 1,000 answers.")
+    if audit.stated is not None:
+        lines.append(f"The rows' own costs: USD {audit.stated:.4f}.")
+    lines += [f"  {'FAILS' if bad else 'ok   '} {rule}" for rule, bad in _broken(audit).items()]
+    lines += [f"- {fault}" for fault in audit.faults]
+    lines += [f"- not checked: {gap}" for gap in audit.gaps]
     return "\n".join(lines)
 
 
-def _broken(found: PredictionAudit) -> dict[str, bool]:
-    broken = {one.rule for one in found.faults}
-    return {f"{rule}: {said}": rule in broken for rule, said in RULES.items()}
+def _broken(audit: PredictionAudit) -> dict[str, bool]:
+    broken = {fault.rule for fault in audit.faults}
+    return {f"{rule}: {meaning}": rule in broken for rule, meaning in RULES.items()}
 
 
 def _read(path: Path) -> object:
@@ -201,10 +201,10 @@ def _read_costs(path: Path, costs: Path | None) -> dict[str, Json]:
     if place is None:
         return {}
     raw = _read(place)
-    told = cast(dict[str, object], raw) if isinstance(raw, dict) else {}
-    if not told or not all(isinstance(one, dict) for one in told.values()):
+    prices = cast(dict[str, object], raw) if isinstance(raw, dict) else {}
+    if not prices or not all(isinstance(price, dict) for price in prices.values()):
         raise UserError(f"{place} holds no prices by model: name their model_cost.json (--costs).")
-    return cast(dict[str, Json], told)
+    return cast(dict[str, Json], prices)
 
 
 def _configured(path: Path) -> frozenset[str]:
@@ -220,9 +220,9 @@ def _configured(path: Path) -> frozenset[str]:
 
 def _row(number: int, row: Json) -> _Row:
     answer = row.get("generated_result")
-    told: Json = cast(Json, answer) if isinstance(answer, dict) else {}
-    usage = told.get("token_usage")
-    return _Row(number, row, told, cast(Json, usage) if isinstance(usage, dict) else {})
+    result: Json = cast(Json, answer) if isinstance(answer, dict) else {}
+    usage = result.get("token_usage")
+    return _Row(number, row, result, cast(Json, usage) if isinstance(usage, dict) else {})
 
 
 def _text(value: object) -> str:
@@ -243,58 +243,58 @@ def _amount(value: object) -> Decimal | None:
 
 
 def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    known = [one for one in amounts if one is not None]
-    return sum(known, Decimal(0)) if known else None
+    numbers = [amount for amount in amounts if amount is not None]
+    return sum(numbers, Decimal(0)) if numbers else None
 
 
 def _rows(file: _File) -> None:
-    for name, what in (("index", "global index"), ("prompt", "prompt"), ("model", "prediction")):
-        file.fault("rows", (one for one in file.rows if not getattr(one, name)), f"no {what}")
-    first: dict[tuple[str, str], int] = {}
+    for name, label in (("index", "global index"), ("prompt", "prompt"), ("model", "prediction")):
+        file.fault("rows", (row for row in file.rows if not getattr(row, name)), f"no {label}")
+    number_of: dict[tuple[str, str], int] = {}
     again: list[_Row] = []
-    for one in file.rows:
-        # Further answers to a question are there to tell the best choice: one for each model.
-        extra = one.model if one.row.get("for_optimality") else ""
-        if one.index and first.setdefault((one.index, extra), one.number) != one.number:
-            again.append(one)
+    for row in file.rows:
+        # Further answers to a question, one for each model, serve to find the best choice.
+        extra = row.model if row.row.get("for_optimality") else ""
+        if row.index and number_of.setdefault((row.index, extra), row.number) != row.number:
+            again.append(row)
     file.fault("rows", again, "its question stands in an earlier row")
-    regular = sum(not one.row.get("for_optimality") for one in file.rows)
+    regular = sum(not row.row.get("for_optimality") for row in file.rows)
     if regular not in SIZES:
-        said = f"{regular:,} questions, and no split has as many (809, 8,400 or 420)"
-        file.found.append(PredictionFault("rows", (), said))
-    strange = [one for one in file.rows if file.models and one.model not in file.models]
+        message = f"{regular:,} questions, and no split has as many (809, 8,400 or 420)"
+        file.found.append(PredictionFault("rows", (), message))
+    strange = [row for row in file.rows if file.models and row.model not in file.models]
     file.fault("rows", strange, "its model is none of the router's config")
 
 
 def _usage(file: _File) -> None:
-    asked = [one for one in file.rows if one.answer.get("success")]
-    untold = [one for one in asked if one.tokens is None]
-    other = (one for one in untold if "prompt_tokens" in one.usage)
-    said = "its tokens stand under prompt_tokens, which their evaluator reads as none"
-    file.fault("usage", other, said)
-    bad = (one for one in untold if "prompt_tokens" not in one.usage)
+    successes = [row for row in file.rows if row.answer.get("success")]
+    untold = [row for row in successes if row.tokens is None]
+    miskeyed_rows = (row for row in untold if "prompt_tokens" in row.usage)
+    message = "its tokens stand under prompt_tokens, which their evaluator reads as none"
+    file.fault("usage", miskeyed_rows, message)
+    bad = (row for row in untold if "prompt_tokens" not in row.usage)
     file.fault("usage", bad, "input or output tokens are missing, or no whole number from 0 on")
-    free = [one for one in asked if one.tokens and not one.tokens[1] and _answer(one)]
+    free = [row for row in successes if row.tokens and not row.tokens[1] and _answer(row)]
     file.fault("usage", free, "an answer of no output token")
     short = [
-        one
-        for one in asked
-        if one.tokens and TOTAL in one.usage and (_whole(one.usage[TOTAL]) or 0) < sum(one.tokens)
+        row
+        for row in successes
+        if row.tokens and TOTAL in row.usage and (_whole(row.usage[TOTAL]) or 0) < sum(row.tokens)
     ]
     file.fault("usage", short, "the total is less than input and output together")
 
 
-def _answer(one: _Row) -> str:
-    return _text(one.answer.get("generated_answer")).strip()
+def _answer(row: _Row) -> str:
+    return _text(row.answer.get("generated_answer")).strip()
 
 
 def _right(file: _File) -> None:
-    empty = (one for one in file.rows if _is_right(one.row) and not _answer(one))
+    empty = (row for row in file.rows if _is_right(row.row) and not _answer(row))
     file.fault("right", empty, "it is marked right, and has no answer")
 
 
 def _is_right(row: Json) -> bool:
-    """Say whether a row claims any score: as their evaluator writes it, or its cached results."""
+    """Return whether a row claims a score, as their evaluator or its cached results write it."""
     result = row.get("evaluation_result")
     scores: Json = cast(Json, result) if isinstance(result, dict) else {}
     marks = (_mark(row.get("accuracy")), _mark(scores.get("score")))
@@ -306,40 +306,40 @@ def _mark(value: object) -> Decimal | None:
 
 
 def _plausible(file: _File) -> None:
-    # Too few tokens are a fault, too many are not: reasoning, which no text shows, may be in them.
+    # Too few tokens are a fault, too many are not: they may include reasoning, which no text shows.
     for model, rows in _by_model(file).items():
-        short = [one for one in rows if too_few_tokens(*_spoken([one]))]
+        short = [row for row in rows if too_few_tokens(*_spoken([row]))]
         if not short and len(rows) >= ENOUGH and too_few_tokens(*_spoken(rows)):
             short = rows
         tokens, chars = _spoken(short)
-        said = f"{tokens:,} output tokens of {model} for {chars:,} characters of answers"
-        file.fault("plausible", short, said)
+        message = f"{tokens:,} output tokens of {model} for {chars:,} characters of answers"
+        file.fault("plausible", short, message)
 
 
 def _spoken(rows: Sequence[_Row]) -> tuple[int, int]:
     """Return the output tokens that rows state, and the characters of their answers."""
-    return sum(one.tokens[1] for one in rows if one.tokens), sum(len(_answer(one)) for one in rows)
+    return sum(row.tokens[1] for row in rows if row.tokens), sum(len(_answer(row)) for row in rows)
 
 
 def _constant(file: _File) -> None:
     for model, rows in _by_model(file).items():
-        prompts = {one.prompt: one for one in rows}
-        for at, name in enumerate(("input", "output")):
-            counts = Counter(one.tokens[at] for one in prompts.values() if one.tokens)
+        prompts = {row.prompt: row for row in rows}
+        for column, name in enumerate(("input", "output")):
+            counts = Counter(row.tokens[column] for row in prompts.values() if row.tokens)
             ((count, often),) = counts.most_common(1)
             if len(prompts) >= ENOUGH and often > SAME * len(prompts):
-                same = [one for one in rows if one.tokens and one.tokens[at] == count]
-                said = (
+                same = [row for row in rows if row.tokens and row.tokens[column] == count]
+                message = (
                     f"{often:,} of {len(prompts):,} prompts to {model} have {count} {name} tokens"
                 )
-                file.fault("constant", same, said)
+                file.fault("constant", same, message)
 
 
 def _by_model(file: _File) -> dict[str, list[_Row]]:
-    found: dict[str, list[_Row]] = defaultdict(list)
-    for one in file.answered:
-        found[one.model].append(one)
-    return found
+    by_model: dict[str, list[_Row]] = defaultdict(list)
+    for row in file.answered:
+        by_model[row.model].append(row)
+    return by_model
 
 
 GUESSES: Mapping[str, Callable[[str], int]] = {
@@ -348,143 +348,143 @@ GUESSES: Mapping[str, Callable[[str], int]] = {
     "the prompt's words": lambda text: len(text.split()),
     "the prompt's words times 1.3": lambda text: int(len(text.split()) * 1.3),
 }
-"""How tokens are guessed where nobody counts them."""
+"""Usual ways to guess a prompt's tokens without counting them."""
 
 
 def _estimated(file: _File) -> None:
     for model, rows in _by_model(file).items():
-        for said, guess in GUESSES.items():
-            same = [one for one in rows if one.tokens and one.tokens[0] == guess(one.prompt)]
+        for formula, guess in GUESSES.items():
+            same = [row for row in rows if row.tokens and row.tokens[0] == guess(row.prompt)]
             if len(rows) >= ENOUGH and len(same) > SAME * len(rows):
-                file.fault("estimated", same, f"input tokens to {model} are {said}")
+                file.fault("estimated", same, f"input tokens to {model} are {formula}")
                 break
 
 
 def _price_of(file: _File, model: str) -> tuple[Decimal, Decimal, Decimal] | None:
-    """Return dollars per million of input, output and reasoning; of the model's own name alone."""
+    """Return dollars per million input, output and reasoning tokens of exactly this model."""
     # Their evaluator strips `_batch`, and maps names with a provider to those without.
     name = model.removesuffix("_batch")
-    told = file.costs.get(name) or file.costs.get(name.rsplit("/", 1)[-1])
-    if told is None:
+    prices = file.costs.get(name) or file.costs.get(name.rsplit("/", 1)[-1])
+    if prices is None:
         return None
-    sent, came = (_amount(told.get(rate)) for rate in RATES)
-    if sent is None or came is None or min(sent, came) < 0 or (sent, came) == (0, 0):
+    sent, output = (_amount(prices.get(rate)) for rate in RATES)
+    if sent is None or output is None or min(sent, output) < 0 or (sent, output) == (0, 0):
         return None
-    thought = _amount(told.get(REASONING))
-    return sent, came, came if thought is None else thought
+    thought = _amount(prices.get(REASONING))
+    return sent, output, output if thought is None else thought
 
 
 def _price(file: _File) -> None:
     if not file.costs:
         return
     rows: dict[str, list[_Row]] = defaultdict(list)
-    for one in file.rows:
-        if one.model and _price_of(file, one.model) is None:
-            rows[one.model].append(one)
-    for model, own in rows.items():
+    for row in file.rows:
+        if row.model and _price_of(file, row.model) is None:
+            rows[row.model].append(row)
+    for model, model_rows in rows.items():
         near = next((name for name in file.costs if name in model or model in name), None)
-        said = f"{model} has no price: USD 0"
+        message = f"{model} has no price: USD 0"
         if model in file.costs:
-            said = f"{model} has a price of 0 or less, or none that is a number"
+            message = f"{model} has a price of 0 or less, or none that is a number"
         elif near:
-            said = f"{model} has no price, and {near}'s is taken, whose name is like it"
-        file.fault("price", own, said)
+            message = f"{model} has no price, and {near}'s is taken, whose name is like it"
+        file.fault("price", model_rows, message)
 
 
 def _served(file: _File) -> None:
     rows: dict[tuple[str, str], list[_Row]] = defaultdict(list)
-    for one in file.answered:
-        asked, told = (name.rsplit("/", 1)[-1] for name in (one.model, one.served))
-        if not told.startswith(asked) or not DATED.fullmatch(told.removeprefix(asked)):
-            rows[one.model, one.served].append(one)
-    for (model, served), own in rows.items():
-        asked, paid = _price_of(file, model), _price_of(file, served)
+    for row in file.answered:
+        name, served_name = (name.rsplit("/", 1)[-1] for name in (row.model, row.served))
+        if not served_name.startswith(name) or not DATED.fullmatch(served_name.removeprefix(name)):
+            rows[row.model, row.served].append(row)
+    for (model, served), pair_rows in rows.items():
+        price, paid = _price_of(file, model), _price_of(file, served)
         if paid is None and file.costs:
-            file.fault("served", own, f"{served} answered for {model}, and has no price")
-        elif asked and paid and (paid[0] > asked[0] or paid[1] > asked[1]):
-            times = max(paid[0] / asked[0] if asked[0] else paid[0], paid[1] / (asked[1] or 1))
-            said = f"{served} answered for {model}, and costs up to {times:.2f} times as much"
-            file.fault("served", own, said)
+            file.fault("served", pair_rows, f"{served} answered for {model}, and has no price")
+        elif price and paid and (paid[0] > price[0] or paid[1] > price[1]):
+            times = max(paid[0] / price[0] if price[0] else paid[0], paid[1] / (price[1] or 1))
+            message = f"{served} answered for {model}, and costs up to {times:.2f} times as much"
+            file.fault("served", pair_rows, message)
 
 
 def _uncharged(file: _File) -> None:
     rows = [
-        one
-        for one in file.answered
-        if one.tokens and sum(one.tokens) < sum(map(sum, _named(one.row, one.usage)))
+        row
+        for row in file.answered
+        if row.tokens and sum(row.tokens) < sum(map(sum, _named(row.row, row.usage)))
     ]
     file.fault("uncharged", rows, "the calls that it names have more tokens than it is charged for")
-    untold = (one for one in file.answered if any(_miscounted(one.row, one.usage)))
+    untold = (row for row in file.answered if any(_miscounted(row.row, row.usage)))
     file.fault("uncharged", untold, "a call that it names has tokens that are no whole number")
 
 
-def _named(value: object, own: Json) -> Iterator[tuple[int, int]]:
-    """Yield input and output tokens of every call that a row names, but for its answer's own."""
+def _named(value: object, answer_usage: Json) -> Iterator[tuple[int, int]]:
+    """Yield input and output tokens of every call that a row lists, except its answer's own."""
     if isinstance(value, list):
-        for one in cast(list[object], value):
-            yield from _named(one, own)
-    if not isinstance(value, dict) or value is own:
+        for item in cast(list[object], value):
+            yield from _named(item, answer_usage)
+    if not isinstance(value, dict) or value is answer_usage:
         return
-    told = cast(Json, value)
+    usage = cast(Json, value)
     for names in SPENT:
-        sent, came = (_whole(told.get(name)) for name in names)
-        if sent is not None and came is not None:
-            yield sent, came
+        sent, output = (_whole(usage.get(name)) for name in names)
+        if sent is not None and output is not None:
+            yield sent, output
             return
-    for one in told.values():
-        yield from _named(one, own)
+    for item in usage.values():
+        yield from _named(item, answer_usage)
 
 
-def _miscounted(value: object, own: Json) -> Iterator[bool]:
-    """Say of every call that a row names whether a count of its tokens is none."""
+def _miscounted(value: object, answer_usage: Json) -> Iterator[bool]:
+    """Yield for every call that a row lists whether one of its token counts is invalid."""
     if isinstance(value, list):
-        for one in cast(list[object], value):
-            yield from _miscounted(one, own)
-    if isinstance(value, dict) and value is not own:
-        told = cast(Json, value)
-        yield any(name in told and _whole(told[name]) is None for name in chain(*SPENT))
-        for one in told.values():
-            yield from _miscounted(one, own)
+        for item in cast(list[object], value):
+            yield from _miscounted(item, answer_usage)
+    if isinstance(value, dict) and value is not answer_usage:
+        usage = cast(Json, value)
+        yield any(name in usage and _whole(usage[name]) is None for name in chain(*SPENT))
+        for item in usage.values():
+            yield from _miscounted(item, answer_usage)
 
 
-def _by_tokens(file: _File, one: _Row) -> Decimal | None:
-    """Return tokens times price, of the model that answered where it has one, as theirs does."""
-    price = _price_of(file, one.served) or _price_of(file, one.model)
-    if price is None or one.tokens is None:
+def _by_tokens(file: _File, row: _Row) -> Decimal | None:
+    """Return tokens times price: of the model that answered if it has one, as theirs does."""
+    price = _price_of(file, row.served) or _price_of(file, row.model)
+    if price is None or row.tokens is None:
         return None
-    return sum((n * rate for n, rate in zip(one.tokens, price, strict=True)), Decimal(0)) / MTOK
+    return sum((n * rate for n, rate in zip(row.tokens, price, strict=True)), Decimal(0)) / MTOK
 
 
 def _cost(file: _File) -> None:
     untold = (
-        one
-        for one in file.answered
-        if one.row.get("cost") is not None and _amount(one.row["cost"]) is None
+        row
+        for row in file.answered
+        if row.row.get("cost") is not None and _amount(row.row["cost"]) is None
     )
     file.fault("cost", untold, "its cost is no number")
     wrong: list[tuple[_Row, Decimal, Decimal]] = []
-    for one in file.answered:
-        stated, reckoned = _amount(one.row.get("cost")), _by_tokens(file, one)
+    for row in file.answered:
+        stated, reckoned = _amount(row.row.get("cost")), _by_tokens(file, row)
         if stated is not None and reckoned is not None and abs(stated - reckoned) > OFF * reckoned:
-            wrong.append((one, stated, reckoned))
+            wrong.append((row, stated, reckoned))
     if wrong:
-        stated = sum((one for _, one, _ in wrong), Decimal(0))
-        reckoned = sum((one for _, _, one in wrong), Decimal(0))
-        said = f"they state USD {stated:.6f}, and their tokens cost {reckoned:.6f} at these prices"
-        file.fault("cost", (one for one, _, _ in wrong), said)
+        stated = sum((usd for _, usd, _ in wrong), Decimal(0))
+        reckoned = sum((usd for _, _, usd in wrong), Decimal(0))
+        text = f"they state USD {stated:.6f}, and their tokens cost {reckoned:.6f} at these prices"
+        file.fault("cost", (row for row, _, _ in wrong), text)
 
 
 def _gaps(file: _File) -> Iterator[str]:
     if not file.costs:
         yield "prices and costs: there is no model_cost.json beside it (--costs FILE names one)"
-    if unasked := sum(not one.answer.get("success") for one in file.rows):
+    if unasked := sum(not row.answer.get("success") for row in file.rows):
         yield f"tokens of {unasked:,} rows that have no answer, only where they are routed"
-    named = {one.row.get("for_optimality") for one in file.rows}
-    if True in named:
+    kinds = {row.row.get("for_optimality") for row in file.rows}
+    if True in kinds:
         yield "whether further answers, which are there for optimality, belong to a choice"
     for model, successor in RETIRED.items():
         rows = [
-            one for one in file.answered if one.model == model and "model_used" not in one.answer
+            row for row in file.answered if row.model == model and "model_used" not in row.answer
         ]
         if rows:
             yield (
@@ -493,22 +493,22 @@ def _gaps(file: _File) -> Iterator[str]:
             )
 
 
-def predictions_json(found: Sequence[PredictionAudit]) -> bytes:
+def predictions_json(audits: Sequence[PredictionAudit]) -> bytes:
     """Return audits of predictions as JSON, for other programs."""
     rows = [
         {
-            "router": one.router,
-            "rows": one.rows,
-            "answered": one.answered,
-            "usd_by_tokens": None if one.usd is None else str(one.usd),
-            "usd_stated": None if one.stated is None else str(one.stated),
+            "router": audit.router,
+            "rows": audit.rows,
+            "answered": audit.answered,
+            "usd_by_tokens": None if audit.usd is None else str(audit.usd),
+            "usd_stated": None if audit.stated is None else str(audit.stated),
             "faults": [
                 {"rule": fault.rule, "said": fault.said, "rows": list(fault.rows)}
-                for fault in one.faults
+                for fault in audit.faults
             ],
-            "gaps": list(one.gaps),
+            "gaps": list(audit.gaps),
         }
-        for one in found
+        for audit in audits
     ]
-    whole = {"schema": SCHEMA, "files": rows}
-    return (storable(json.dumps(whole, indent=1, ensure_ascii=False)) + "\n").encode()
+    document = {"schema": SCHEMA, "files": rows}
+    return (storable(json.dumps(document, indent=1, ensure_ascii=False)) + "\n").encode()

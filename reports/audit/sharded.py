@@ -1,4 +1,4 @@
-"""I17 and I18: a run in shards asked what it planned, and spent what its shards were granted."""
+"""I17 and I18: a run in shards asked what it planned and spent at most what it was granted."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,17 @@ from podium.reports.audit.evidence import Evidence, Faults, InvariantCheck
 ONE_PIECE, UNLEASED = "not cut into shards", "its shards had no leases"
 
 
-def shards_as_planned(evidence: Evidence, found: InvariantCheck) -> Faults:
+def shards_as_planned(evidence: Evidence, check: InvariantCheck) -> Faults:
     """Every planned query is in exactly one shard, and every answered one was planned there."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if folder is None or parent is None:
-        found.skipped[ONE_PIECE] += 1
+        check.skipped[ONE_PIECE] += 1
         return
     plan = _plan(parent, (parent / FILE).stat().st_mtime_ns)
-    parts = [part for one in plan.shards if one.name == folder.name for part in one.parts]
+    shares = [share for shard in plan.shards if shard.name == folder.name for share in shard.parts]
     task = evidence.logs[0].task
-    ids = {id for part in parts if part.entry == task for id in plan.ids(part)}
+    ids = {id for share in shares if share.entry == task for id in plan.ids(share)}
     for question, epoch in evidence.newest:
         if question not in ids:
             yield f"sample {question} epoch {epoch}", f"{FILE} did not plan it in {folder.name}"
@@ -37,58 +37,58 @@ def _plan(parent: Path, time: int) -> ShardPlan:
     return read_plan(parent) or ShardPlan({}, {})
 
 
-def planned_once(run: Path, found: InvariantCheck) -> Faults:
-    """I17: the shards of each entry share out its questions, none twice and none left out."""
+def planned_once(run: Path, check: InvariantCheck) -> Faults:
+    """I17: the shards of each entry cover each of its questions exactly once."""
     plan = read_plan(run) or ShardPlan({}, {})
-    parts = [(one.name, part) for one in plan.shards for part in one.parts]
+    shares = [(shard.name, share) for shard in plan.shards for share in shard.parts]
     ranges: dict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
-    for name, part in parts:
-        ranges[part.entry, part.suite].append((part.first, part.last, name))
+    for name, share in shares:
+        ranges[share.entry, share.suite].append((share.first, share.last, name))
     for (entry, suite), rows in ranges.items():
         end = 0
-        for first, last, name in sorted(rows):
-            if first != end:
-                said = "are in two shards" if first < end else "are in none"
-                places = f"questions {min(first, end)} to {max(first, end)} of {suite}"
-                yield f"shard {name}", f"{places}, which {entry} is asked, {said}"
-            end = max(end, last)
+        for start, stop, name in sorted(rows):
+            if start != end:
+                text = "are in two shards" if start < end else "are in none"
+                places = f"questions {min(start, end)} to {max(start, end)} of {suite}"
+                yield f"shard {name}", f"{places}, which {entry} is asked, {text}"
+            end = max(end, stop)
         if end > len(ids := plan.questions.get(suite, ())) or len({*ids}) < len(ids):
             yield f"suite {suite}", f"its list has {len({*ids})} questions, and {entry} {end}"
 
 
-def spent_as_leased(evidence: Evidence, found: InvariantCheck) -> Faults:
+def spent_as_leased(evidence: Evidence, check: InvariantCheck) -> Faults:
     """No shard has spent more than it was granted, nor have grants passed `--max-usd`."""
     folder = evidence.files.logs[0].parent if evidence.files.logs else None
     parent = parent_of(folder) if folder else None
     if parent is None or not (parent / lease.FILE).is_file():
-        found.skipped[UNLEASED if parent else ONE_PIECE] += 1
+        check.skipped[UNLEASED if parent else ONE_PIECE] += 1
     return iter(())  # a lease is of a whole shard
 
 
-def leases_kept(run: Path, found: InvariantCheck) -> Faults:
-    """I18: the journal of leases is whole, each grant was within the limit, and each was kept."""
+def leases_kept(run: Path, check: InvariantCheck) -> Faults:
+    """I18: the journal of leases is intact, all grants were within the limit, and all were kept."""
     path = run / lease.FILE
     if not path.is_file():
-        found.skipped[UNLEASED] += 1
+        check.skipped[UNLEASED] += 1
         return
     for fault in read_chain(path).faults:
         yield f"{lease.FILE} line {fault.line}", f"{fault.kind}: {fault.said}"
     granted = GrantedDollars()
     for number, line in enumerate(read_lines(path), 1):
         try:
-            said = granted.fault(line)
+            message = granted.fault(line)
         except (KeyError, TypeError, ArithmeticError):
-            said = "it says nothing of a lease"
-        if said:
-            yield f"{lease.FILE} line {number}", said
+            message = "it says nothing of a lease"
+        if message:
+            yield f"{lease.FILE} line {number}", message
     for folder in shard_dirs(run):
-        for said in granted.broken_by(folder):
-            yield f"shard {folder.name}", said
+        for message in granted.broken_by(folder):
+            yield f"shard {folder.name}", message
 
 
 @dataclass(slots=True)
 class GrantedDollars:
-    """What a journal of leases granted, to hold shards' own journals against."""
+    """The grants in a journal of leases, with which shards' own journals are compared."""
 
     limit: Decimal | None = None
     leases: dict[str, lease.ShardLease] = field(default_factory=dict[str, lease.ShardLease])
@@ -97,39 +97,39 @@ class GrantedDollars:
     )
 
     def fault(self, line: Mapping[str, Any]) -> str:
-        """Take the next line; return what is wrong with it, else nothing."""
+        """Take the next line; return its fault, or an empty string."""
         if line["kind"] == lease.LIMIT:
             self.limit = None if line["usd"] is None else Decimal(line["usd"])
             return ""
-        shard, kind, before = line["shard"], line["kind"], self.leases.get(line["shard"])
+        shard, kind, previous = line["shard"], line["kind"], self.leases.get(line["shard"])
         new = self.leases[shard] = lease.lease_of(line)
-        last, key = before.generation if before else 0, (shard, new.generation)
-        if new.generation != last + (kind == "open"):
-            return f"shard {shard} has generation {new.generation} after {last}"
+        number, key = previous.generation if previous else 0, (shard, new.generation)
+        if new.generation != number + (kind == "open"):
+            return f"shard {shard} has generation {new.generation} after {number}"
         had = self.most.get(key, Decimal(0))
         unlimited = had is None or (kind == "open" and self.limit is None)
         self.most[key] = None if unlimited else max(had or Decimal(0), new.granted)
-        total = sum((one.granted for one in self.leases.values()), Decimal(0))
+        total = sum((holder.granted for holder in self.leases.values()), Decimal(0))
         if kind == "grant" and self.limit is not None and total > self.limit:
             return f"${total:f} were granted of a limit of ${self.limit:f}"
         return ""
 
     def broken_by(self, folder: Path) -> Iterator[str]:
-        """Yield what a shard's journals have that no lease allowed."""
+        """Yield the records of a shard's journals that no lease allowed."""
         spent = Decimal(0)
         for generation, pids, usd in _by_generation(folder):
             spent += usd
             if generation and (folder.name, generation) not in self.most:
                 yield f"generation {generation} has called, and no lease was opened for it"
-            most = self.most.get((folder.name, generation))
-            if most is not None and spent > most:
-                yield f"its journals have ${spent:f}, and it was granted ${most:f}"
+            limit = self.most.get((folder.name, generation))
+            if limit is not None and spent > limit:
+                yield f"its journals have ${spent:f}, and it was granted ${limit:f}"
             if generation and len(pids) > 1:
                 yield f"{len(pids)} processes have called under lease {generation}"
 
 
 def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
-    """Return generations in order, with who wrote and what they paid; 0 for older journals."""
+    """Return generations in order, with their process ids and dollars; 0 for older journals."""
     pids, paid = dict[int, set[int]](), defaultdict[int, Decimal](Decimal)
     for path in folder.glob(f"{FOLDER}/*/*.jsonl"):
         generation = 0
@@ -139,4 +139,4 @@ def _by_generation(folder: Path) -> list[tuple[int, set[int], Decimal]]:
                 pids.setdefault(generation, set()).add(line["pid"])
             elif line["kind"] == "outcome" and line["cache"] != "read" and not line["from_store"]:
                 paid[generation] += Decimal(line["usd"] or 0)
-    return [(one, pids[one], paid[one]) for one in sorted(pids)]
+    return [(generation, pids[generation], paid[generation]) for generation in sorted(pids)]

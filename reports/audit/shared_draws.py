@@ -8,7 +8,7 @@ from podium.harness.ledger.call import Call
 from podium.reports.audit.evidence import Evidence
 
 Bought = Mapping[str, bytes | None]
-"""Call -> digest of what was asked and replied; None for a call without a reply."""
+"""Call -> digest of its request and reply; None for a call without a reply."""
 
 
 class SharedDraw(NamedTuple):
@@ -21,7 +21,7 @@ class SharedDraw(NamedTuple):
 
 
 def draws_of(evidence: Evidence) -> tuple[dict[str, bytes | None], list[SharedDraw]]:
-    """Return what a system run bought, and what it took over from others."""
+    """Return the draws that a system run bought, and those that it took from others."""
     bought, shared = dict[str, bytes | None](), list[SharedDraw]()
     for row in evidence.rows:
         if row.shared_from is not None:
@@ -35,16 +35,16 @@ def _digest(row: Call) -> bytes | None:
     if row.output_sha256 is None:
         return None
     # 16 bytes suffice to tell the draws of one run apart: a large one has a million.
-    said = f"{row.question} {row.epoch} {row.role} {row.prompt_sha256} {row.output_sha256}"
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest()[:16]
+    text = f"{row.question} {row.epoch} {row.role} {row.prompt_sha256} {row.output_sha256}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 def unbought(bought: Bought, shared: Iterable[SharedDraw]) -> Iterator[tuple[str, str, str]]:
     """Yield task, place and fault of each shared draw that no call of the run has bought."""
     for draw in shared:
-        where = f"call {draw.call}"
+        place = f"call {draw.call}"
         if draw.shared_from not in bought:
-            yield draw.task, where, f"no run here has call {draw.shared_from}, which bought it"
-        # A process that was killed may have stored a reply and not written down its end.
+            yield draw.task, place, f"no run here has call {draw.shared_from}, which bought it"
+        # A killed process may have stored a reply without logging the call's end.
         elif bought[draw.shared_from] not in (None, draw.digest):
-            yield draw.task, where, f"call {draw.shared_from}, which bought it, got another reply"
+            yield draw.task, place, f"call {draw.shared_from}, which bought it, got another reply"
