@@ -209,7 +209,7 @@ class _Job:
 
     @property
     def most_bytes(self) -> int:
-        """Maximum bytes of the answers: the size at which a command stops, plus one run's output."""
+        """Maximum bytes of the answers: the size at which a command stops plus one run's output."""
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
