@@ -107,7 +107,7 @@ def gpqa_diamond(
     data: str | None = None,
     prompt: Prompt = OFFICIAL,
 ) -> Task:
-    """GPQA-Diamond: 198 graduate-level multiple-choice questions, four epochs unless told."""
+    """GPQA-Diamond: 198 graduate-level multiple-choice questions, four epochs by default."""
     return as_task(GpqaDiamond(data).prompted(prompt), split=split, limit=limit, epochs=epochs)
 
 

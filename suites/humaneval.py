@@ -58,7 +58,7 @@ def humaneval(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """HumanEval: 164 functions, judged in the sandbox that --sandbox or -T box=docker names."""
+    """HumanEval: 164 functions, judged in the sandbox of --sandbox or -T box=docker."""
     from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
     return boxed_task(HumanEval(data), box, split=split, limit=limit, epochs=epochs)

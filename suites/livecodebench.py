@@ -383,9 +383,9 @@ def livecodebench(
 ) -> Task:
     """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, inclusive.
 
-    Besides pass@1 it reports pass@5 and pass@10 where there are as many epochs, and pass@1 by
-    difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
-    does), or in one of podium's (-T box=docker).
+    Besides pass@1 it reports pass@5 and pass@10 if there are as many epochs, and pass@1 by
+    difficulty and by platform. Programs run in the sandbox of --sandbox (default docker), or in one
+    of podium's (-T box=docker).
     """
     from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 

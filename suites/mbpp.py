@@ -97,7 +97,7 @@ def mbpp(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """MBPP: 500 short functions, judged in the sandbox that --sandbox or -T box=docker names."""
+    """MBPP: 500 short functions, judged in the sandbox of --sandbox or -T box=docker."""
     from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
     return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)

@@ -586,8 +586,8 @@ def practice_code(
 ) -> Task:
     """Generated programming problems; splits train, validation and eval.
 
-    Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
-    (-T box=docker); at most `max_sandboxes` run at once (all cores).
+    Programs run in the sandbox of --sandbox (default docker), or in one of podium's
+    (-T box=docker); at most `max_sandboxes` run at once (default: one per core).
     """
     from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
