@@ -1,11 +1,11 @@
 """GPQA-Diamond: 198 graduate-level science questions with four options each.
 
-Replies are read by `grade_choice` (suites/base.py): the letter or option that `read_choice`
-(harness/extract.py) finds stated, by the rules of harness/rules.
+`grade_choice` (suites/base.py) reads replies: the letter or option that `read_choice`
+(harness/extract.py) finds by the rules of harness/rules.
 
-Its authors ask that no example appears in plain text where a crawler may find it. So its text is
-shown to models only, opened in memory, never written, and quoted by no message or exception: errors
-of decoders, which hold what they decode, are not chained.
+The authors ask that no example appears in plain text that a crawler may find. So only models see
+the text: it is decrypted in memory, never written, and never quoted in a message or exception.
+Errors of decoders contain their input, so they are not chained.
 """
 
 import csv
@@ -68,7 +68,7 @@ class GpqaDiamond(PromptedSuite):
     dates: str = "2023-11"
     publishable: bool = False
     epochs: int = 4
-    """As often as there are letters, so that each is right once for every question."""
+    """One per letter, so that each letter is right once for every question."""
 
     @property
     def data_revision(self) -> str:
@@ -82,7 +82,7 @@ class GpqaDiamond(PromptedSuite):
         return gpqa_questions(official_rows(self.data), self.prompt)
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of a file; UserError for rows without the official columns."""
+        """Return the questions of a file; raises UserError if rows lack official columns."""
         return gpqa_questions(read_own_rows(path), self.prompt)
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
@@ -107,7 +107,7 @@ def gpqa_diamond(
     data: str | None = None,
     prompt: Prompt = OFFICIAL,
 ) -> Task:
-    """GPQA-Diamond: 198 graduate-level multiple-choice questions, four epochs unless told."""
+    """GPQA-Diamond: 198 graduate-level multiple-choice questions, four epochs by default."""
     return as_task(GpqaDiamond(data).prompted(prompt), split=split, limit=limit, epochs=epochs)
 
 
@@ -121,15 +121,15 @@ def _question(row: dict[str, Any], place: int, prompt: Prompt) -> Question:
     def cell(column: str) -> str:
         return row[column] if prompt == OFFICIAL else row[column].strip()
 
-    named = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
+    subjects = (str(row.get(column) or "").strip() for column in ("High-level domain", "Subdomain"))
     wrong = [cell(column) for column in WRONG]
     printed = arrange_options(cell(RIGHT), wrong, place, order_seed(row[ID], 1))
-    topic = "/".join(name for name in named if name)
+    topic = "/".join(name for name in subjects if name)
     return choice_question(row[ID], cell(QUESTION), printed, place, topic)
 
 
 def first_places(ids: Iterable[str]) -> dict[str, int]:
-    """Return where each question's right option stands in epoch 1: by its id's rank, modulo 4."""
+    """Return the index of each question's right option in epoch 1: its id's rank + 1, modulo 4."""
     ranked = sorted(ids, key=lambda id: hashlib.sha256(id.encode()).digest())
     return {id: (rank + 1) % len(LETTERS) for rank, id in enumerate(ranked)}
 
@@ -142,25 +142,25 @@ def arrange_options(right: str, wrong: Sequence[str], place: int, seed: str) -> 
 
 
 def order_seed(id: str, epoch: int) -> str:
-    """Return what the order of a question's wrong options is drawn from in an epoch, from 1."""
+    """Return the seed of the order of a question's wrong options in an epoch, from 1."""
     return f"{id}/{epoch}"
 
 
 def rotate_options(question: Question, epoch: int) -> Question:
     """Return an epoch-1 question as another epoch asks it; the right option moves on by a letter.
 
-    The question ends with its options as `option_lines` prints them, and names them in
-    `metadata["choices"]`. ValueError when it is sealed or does not.
+    The question must end with its options as `option_lines` prints them, and list them in
+    `metadata["choices"]`. Raises ValueError if it does not or is sealed.
     """
     target = unsealed(question)
-    first: list[str] = list(question.metadata["choices"])
-    lines = option_lines(first)
+    options: list[str] = list(question.metadata["choices"])
+    lines = option_lines(options)
     if not question.text.endswith(lines):
         raise ValueError(f"{question.id} does not end with its options")
-    at = LETTERS.index(target)
-    place = (at + epoch - 1) % len(LETTERS)
-    wrong = first[:at] + first[at + 1 :]
-    printed = arrange_options(first[at], wrong, place, order_seed(question.id, epoch))
+    index = LETTERS.index(target)
+    place = (index + epoch - 1) % len(LETTERS)
+    wrong = options[:index] + options[index + 1 :]
+    printed = arrange_options(options[index], wrong, place, order_seed(question.id, epoch))
     return replace(
         question,
         text=question.text.removesuffix(lines) + option_lines(printed),
@@ -170,7 +170,7 @@ def rotate_options(question: Question, epoch: int) -> Question:
 
 
 def official_rows(data: str | Path | None = None) -> Rows:
-    """Return the 198 rows; UserError when the data is absent, gated, or not the pinned one."""
+    """Return the 198 rows; raises UserError if the data is absent, gated or not pinned."""
     if _is_local(ARCHIVE, data):
         content = decrypt_archive(local_bytes(ARCHIVE, data))
         return _parsed_csv(content, f"{MEMBER} of the archive")
@@ -186,24 +186,24 @@ def official_rows(data: str | Path | None = None) -> Rows:
 
 
 def read_own_rows(path: Path) -> Rows:
-    """Return the rows of somebody's own file (JSONL or CSV) in the official columns."""
+    """Return the rows of a user's file (JSONL or CSV) with the official columns."""
     rows, refused = Rows(), f"{path} has no rows."
     try:
         rows = [row for _, row in read_rows(path)]
-    except UserError as error:  # it may hold what could not be read: it ends here
+    except UserError as error:  # not chained: it may quote the data
         refused = str(error)
     if not rows:
         raise UserError(refused)
     return refuse_incomplete_rows(rows, str(path))
 
 
-def refuse_incomplete_rows(rows: Rows, where: str) -> Rows:
-    """Return the rows; UserError names the row and column that is absent, empty or ambiguous."""
+def refuse_incomplete_rows(rows: Rows, source: str) -> Rows:
+    """Return the rows; a UserError gives the row and column that is absent, empty or ambiguous."""
     for number, row in enumerate(rows, start=1):
-        _refuse_incomplete(row, f"{where}, row {number}")
+        _refuse_incomplete(row, f"{source}, row {number}")
     for id, times in Counter(row[ID] for row in rows).items():
         if times > 1:
-            raise UserError(f"{where} has the {ID} {id!r} twice.")
+            raise UserError(f"{source} has the {ID} {id!r} twice.")
     return rows
 
 
@@ -213,29 +213,29 @@ def _is_local(name: str, data: str | Path | None) -> bool:
 
 @lru_cache(maxsize=1)
 def decrypt_archive(archive: bytes) -> bytes:
-    """Return the CSV in the pinned archive of the authors, once a process."""
+    """Return the CSV in the pinned archive of the authors, once per process."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         return opened.read(MEMBER, pwd=PASSWORD.encode())
 
 
 @lru_cache(maxsize=1)
-def _parsed_csv(content: bytes, where: str) -> Rows:
+def _parsed_csv(content: bytes, source: str) -> Rows:
     rows: Rows | None = None
-    with suppress(UnicodeDecodeError, csv.Error):  # the first holds the bytes: it ends here
+    with suppress(UnicodeDecodeError, csv.Error):  # not chained: the first holds the bytes
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
         rows = cast(Rows, list(csv.DictReader(text, strict=True)))
     if rows is None:
-        raise UserError(f"{where} cannot be read as CSV in UTF-8.")
-    return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], where), where)
+        raise UserError(f"{source} cannot be read as CSV in UTF-8.")
+    return refuse_incomplete_rows(check_rows(rows, sources()[ARCHIVE], source), source)
 
 
-def _refuse_incomplete(row: dict[str, object], where: str) -> None:
+def _refuse_incomplete(row: dict[str, object], place: str) -> None:
     for column in (ID, QUESTION, RIGHT, *WRONG):
         if column not in row:
-            raise UserError(f"{where} has no column {column!r}.")
+            raise UserError(f"{place} has no column {column!r}.")
         value = row[column]
         if not (isinstance(value, str) and value.strip()):
-            raise UserError(f"{where}: its {column!r} is empty or no text.")
+            raise UserError(f"{place}: its {column!r} is empty or no text.")
     right, *wrong = (str(row[column]).strip() for column in (RIGHT, *WRONG))
     if right in wrong:
-        raise UserError(f"{where}: its {RIGHT!r} is also one of the incorrect ones.")
+        raise UserError(f"{place}: its {RIGHT!r} is also one of the incorrect ones.")

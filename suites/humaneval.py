@@ -32,7 +32,7 @@ class HumanEval(UnitTestedSuite):
     source = "humaneval"
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row; UserError if bad."""
+        """Return the question of a raw row; raises UserError if the row is bad."""
         fields = ("task_id", "prompt", "entry_point", "test")
         refuse_untold(row, fields, f"{where} is no raw HumanEval row")
         prompt, entry = row["prompt"], row["entry_point"]
@@ -58,7 +58,7 @@ def humaneval(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """HumanEval: 164 functions, judged in the sandbox that --sandbox or -T box=docker names."""
-    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    """HumanEval: 164 functions, judged in the sandbox of --sandbox or -T box=docker."""
+    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
     return boxed_task(HumanEval(data), box, split=split, limit=limit, epochs=epochs)

@@ -1,8 +1,8 @@
-"""The Inspect task of a suite that runs programs, in a box of ours or a sandbox of Inspect's.
+"""The Inspect task of a suite that runs programs, in a podium box or an Inspect sandbox.
 
-The judge of every box (sandbox/inside) goes into Inspect's sandbox, one command per program, as
-root, so that each run gets a user of its own; a solver that works there as root could replace it,
-so keep that in another sandbox. Expected outputs stay here.
+The judge of every box (sandbox/inside) runs in Inspect's sandbox, one command per program, as root,
+so that each run gets its own user. A solver with root there could replace the judge: give such a
+solver another sandbox. Expected outputs never enter the sandbox.
 """
 
 import base64
@@ -52,11 +52,11 @@ LACKS_PACKAGES = (
 )
 
 FIRST_S, GROWTH = 2.0, 4.0
-"""How long the first command of a program goes on with tests (seconds), and how much longer each
-further one: a program that fails its first tests costs little more than these."""
+"""Time that the first command of a program spends on tests, in seconds, and the growth factor for
+each further command: a program that fails its first tests costs little more than these."""
 GRACE_S = 60.0
 INPUT_BYTES = 16 << 20
-"""Inputs that one command is given, unless a single one is larger."""
+"""Maximum size of the inputs of one command, in bytes, unless a single input is larger."""
 ANSWER_BYTES = 16 << 20
 _BATCH_BOOT = cells.BOOT.replace('".judge"', '".batch"')
 _FLAGS = (_BATCH_BOOT if flag is cells.BOOT else flag for flag in cells.PYTHON_FLAGS)
@@ -92,31 +92,31 @@ def boxed_task(
 ) -> Task:
     """Return the task that runs programs in the box called `box`, for `inspect eval`.
 
-    Without a box it is Inspect's docker sandbox under `limits`, the suite's own, which `--sandbox`
-    may change. At most `max_sandboxes` programs run at once (None: as many as there are cores).
-    UserError when the box is unknown or lacks something; what an Inspect sandbox lacks fails the
-    first sample, before its first model call.
+    Without a box, programs run in Inspect's docker sandbox under the suite's `limits`; `--sandbox`
+    overrides it. At most `max_sandboxes` programs run at once (None: one per core). Raises
+    UserError if the box is unknown or lacks something. If an Inspect sandbox lacks something, the
+    first sample fails before its first model call.
     """
-    opened, said = InspectBox(limits), dict[str, Any]()
+    opened, facts = InspectBox(limits), dict[str, Any]()
     if box is not None:
-        opened, said = _open_checked_box(box, suite, max_sandboxes)
+        opened, facts = _open_checked_box(box, suite, max_sandboxes)
     places = anyio.CapacityLimiter(max_sandboxes or cores())
     with run_context(programs=places):
-        made = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=said)
-    before: list[Solver] = []
+        task = as_task(suite, split=split, limit=limit, epochs=epochs, box=opened, metadata=facts)
+    setup: list[Solver] = []
     if box is None:
-        made.sandbox = compose(suite.image, limits)
-        before.append(sandbox_checked(suite.image, limits))
+        task.sandbox = compose(suite.image, limits)
+        setup.append(sandbox_checked(suite.image, limits))
     trial = public_tests_of(suite, opened, places)
     if trial:
-        before.append(offer_public_tests(trial))
-    if before:
-        made.setup = before
-    return made
+        setup.append(offer_public_tests(trial))
+    if setup:
+        task.setup = setup
+    return task
 
 
 def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnvironmentSpec:  # noqa: B008
-    """Return Inspect's docker sandbox as our docker box would be: this image, these limits."""
+    """Return Inspect's docker sandbox with the image and limits of podium's docker box."""
     if image == IMAGE and limits.memory_bytes == Limits().memory_bytes:
         return util.SandboxEnvironmentSpec("docker", COMPOSE)
     config = util.parse_compose_yaml(COMPOSE)
@@ -129,22 +129,22 @@ def compose(image: str = IMAGE, limits: Limits = Limits()) -> util.SandboxEnviro
 
 @solver
 def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  # noqa: B008
-    """Return a solver that refuses a sandbox that cannot judge, and writes down what it is."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return a solver that refuses a sandbox that cannot judge, and records its facts."""
+    facts_by_box: dict[str, dict[str, Any]] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         box = InspectBox(limits)
         try:
-            if box.name not in found:
+            if box.name not in facts_by_box:
                 facts = await anyio.to_thread.run_sync(box.facts)
                 if lacking := _missing_packages(image, facts.packages):
                     raise SandboxError(
                         LACKS_PACKAGES.format(box.name, len(lacking), lacking[0], image)
                     )
-                said = BoxRecord.model_validate(facts).model_dump(mode="json", exclude_none=True)
-                found[box.name] = {**said, "packages": len(facts.packages)}
+                record = BoxRecord.model_validate(facts).model_dump(mode="json", exclude_none=True)
+                facts_by_box[box.name] = {**record, "packages": len(facts.packages)}
             state.metadata["box"] = box.name
-            state.metadata["box_facts"] = found[box.name]
+            state.metadata["box_facts"] = facts_by_box[box.name]
         except SandboxError as error:
             raise UserError(str(error)) from error
         return state
@@ -153,10 +153,10 @@ def sandbox_checked(image: str = IMAGE, limits: Limits = Limits()) -> Solver:  #
 
 
 def _missing_packages(image: str, packages: Sequence[str]) -> list[str]:
-    present = {_package_name(one) for one in packages}
+    present = {_package_name(package) for package in packages}
     recipes = (recipe for recipe in RECIPES.values() if recipe.image == image)
-    wanted = (pin for recipe in recipes for pin in pinned_packages(recipe.requirements))
-    return [pin for pin in wanted if _package_name(pin) not in present]
+    pins = (pin for recipe in recipes for pin in pinned_packages(recipe.requirements))
+    return [pin for pin in pins if _package_name(pin) not in present]
 
 
 def _package_name(pin: str) -> str:
@@ -180,12 +180,12 @@ class _Died(Exception):
 
 
 class _Lost(_Died):
-    """The judge's output is not there: that is no program's doing."""
+    """The judge's output is missing, which no program can cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What one command is asked to do, the inputs apart."""
+    """The job of one command, without its inputs."""
 
     program: Program
     limits: Limits
@@ -201,19 +201,19 @@ class _Job:
             "program_bytes": self.limits.memory_bytes,
             "memory_bytes": self.limits.memory_bytes + SLACK_BYTES,
         }
-        parts = [cells.boot_message("users", (), "batch"), cells.json_line(order), cells.FACTS]
-        parts.append(cells.load_frame(self.program))
+        frames = [cells.boot_message("users", (), "batch"), cells.json_line(order), cells.FACTS]
+        frames.append(cells.load_frame(self.program))
         for data in inputs:
-            parts += [cells.run_header(len(data), self.limits), data]
-        return b"".join(parts)
+            frames += [cells.run_header(len(data), self.limits), data]
+        return b"".join(frames)
 
     @property
     def most_bytes(self) -> int:
-        """No answers are larger: the size at which a command stops, and what one run may write."""
+        """Maximum bytes of the answers: the size at which a command stops plus one run's output."""
         return ANSWER_BYTES + 4 * self.limits.output_bytes
 
     def timeout_s(self, inputs: int) -> int:
-        """Return how long the command may take: all runs, or those until it stops and one more."""
+        """Return the command's timeout: time for all runs, or those until it stops and one more."""
         runs_s = min(inputs * self.limits.wall_s, self.seconds + self.limits.wall_s)
         return math.ceil(runs_s + GRACE_S)
 
@@ -222,17 +222,17 @@ class InspectBox:
     """The sandbox of the sample that is being graded; a `Box`, inside a running eval only."""
 
     def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008
-        """Take the limits that programs will have: `facts` says whether the sandbox allows them."""
+        """Take the limits of the programs; `facts` checks that the sandbox allows them."""
         self._limits = limits
 
     @property
     def name(self) -> str:
-        """`inspect:docker`, `inspect:k8s`, ...; SandboxError without a sandbox that isolates."""
+        """`inspect:docker`, `inspect:k8s`, ...; raises SandboxError if no sandbox isolates."""
         try:
-            made: object = util.sandbox().as_type(cast(Any, util.SandboxEnvironment))
+            sandbox: object = util.sandbox().as_type(cast(Any, util.SandboxEnvironment))
         except ProcessLookupError:
             raise SandboxError(NO_SANDBOX) from None
-        provider = util.registry_info(type(made)).name.rpartition("/")[2]
+        provider = util.registry_info(type(sandbox)).name.rpartition("/")[2]
         if provider == "local":
             raise SandboxError(NO_ISOLATION)
         return f"inspect:{provider}"
@@ -246,32 +246,32 @@ class InspectBox:
         alone: bool = False,
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
-        more, held = iter(inputs), list[bytes]()  # what was taken and is not answered yet
+        stream, pending = iter(inputs), list[bytes]()  # inputs that have no outcome yet
         one_process = program.runner == "official"
         job = _Job(program, limits, math.inf if one_process else FIRST_S)
         while True:
-            size = sum(len(data) for data in held)
-            while size < INPUT_BYTES and (data := next(more, None)) is not None:
-                held.append(data)
+            size = sum(len(data) for data in pending)
+            while size < INPUT_BYTES and (data := next(stream, None)) is not None:
+                pending.append(data)
                 size += len(data)
-            if not held:
+            if not pending:
                 return
-            outcomes = self._outcomes(job, held, alone)
-            del held[: len(outcomes)]
+            outcomes = self._outcomes(job, pending, alone)
+            del pending[: len(outcomes)]
             yield from outcomes
-            failed = any(one.status != "exited" or one.exit_code for one in outcomes)
+            failed = any(outcome.status != "exited" or outcome.exit_code for outcome in outcomes)
             job = _Job(program, limits, job.seconds * GROWTH, job.past_failures or failed)
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Say what programs run on; SandboxError names what the sandbox lacks."""
+        """Return the sandbox's facts; raises SandboxError if judging programs is impossible."""
         try:
-            said, _ = self._ask(_Job(Program(""), self._limits), [])
+            reply, _ = self._ask(_Job(Program(""), self._limits), [])
         except _Died as error:
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
-        return SandboxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+        return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 
     def close(self) -> None:
-        """Do nothing: the sandbox is Inspect's."""
+        """Do nothing: Inspect closes its sandbox."""
 
     def _outcomes(self, job: _Job, chunk: list[bytes], alone: bool) -> list[ProgramOutcome]:
         """Return the outcomes of the first inputs, at least one."""
@@ -295,38 +295,38 @@ class InspectBox:
             raise _failure(self.name, result)
         answers = _answers(self.name, result.stdout, job.most_bytes)
         _, _, answers = answers.partition(b"\n")  # the judge is ready
-        said, _, answers = answers.partition(b"\n")
-        return json.loads(said), answers
+        reply, _, answers = answers.partition(b"\n")
+        return json.loads(reply), answers
 
 
 async def _execute(name: str, job: _Job, inputs: list[bytes]) -> util.ExecResult[str]:
     data, timeout_s = job.frames(inputs), job.timeout_s(len(inputs))
     try:
-        with util.override_sandbox_output_limit(2 * job.most_bytes, "exec"):  # it comes in base64
+        with util.override_sandbox_output_limit(2 * job.most_bytes, "exec"):  # base64 is longer
             return await util.sandbox().exec(
                 COMMAND, input=data, env=cells.ENVIRONMENT, timeout=timeout_s, timeout_retry=False
             )
     except TimeoutError:
         raise SandboxError(f"The {name} sandbox did not answer in {timeout_s} s.") from None
-    except Exception as error:  # every provider has errors of its own
+    except Exception as error:  # each provider raises its own errors
         raise SandboxError(f"The {name} sandbox failed: {error}") from error
 
 
 def _failure(name: str, result: util.ExecResult[str]) -> Exception:
-    said = (result.stderr or result.stdout).strip()
-    if result.returncode in (126, 127) or "option -P" in said or "option: -P" in said:
+    output = (result.stderr or result.stdout).strip()
+    if result.returncode in (126, 127) or "option -P" in output or "option: -P" in output:
         return SandboxError(NO_PYTHON.format(name=name))
     if result.returncode < 0 or result.returncode > 128:
         return _Died(f"its judge was killed ({result.returncode})")
-    last = said.splitlines()[-1] if said else f"code {result.returncode}"
-    return SandboxError(f"The judge failed in the {name} sandbox: {last}")
+    problem = output.splitlines()[-1] if output else f"code {result.returncode}"
+    return SandboxError(f"The judge failed in the {name} sandbox: {problem}")
 
 
-def _answers(name: str, text: str, most: int) -> bytes:
-    head, _, rest = text.partition("\n")
+def _answers(name: str, text: str, max_bytes: int) -> bytes:
+    head, _, body = text.partition("\n")
     try:
         order = json.loads(head)
-        answers = zlib.decompressobj().decompress(base64.b64decode(rest), most)
+        answers = zlib.decompressobj().decompress(base64.b64decode(body), max_bytes)
     except (ValueError, zlib.error):
         raise _Lost("what its judge said is not there") from None
     if order["problem"]:
@@ -337,11 +337,11 @@ def _answers(name: str, text: str, most: int) -> bytes:
 
 
 def _outcomes(answers: bytes) -> list[ProgramOutcome]:
-    found, stream = list[ProgramOutcome](), BytesIO(answers)
+    outcomes, stream = list[ProgramOutcome](), BytesIO(answers)
     while line := stream.readline():
         header = json.loads(line)
-        parts = [stream.read(header[name]) for name in cells.PARTS]
-        found.append(cells.parse_outcome(header, parts))
-    if not found:
+        fields = [stream.read(header[name]) for name in cells.PARTS]
+        outcomes.append(cells.parse_outcome(header, fields))
+    if not outcomes:
         raise _Died("its judge answered nothing")
-    return found
+    return outcomes

@@ -1,9 +1,9 @@
 """Spell an answer and its unit in one way: LaTeX, Unicode and plain text become one text.
 
-Spaces, fonts, sizes of brackets and maths delimiters go. Words and units stand between « and »
-afterwards, an underscore for each space, so that nobody takes them for variables; a comma with a
-space behind it is a semicolon, so that nobody takes it for one of `11,111`. No unit is converted. A
-thing that is counted may be left out, a word for a scale is a factor, other words change a value.
+Removes spaces, fonts, sizes of brackets and maths delimiters. Puts words and units between « and »,
+with an underscore for each space, so that they are not read as variables. A comma before a space
+becomes a semicolon, so that it is not read as the one of `11,111`. No unit is converted. The name
+of a counted thing is optional, a word for a scale is a factor, other words change a value.
 """
 
 import re
@@ -31,7 +31,7 @@ _SPELT: dict[str, dict[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("latex.toml").read_text(encoding="utf-8")
 )
 _SAME, _SPELT_SIGNS = (
-    {other: spelling for spelling, others in _SPELT[kind].items() for other in others}
+    {variant: spelling for spelling, variants in _SPELT[kind].items() for variant in variants}
     for kind in ("commands", "signs")
 )
 _GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho"
@@ -41,10 +41,10 @@ _VULGAR = (
 )
 _SIGNS = (
     _SPELT_SIGNS
-    | {chr(0x3B1 + at): f"\\{name} " for at, name in enumerate(_GREEK.split())}
+    | {chr(0x3B1 + offset): f"\\{name} " for offset, name in enumerate(_GREEK.split())}
     | {
-        char: f"\\frac{{{part[0]}}}{{{part[1]}}}"
-        for char, part in zip(_VULGAR[0], _VULGAR[1].split(), strict=True)
+        char: f"\\frac{{{digits[0]}}}{{{digits[1]}}}"
+        for char, digits in zip(_VULGAR[0], _VULGAR[1].split(), strict=True)
     }
 )
 _TABLE = str.maketrans(_SIGNS)
@@ -109,7 +109,7 @@ _LINES = re.compile(
     r"(?:\\\{\s*)?\\begin\{((?:align|gather)(?:ed)?(?:\\cdot )?|equation(?:\\cdot )?|split|array)\}"
     rf"(?:\[\w\])?{_COLUMNS}{_BODY}",
     re.S,
-)  # a star became \\cdot before
+)  # a star is \\cdot already
 _ALIGNED = re.compile(r"&\s*(?=[=<>]|\\[lg]eq?)|^\s*&|(?<=\\\\)\s*&")
 _ROW_SPACE = re.compile(r"(\\\\)\[[^\]]{0,9}\]")
 _BASE_WORD = re.compile("(?<=_)\\{?\u00ab([a-z]+)\u00bb\\}?")
@@ -152,30 +152,30 @@ def normalise_answer(text: str) -> str:
     >>> normalise_answer(r"\left( 3, \dfrac\pi2 \right)"), normalise_answer("3π cm²")
     ('(3;\\frac{\\pi}{2})', '3\\pi«cm»^2')
     """
-    made = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
-    if "\\" in made:
-        made = _without_commands(made)
-    made = _CALL.sub(r"\1 \2", made)
-    if "$" in made or "%" in made:
-        made = _delimited(made)
-    if found := _UNIT_OF.fullmatch(made):
-        made = _with_unit(found)
-    if _WORDY.search(made):
-        made = _outside_quotes(made, _named)
-    made = _without_gaps(made)
-    made = made if made.endswith("..") else made.removesuffix(".")
-    return _braced(made)
+    spelling = _signs(_BEFORE.sub("", text.strip().strip("*`").strip()))
+    if "\\" in spelling:
+        spelling = _without_commands(spelling)
+    spelling = _CALL.sub(r"\1 \2", spelling)
+    if "$" in spelling or "%" in spelling:
+        spelling = _delimited(spelling)
+    if match := _UNIT_OF.fullmatch(spelling):
+        spelling = _with_unit(match)
+    if _WORDY.search(spelling):
+        spelling = _outside_quotes(spelling, _named)
+    spelling = _without_gaps(spelling)
+    spelling = spelling if spelling.endswith("..") else spelling.removesuffix(".")
+    return _braced(spelling)
 
 
 def _signs(text: str) -> str:
-    made = _COUNT.sub(lambda found: str(_COUNTS.index(found[1].lower()) + 1), text)
-    made = made if made.isascii() else _ascii(made)
-    made = _PLAIN_FUNCTION.sub(r"\\\1 ", made)
-    if made[:1] == "~" and "\\" not in made:  # about
-        made = f"\\sim{made[1:]}"
-    if "*" in made:
-        made = _POWER_SIGN.sub("^", made).replace("*", "\\cdot ")
-    return _THIN.sub("", made).replace("~", " ").replace(" != ", "\\neq ")
+    spelling = _COUNT.sub(lambda word: str(_COUNTS.index(word[1].lower()) + 1), text)
+    spelling = spelling if spelling.isascii() else _ascii(spelling)
+    spelling = _PLAIN_FUNCTION.sub(r"\\\1 ", spelling)
+    if spelling[:1] == "~" and "\\" not in spelling:  # about
+        spelling = f"\\sim{spelling[1:]}"
+    if "*" in spelling:
+        spelling = _POWER_SIGN.sub("^", spelling).replace("*", "\\cdot ")
+    return _THIN.sub("", spelling).replace("~", " ").replace(" != ", "\\neq ")
 
 
 def _without_commands(text: str) -> str:
@@ -185,13 +185,13 @@ def _without_commands(text: str) -> str:
         text = _LINES.sub(_as_cases, text)
     text = _COLOUR.sub("", text) if "color" in text else text
     text = _MICRO_SET.sub(" \\\\text{\u00b5\\1}", text)
-    named = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), text)
-    made = _DEGREES.sub("\u00abdeg\u00bb", named)
+    text = _COMMAND.sub(lambda name: _SAME.get(name[0], name[0]), text)
+    text = _DEGREES.sub("\u00abdeg\u00bb", text)
     for _ in range(3):
-        if "{" not in made:
+        if "{" not in text:
             break
-        made = _FONT.sub(_quoted, _BOLD.sub(r"\1", made))
-    return made
+        text = _FONT.sub(_quoted, _BOLD.sub(r"\1", text))
+    return text
 
 
 def _as_cases(lines: re.Match[str]) -> str:
@@ -206,25 +206,25 @@ def _ascii(text: str) -> str:
         lambda index: f"_{{{''.join(chr(ord(char) - 0x2050) for char in index[0])}}}", raised
     )
     rooted = _ROOT_SIGN.sub(lambda root: f"\\sqrt{{{root[1].strip('()')}}}", low)
-    known = rooted.translate(_TABLE)
-    narrow = (chr(ord(char) - 0xFEE0) if "\uff01" <= char <= "\uff5e" else char for char in known)
+    signs = rooted.translate(_TABLE)
+    narrow = (chr(ord(char) - 0xFEE0) if "\uff01" <= char <= "\uff5e" else char for char in signs)
     return "".join(str(int(char)) if char.isdecimal() else char for char in narrow)
 
 
-def _with_unit(found: re.Match[str]) -> str:
+def _with_unit(match: re.Match[str]) -> str:
     """Return a unit in plain text as a word: `5 m`, `5km/h`."""
-    unit = found[3].strip(" .")
-    is_one = is_unit(unit) and (found[2] or _TIGHT.fullmatch(unit))
-    return f"{found[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else found[0]
+    unit = match[3].strip(" .")
+    is_one = is_unit(unit) and (match[2] or _TIGHT.fullmatch(unit))
+    return f"{match[1]}\u00ab{'_'.join(unit.split())}\u00bb" if is_one else match[0]
 
 
-def _quoted(found: re.Match[str]) -> str:
-    """Return words between marks; what has no letter is no word."""
-    content = found[1].replace("\u00ab", " ").replace("\u00bb", " ")
+def _quoted(match: re.Match[str]) -> str:
+    """Return words between « and »; content without a letter is not a word."""
+    content = match[1].replace("\u00ab", " ").replace("\u00bb", " ")
     if len(content) > 1 and content.strip()[:1] + content.strip()[-1:] == "$$":
         return content.replace("$", " ")
     if not any(char.isalpha() for char in content) or _NUMBERED.match(content):
-        return found[1]
+        return match[1]
     if re.fullmatch(_FUNCTIONS, content.strip()) and content.strip() != "min":
         return f"\\{content.strip()} "
     inside = "_".join(content.replace("$", " ").split()).strip(",.;_")
@@ -234,28 +234,28 @@ def _quoted(found: re.Match[str]) -> str:
 def _delimited(text: str) -> str:
     """Return the text without maths delimiters; a lone dollar sign before a digit is money."""
     if _QUOTED.sub("", text).count("$") == 1:
-        at = text.rfind("$")
-        if re.match(r"\s*\.?\d", text[at + 1 :]) and not text[:at].endswith("\u00ab"):
-            return (text[:at] + "\u00ab$\u00bb" + text[at + 1 :]).replace("%", "\u00ab%\u00bb")
-    return _outside_quotes(text, lambda part: part.replace("$", " ").replace("%", "\u00ab%\u00bb"))
+        pos = text.rfind("$")
+        if re.match(r"\s*\.?\d", text[pos + 1 :]) and not text[:pos].endswith("\u00ab"):
+            return (text[:pos] + "\u00ab$\u00bb" + text[pos + 1 :]).replace("%", "\u00ab%\u00bb")
+    return _outside_quotes(text, lambda span: span.replace("$", " ").replace("%", "\u00ab%\u00bb"))
 
 
-def _named(part: str) -> str:
-    named = _PLAIN_ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", part)
-    named = _PLAIN_NAMES.sub(lambda name: f"\\{name[1].replace('infinity', 'infty')} ", named)
-    return _BARE.sub(lambda word: f"\u00ab{word[0]}\u00bb", named)
+def _named(span: str) -> str:
+    spelling = _PLAIN_ROOT.sub(lambda root: f"\\sqrt{{{root[1] or root[2]}}}", span)
+    spelling = _PLAIN_NAMES.sub(lambda name: f"\\{name[1].replace('infinity', 'infty')} ", spelling)
+    return _BARE.sub(lambda word: f"\u00ab{word[0]}\u00bb", spelling)
 
 
 def _outside_quotes(text: str, change: Callable[[str], str]) -> str:
-    """Return a text with every part of it changed that is not between marks."""
-    parts, kept = map(change, _QUOTED.split(text)), [*_QUOTED.findall(text), ""]
-    return "".join(part + quoted for part, quoted in zip(parts, kept, strict=True))
+    """Return the text with `change` applied to every span outside « and »."""
+    spans, quotes = map(change, _QUOTED.split(text)), [*_QUOTED.findall(text), ""]
+    return "".join(span + quoted for span, quoted in zip(spans, quotes, strict=True))
 
 
 def _without_gaps(text: str) -> str:
     if " " in text or "\n" in text or "\t" in text:
-        kept = _KEPT_GAP.sub(lambda gap: f"{gap[1] or ''}\0", _LOOSE.sub(";", text))
-        text = "".join(kept.split()).replace("\0", " ")
+        with_nuls = _KEPT_GAP.sub(lambda gap: f"{gap[1] or ''}\0", _LOOSE.sub(";", text))
+        text = "".join(with_nuls.split()).replace("\0", " ")
     text = _CELSIUS.sub("\u00ab\\1\u00bb", text) if "deg\u00bb" in text else text
     return _LETTER.sub(r"\1", text) if "\u00ab" in text else text
 
@@ -264,49 +264,49 @@ def _braced(text: str) -> str:
     if "\\\\[" in text:
         text = _ROW_SPACE.sub(r"\1", text)
     if "_" in text and "\u00ab" in text:
-        known = {name: f"{{{count}}}" for count, name in enumerate(_COUNTS, 1) if count > 1}
-        text = _BASE_WORD.sub(lambda word: known.get(word[1], word[0]), text)
+        numbers = {name: f"{{{count}}}" for count, name in enumerate(_COUNTS, 1) if count > 1}
+        text = _BASE_WORD.sub(lambda word: numbers.get(word[1], word[0]), text)
     if "{" in text:
         text = _ONE.sub(r"\1\2", text)
     if "\\frac" in text:
-        text = _SHORT_FRACTION.sub(lambda found: f"\\frac{_in_braces(found)}", text)
+        text = _SHORT_FRACTION.sub(lambda match: f"\\frac{_in_braces(match)}", text)
     return _SHORT_ROOT.sub(r"\\sqrt\1{\2}", text) if "\\sqrt" in text else text
 
 
-def _in_braces(found: re.Match[str]) -> str:
-    return "".join(part if part[0] == "{" else f"{{{part}}}" for part in found.groups())
+def _in_braces(match: re.Match[str]) -> str:
+    return "".join(operand if operand[0] == "{" else f"{{{operand}}}" for operand in match.groups())
 
 
 def split_outside_brackets(text: str, separator: re.Pattern[str]) -> list[str]:
-    r"""Return the parts of a spelled text between separators that stand in no bracket.
+    r"""Return the parts of a spelled text, split at the separators outside all brackets.
 
     >>> split_outside_brackets(r"(1;2);\{3,4\},f(5,6)", re.compile("[,;]"))
     ['(1;2)', '\\{3,4\\}', 'f(5,6)']
     """
-    depth, at, parts, start = 0, 0, list[str](), 0
+    depth, position, pieces, start = 0, 0, list[str](), 0
     for end in separator.finditer(text):
-        brackets = _BRACKET.findall(text[at : end.start()])
+        brackets = _BRACKET.findall(text[position : end.start()])
         depth += sum(1 if bracket in _OPENS else -1 for bracket in brackets)
-        at = end.start()
+        position = end.start()
         if depth == 0:
-            parts.append(text[start:at])
+            pieces.append(text[start:position])
             start = end.end()
-    return [*parts, text[start:]]
+    return [*pieces, text[start:]]
 
 
 def _table() -> dict[str, str]:
-    found = dict[str, str]()
+    table = dict[str, str]()
     prefixes: dict[str, str] = {name: sign for name, (sign, _) in UNITS["prefixes"].items()}
     si, everyday = cast(list[dict[str, str]], [UNITS["si"], UNITS["everyday"]])
-    for units, before in ((si, prefixes), (everyday, {"": ""})):
+    for units, allowed in ((si, prefixes), (everyday, {"": ""})):
         for symbol, names in units.items():
-            for prefix, sign in before.items():
-                found.setdefault(sign + symbol, sign + symbol)
+            for prefix, sign in allowed.items():
+                table.setdefault(sign + symbol, sign + symbol)
                 for name in names.split():
                     shorts = (prefix,) if len(name) > 3 else (sign, prefix)
                     for short in shorts[: 1 + (len(name) == 3)]:
-                        found |= dict.fromkeys((short + name, f"{short}{name}s"), sign + symbol)
-    return {**found, "mph": "mi/h", "kph": "km/h", "kmh": "km/h", "Celsius": "C", "Fahrenheit": "F"}
+                        table |= dict.fromkeys((short + name, f"{short}{name}s"), sign + symbol)
+    return {**table, "mph": "mi/h", "kph": "km/h", "kmh": "km/h", "Celsius": "C", "Fahrenheit": "F"}
 
 
 SYMBOLS = _table()
@@ -314,7 +314,7 @@ SYMBOLS = _table()
 
 @lru_cache(maxsize=4096)
 def normalise_unit(unit: str) -> str:
-    """Return a unit in symbols, without spaces; what is no unit of the table stays as it is.
+    """Return a unit in symbols, without spaces; words that are not in the table stay unchanged.
 
     >>> [normalise_unit(unit) for unit in ("meters per second squared", "square inches", "apples")]
     ['m/s^2', 'in^2', 'apples']
@@ -331,58 +331,58 @@ def is_unit(unit: str) -> bool:
     """
     tokens = (token for token in _tokens(unit) if token[0] not in "/^")
     words = [word for token in tokens for word in token.split("/")]
-    known = (word in SYMBOLS or (len(word) > 1 and word.lower() in SYMBOLS) for word in words)
-    return bool(words) and all(known)
+    in_table = (word in SYMBOLS or (len(word) > 1 and word.lower() in SYMBOLS) for word in words)
+    return bool(words) and all(in_table)
 
 
-def units_contradict(gold: "Measured", said: "Measured") -> bool:
-    """Return whether both have a unit and the two differ; a percent sign is one, too.
+def units_contradict(gold: "Measured", answer: "Measured") -> bool:
+    """Return whether both have a unit and the two differ; a percent sign or a count is one, too.
 
     Small and capital letters differ for known ones: mW is not MW, but KM may be km.
     """
-    if gold.unit and said.unit:
-        both_known = gold.unit in SYMBOLS and said.unit in SYMBOLS
-        alike = not both_known and gold.unit.casefold() == said.unit.casefold()
-        return gold.unit != said.unit and not alike
-    other = gold if said.unit else said
-    return bool((gold.unit or said.unit) and (other.percent or other.counted))
+    if gold.unit and answer.unit:
+        both_known = gold.unit in SYMBOLS and answer.unit in SYMBOLS
+        alike = not both_known and gold.unit.casefold() == answer.unit.casefold()
+        return gold.unit != answer.unit and not alike
+    unitless = gold if answer.unit else answer
+    return bool((gold.unit or answer.unit) and (unitless.percent or unitless.counted))
 
 
 def _tokens(unit: str) -> list[str]:
     plain = re.sub(r"[{}()]", "", unit.translate(_CHARACTERS).replace("\\cdot", " "))
-    made, power = list[str](), ""
+    symbols, power = list[str](), ""
     for token in _TOKEN.findall(plain):
         word = token.lower() if token.lower() in _POWERS or token.lower() in _BEHIND else token
         if word in _POWERS:
             power = _POWERS[word]
-        elif word.startswith("^-") and made:
-            made[-1:] = ["/", made[-1]] + ([] if word == "^-1" else [f"^{word[2:]}"])
+        elif word.startswith("^-") and symbols:
+            symbols[-1:] = ["/", symbols[-1]] + ([] if word == "^-1" else [f"^{word[2:]}"])
         else:
-            known = SYMBOLS.get(word) or (SYMBOLS.get(word.lower()) if len(word) > 3 else None)
-            made.append(_BEHIND.get(word) or known or word)
-            if power and made[-1] != "/":
-                made.append(power)
+            symbol = SYMBOLS.get(word) or (SYMBOLS.get(word.lower()) if len(word) > 3 else None)
+            symbols.append(_BEHIND.get(word) or symbol or word)
+            if power and symbols[-1] != "/":
+                symbols.append(power)
                 power = ""
-    return made
+    return symbols
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A value apart from what stands around it."""
+    """A value, separated from its unit and words."""
 
     value: str
     unit: str = ""
-    """In symbols, where the table has it."""
+    """In symbols, if it is in the table."""
     words: str = ""
     scale: int = 1
     percent: bool = False
     counted: bool = False
-    """Whether a thing is named that is counted."""
+    """Whether the words name the things counted."""
 
 
 @lru_cache(maxsize=4096)
 def parse_measured(text: str) -> Measured:
-    r"""Return the value that a text of latex.py states, and its unit.
+    r"""Return the value and the unit that a text of `normalise_answer` states.
 
     >>> parse_measured("15\u00abcm\u00bb^2").unit, parse_measured("5\u00abmillion\u00bb").scale
     ('cm^2', 1000000)
@@ -397,37 +397,37 @@ def parse_measured(text: str) -> Measured:
     tail = _TAIL.search(text)
     if tail is None or not tail.start() or _WORD.fullmatch(text, 0, tail.start()):
         return Measured(text, currency)
-    said = tail[0].replace("\u00ab%\u00bb", "\u00abpercent\u00bb").lstrip("^{")
-    plain = re.sub("[\u00ab\u00bb_.;]", " ", re.sub("[{}]", "", said))
+    unit_text = tail[0].replace("\u00ab%\u00bb", "\u00abpercent\u00bb").lstrip("^{")
+    plain = re.sub("[\u00ab\u00bb_.;]", " ", re.sub("[{}]", "", unit_text))
     words = " ".join(plain.replace(" ^", "^").split()).replace("per cent", "percent")
-    made = _read_words(text[: tail.start()], words)
-    if currency and made.unit not in ("", currency):
-        return replace(made, words=made.unit)
-    return replace(made, unit=currency or made.unit)
+    measure = _read_words(text[: tail.start()], words)
+    if currency and measure.unit not in ("", currency):
+        return replace(measure, words=measure.unit)
+    return replace(measure, unit=currency or measure.unit)
 
 
 def _read_words(value: str, words: str) -> Measured:
     ordinal = _ORDINAL.match(words)
-    rest = (words[ordinal.end() :] if ordinal else words).split()
+    remaining = (words[ordinal.end() :] if ordinal else words).split()
     scale = 1
-    while rest and rest[0].lower() in SCALES:
-        scale *= SCALES[rest.pop(0).lower()]
-    rest = rest[rest[:1] == ["of"] :]
-    percent = rest[:1] == ["percent"]
-    left = " ".join(rest[percent:])
-    if not left or left.lower() in _NO_UNIT:
+    while remaining and remaining[0].lower() in SCALES:
+        scale *= SCALES[remaining.pop(0).lower()]
+    remaining = remaining[remaining[:1] == ["of"] :]
+    percent = remaining[:1] == ["percent"]
+    unit = " ".join(remaining[percent:])
+    if not unit or unit.lower() in _NO_UNIT:
         return Measured(value, scale=scale, percent=percent)
-    if is_unit(left):
-        return Measured(value, normalise_unit(left), scale=scale, percent=percent)
-    counted = bool(_counted(left, value) or (ordinal and left.isalpha() and left not in _CHANGING))
-    return Measured(value, "", "" if counted else left, scale, percent, counted)
+    if is_unit(unit):
+        return Measured(value, normalise_unit(unit), scale=scale, percent=percent)
+    counted = bool(_counted(unit, value) or (ordinal and unit.isalpha() and unit not in _CHANGING))
+    return Measured(value, "", "" if counted else unit, scale, percent, counted)
 
 
 def _counted(words: str, number: str) -> bool:
-    """Return whether words name what is counted: `ways`, `positive integers`, behind 1 a `way`."""
+    """Return whether words name the things counted: `ways`, `positive integers`, after 1 `way`."""
     few = words.lower().replace("-", " ").split()
-    last = few[-1]
+    noun = few[-1]
     if _CHANGING & set(few) or SCALES.keys() & set(few) or not "".join(few).isalpha():
         return False
-    plural = last in _PLURALS or (last.endswith("s") and not last.endswith(("ss", "us", "is")))
-    return len(few) <= 4 and len(last) > 2 and (plural or number == "1")
+    plural = noun in _PLURALS or (noun.endswith("s") and not noun.endswith(("ss", "us", "is")))
+    return len(few) <= 4 and len(noun) > 2 and (plural or number == "1")

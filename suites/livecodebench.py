@@ -2,7 +2,7 @@
 
 Questions, prompt, tests and comparison are the official ones (LiveCodeBench @28fef95:
 lcb_runner/prompts/code_generation.py, the generic chat template). The grade is the `real` verdict;
-beside it stands the `official` one, on the program that utils/extraction_utils.py takes. A later
+the metadata has the `official` one, on the program that utils/extraction_utils.py extracts. A later
 release adds problems with earlier dates, so a name has both:
 `livecodebench-v5@2024-08-01..2025-02-01`.
 """
@@ -87,7 +87,7 @@ ERROR_TYPE = re.compile(
 
 
 def extract_fenced(reply: str) -> str | None:
-    """Return the official program: what stands between the last two lines with a fence, or None."""
+    """Return the official program: the lines between the last two with a fence, or None."""
     lines = reply.split("\n")
     fences = [number for number, line in enumerate(lines) if "```" in line]
     if len(fences) < 2:
@@ -97,8 +97,8 @@ def extract_fenced(reply: str) -> str | None:
 
 
 def livecodebench_question(entry: IndexedProblem) -> Question:
-    """Return the question of a row, its tests replaced by their digest."""
-    shown = {name: getattr(entry, name) for name in ("platform", "difficulty", "contest_date")}
+    """Return the question of a row, with its tests replaced by their digest."""
+    facts = {name: getattr(entry, name) for name in ("platform", "difficulty", "contest_date")}
     return Question(
         id=entry.question_id,
         text=f"{SYSTEM}\n\n{user_prompt(entry.question_content, entry.starter_code)}",
@@ -107,9 +107,9 @@ def livecodebench_question(entry: IndexedProblem) -> Question:
         topic=entry.difficulty,
         metadata={
             "title": entry.question_title,
-            **shown,
+            **facts,
             "starter_code": entry.starter_code,
-            "public_tests": [{"input": one, "output": other} for one, other in entry.public],
+            "public_tests": [{"input": text, "output": output} for text, output in entry.public],
             "errata": errata().get(entry.question_id) or errata().get(entry.question_title),
         },
     )
@@ -123,7 +123,7 @@ def user_prompt(content: str, starter: str) -> str:
 
 @cache
 def errata() -> Mapping[str, str]:
-    """Return what the authors say is wrong with problems, by id or title."""
+    """Return the authors' notes on faulty problems, by id or title."""
     table = tomllib.loads(ERRATA.read_text(encoding="utf-8"))
     return {name: flag for flag, names in table.items() for name in names}
 
@@ -159,7 +159,7 @@ class Release:
 
     @property
     def dates(self) -> str:
-        """Months of its contests; of what v2 ... v5 added only the end is published."""
+        """Months of its contests; of the additions v2 ... v5 only the end is published."""
         if self.first == LAST:
             return NEWEST_DATES
         until = UNTIL[self.last - 1]
@@ -168,7 +168,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Contest dates, both ends included, as the official code compares them: with midnight."""
+    """Contest dates, both ends included, compared at midnight as in the official code."""
 
     start: str = ""
     end: str = ""
@@ -185,24 +185,24 @@ class Window:
         >>> [Window("2025-01-01", "2025-02-01").holds(f"2025-02-01T{at}") for at in ("00", "18")]
         [True, False]
         """
-        at = datetime.fromisoformat(contest_date)
-        after = not self.start or datetime.fromisoformat(self.start) <= at
-        return after and (not self.end or at <= datetime.fromisoformat(self.end))
+        moment = datetime.fromisoformat(contest_date)
+        is_after = not self.start or datetime.fromisoformat(self.start) <= moment
+        return is_after and (not self.end or moment <= datetime.fromisoformat(self.end))
 
 
 _NUMBERS = range(1, LAST + 1)
 RELEASES = (
-    *(Release(f"release_v{last}", 1, last) for last in _NUMBERS),
+    *(Release(f"release_v{number}", 1, number) for number in _NUMBERS),
     *(Release(f"v{number}", number, number) for number in _NUMBERS),
     *(Release(f"v{a}_v{b}", a, b) for a, b in combinations(_NUMBERS, 2)),
 )
 
 
 def release_of(tag: str) -> Release:
-    """Return the release with one of the hub's tags; UserError says which there are."""
-    wanted = f"release_v{LAST}" if tag == "release_latest" else tag
+    """Return the release with one of the hub's tags; a UserError lists the tags."""
+    canonical = f"release_v{LAST}" if tag == "release_latest" else tag
     for release in RELEASES:
-        if release.tag == wanted:
+        if release.tag == canonical:
             return release
     raise UserError(
         f"LiveCodeBench has no release {tag!r}; there are release_v1 ... release_v6 (all "
@@ -211,7 +211,7 @@ def release_of(tag: str) -> Release:
 
 
 def named_release(name: str) -> Release | None:
-    """Return the release that a suite's name means, None when it is no LiveCodeBench name.
+    """Return the release of a suite's name, or None if it is not a LiveCodeBench name.
 
     >>> [named_release(name).tag for name in ("livecodebench", "livecodebench-v5")]
     ['v6', 'release_v5']
@@ -220,12 +220,12 @@ def named_release(name: str) -> Release | None:
 
 
 def window_of(start: str | None, end: str | None) -> Window:
-    """Return a checked window; UserError for what is no date, or for an end before its start."""
+    """Return a checked window; raises UserError for an invalid date or an end before the start."""
     for day in filter(None, (start, end)):
-        found = None
+        date = None
         with suppress(ValueError):
-            found = re.fullmatch(r"\d{4}-\d\d-\d\d", day) and datetime.fromisoformat(day)
-        if not found:
+            date = re.fullmatch(r"\d{4}-\d\d-\d\d", day) and datetime.fromisoformat(day)
+        if not date:
             raise UserError(f"{day!r} is no date: write a window as 2024-08-01..2025-02-01.")
     if start and end and end < start:
         raise UserError(f"The window {start}..{end} ends before it starts.")
@@ -233,7 +233,7 @@ def window_of(start: str | None, end: str | None) -> Window:
 
 
 def read_window(text: str) -> Window:
-    """Return the window written as START..END, either end of which may be left out."""
+    """Return the window written as START..END; one of the two may be empty."""
     start, dots, end = text.partition("..")
     if not dots or not (start or end):
         raise UserError(f"{text!r} is no window: write it as 2024-08-01..2025-02-01.")
@@ -248,7 +248,7 @@ class LiveCodeBench:
     window: Window = Window()
     data: str | Path | None = None
     official: bool = True
-    """Whether to judge a second time the published evaluator's way (`for_reward`: no)."""
+    """Whether to judge again as the published evaluator does (`for_reward`: no)."""
     pinned: Mapping[str, DataSource] = field(default_factory=sources)
     version: str = "3-A"
     splits: tuple[Split, ...] = ("eval",)
@@ -258,7 +258,7 @@ class LiveCodeBench:
 
     @property
     def name(self) -> str:
-        """Release and window together: a window alone does not say which problems it has."""
+        """Release and window together: a window alone does not determine the problems."""
         plain = TRAIN if self.splits == ("train",) else self.release.suite
         return f"{plain}@{self.window}" if self.window else plain
 
@@ -269,23 +269,23 @@ class LiveCodeBench:
 
     @property
     def data_revision(self) -> str:
-        """The hub's revision and tag; local files are held to the same digests."""
+        """The hub's revision and tag; local files must have the same digests."""
         source = self.pinned[self.release.files[0]]
         return f"{source.hub}@{source.revision} {self.release.tag}"
 
     @property
     def card(self) -> Card:
-        """The card of all releases, with this one's size; a window's is known when it is loaded."""
+        """The card of all releases, with this one's size; a window's size needs its data."""
         shared = card("livecodebench")
         sizes = dict.fromkeys(self.splits, self.release.count)
         return shared if self.window else replace(shared, sizes=sizes)
 
     def for_reward(self) -> "LiveCodeBench":
-        """Return the suite that judges once: the real verdict is the value, the other is shown."""
+        """Return the suite that judges once, without the published evaluator's verdict."""
         return replace(self, official=False)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return the questions in the order of the files; UserError names a missing file."""
+        """Return the questions in the order of the files; raises UserError for a missing file."""
         refuse_unknown_split(self.name, split, self.splits)
         entries = [entry for index in self._indexes() for entry in index.entries]
         chosen = [entry for entry in entries if self.window.holds(entry.contest_date)]
@@ -294,14 +294,14 @@ class LiveCodeBench:
         return [livecodebench_question(entry) for entry in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of raw rows (JSONL, .gz or CSV); UserError names a bad row."""
+        """Return the questions of raw rows (JSONL, .gz or CSV); raises UserError for a bad row."""
         return [livecodebench_question(entry) for entry in index_raw_rows(path).entries]
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
         """Grade by running the reply's program on all tests in a box."""
         box, tests = required_box(box, self.name), self._tests(question)
-        known = ("platform", "difficulty", "contest_date", "errata")
-        facts = {key: question.metadata.get(key) for key in known}
+        columns = ("platform", "difficulty", "contest_date", "errata")
+        facts = {key: question.metadata.get(key) for key in columns}
         facts["tests_total"] = len(tests.cases)
         program, started = program_of(reply, tests.method), perf_counter()
         explanation, passed = "no program found", False
@@ -320,7 +320,7 @@ class LiveCodeBench:
         return Grade(float(passed), program, explanation, facts)
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Return the share of the statement's tests that pass; SandboxError when the box fails."""
+        """Return the share of the shown tests that pass; raises SandboxError if the box fails."""
         return grade_on_shown_tests(question, reply, box)
 
     def _indexes(self) -> list[RowIndex]:
@@ -351,22 +351,22 @@ def _real_facts(real: ProgramResult) -> dict[str, Any]:
 
 
 def _judge_officially(reply: str, tests: ProgramTests, box: Box) -> dict[str, Any]:
-    """Judge what the authors extract, their evaluator's way."""
+    """Judge the program that the authors' code extracts, as their evaluator does."""
     program = extract_fenced(reply)
     if program is None:
         return {"official": False, "official_summary": "no program found"}
-    found = judge_program(program, tests, box, rules="official")
-    return {"official": found.passed, "official_summary": _progress(found)}
+    result = judge_program(program, tests, box, rules="official")
+    return {"official": result.passed, "official_summary": _progress(result)}
 
 
 def _progress(result: ProgramResult) -> str:
-    """Say how far a program came, and of what an error said its type only."""
+    """Return how far a program came; of an error's message only the type."""
     return result.summary(lambda note: kind[0] if (kind := ERROR_TYPE.match(note)) else "")
 
 
 LIVECODEBENCH = LiveCodeBench()
 LIVECODEBENCH_TRAIN = LiveCodeBench(release_of("release_v1"), splits=("train",))
-"""The 400 problems of V1 in the role that the conductor paper gave them: to learn from."""
+"""The 400 problems of V1 as training data, as in the conductor paper."""
 
 
 @task
@@ -383,26 +383,26 @@ def livecodebench(
 ) -> Task:
     """LiveCodeBench code generation: a release by the hub's tag, dates YYYY-MM-DD, inclusive.
 
-    Besides pass@1 it reports pass@5 and pass@10 where there are as many epochs, and pass@1 by
-    difficulty and by platform. Programs run in the sandbox that --sandbox names (docker if none
-    does), or in one of podium's (-T box=docker).
+    Besides pass@1 it reports pass@5 and pass@10 if there are as many epochs, and pass@1 by
+    difficulty and by platform. Programs run in the sandbox of --sandbox (default docker), or in one
+    of podium's (-T box=docker).
     """
-    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
     suite = LiveCodeBench(release_of(release), window_of(start_date, end_date), data)
     return with_breakdown(boxed_task(suite, box, split=split, limit=limit, epochs=epochs), epochs)
 
 
-def with_breakdown(made: Task, epochs: int) -> Task:
+def with_breakdown(plain_task: Task, epochs: int) -> Task:
     """Return a task that also reports pass@k, and accuracy by difficulty and by platform."""
-    for sample in made.dataset:
+    for sample in plain_task.dataset:
         facts = sample.metadata or {}
         sample.metadata = {**facts, "platform": facts["question"]["platform"]}
     reducers = ["mean", *(f"pass_at_{k}" for k in PASS_AT if k <= epochs)]
     by_topic, by_platform = (grouped(mean(), key, all=False) for key in ("topic", "platform"))
-    kept = ("dataset", "setup", "solver", "sandbox", "scorer", "name", "version", "metadata")
+    attributes = ("dataset", "setup", "solver", "sandbox", "scorer", "name", "version", "metadata")
     return Task(
-        **{name: getattr(made, name) for name in kept},
+        **{name: getattr(plain_task, name) for name in attributes},
         metrics=[mean(), stderr(), by_topic, by_platform],
         epochs=Epochs(epochs, reducers),
     )

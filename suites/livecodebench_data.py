@@ -1,8 +1,8 @@
 """LiveCodeBench's files of gigabytes: indexed once, rows by offset, tests without unpickling.
 
-One pass takes a file's sha256, checks every row's tests and notes where each row lies; that is kept
-in podium's cache folder. A question carries only the digest of its tests. Hidden tests are base64
-of zlib of a pickle; unpickling can run anything, so only opcodes that spell one string are read.
+One pass computes a file's sha256, checks every row's tests and records each row's offset; podium's
+cache folder keeps this index. A question has only the digest of its tests. Hidden tests are base64
+of zlib of a pickle; unpickling can run any code, so only opcodes that form one string are read.
 """
 
 import base64
@@ -34,24 +34,24 @@ FIELDS = (
 
 FORMAT = 1
 LOCATIONS: dict[str, tuple[Path, int, int]] = {}
-"""File, offset and length of the row whose tests have a digest, for every file that this process
-has indexed; by digest, so an entry of one file can never serve another's tests."""
+"""Digest of tests -> file, offset and length of the row, for every file that this process has
+indexed. The keys are digests, so an entry of one file can never return another's tests."""
 _ONE_PASS = Lock()
 """Grading threads that need the same file wait for one pass instead of each making its own."""
 
 _SPOOLS: list[TemporaryDirectory[str]] = []
-"""Kept until the process ends, when each removes itself."""
+"""Temporary folders, removed when the process ends."""
 LARGEST = 1 << 30
-"""Bytes that the private tests of one problem may have unpacked: a bound for foreign rows."""
+"""Maximum bytes of one problem's private tests, unpacked: a bound for foreign rows."""
 TEST_FIELDS = ("public_test_cases", "private_test_cases", "metadata")
-"""The fields of a row that decide what its tests are, in the order in which they are digested."""
+"""The fields of a row that determine its tests, in the order of the digest."""
 STRINGS = ("SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "UNICODE")
 AROUND = ("PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP")
-"""Opcodes of a pickled string: the string itself, and what pickle writes around it."""
+"""Opcodes of a pickled string: the string itself, and those that pickle writes around it."""
 
 
 class IndexedProblem(BaseModel, frozen=True):
-    """One problem without its hidden tests, and where its row lies."""
+    """One problem without its hidden tests, and the location of its row."""
 
     question_id: str
     question_title: str
@@ -70,7 +70,7 @@ class IndexedProblem(BaseModel, frozen=True):
 
 
 class RowIndex(BaseModel, frozen=True):
-    """What one pass over a file found."""
+    """The result of one pass over a file."""
 
     format: int
     path: str
@@ -84,7 +84,7 @@ _INDEXES: dict[tuple[str, int, int], RowIndex] = {}
 
 
 def index_file(path: Path) -> RowIndex:
-    """Return the index of a JSONL file; UserError names the first line that is no good row."""
+    """Return the index of a JSONL file; raises UserError for its first bad row."""
     stat = path.stat()
     key = (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
     with _ONE_PASS:
@@ -95,7 +95,7 @@ def index_file(path: Path) -> RowIndex:
 
 
 def find_tests(digest: str, question_id: str) -> ProgramTests | None:
-    """Return the tests with this digest, or None; UserError for a file changed since indexed."""
+    """Return the tests with this digest, or None; raises UserError if the file has changed."""
     if digest not in LOCATIONS:
         return None
     path, offset, length = LOCATIONS[digest]
@@ -111,16 +111,16 @@ def find_tests(digest: str, question_id: str) -> ProgramTests | None:
         raise UserError(changed) from error
 
 
-def read_index(path: Path, shown: Path | None = None) -> RowIndex:
-    """Read a whole file once, a line at a time; `shown` is the name that messages give it."""
+def read_index(path: Path, origin: Path | None = None) -> RowIndex:
+    """Read a whole file once, a line at a time; messages name `origin` instead, if given."""
     digest, entries, offset, stat = hashlib.sha256(), dict[str, IndexedProblem](), 0, path.stat()
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             digest.update(line)
             if line.strip():
-                entry = _indexed_problem(line, offset, f"{shown or path}, line {number}")
+                entry = _indexed_problem(line, offset, f"{origin or path}, line {number}")
                 if entry.question_id in entries:
-                    raise UserError(f"{shown or path} has question {entry.question_id} twice.")
+                    raise UserError(f"{origin or path} has question {entry.question_id} twice.")
                 entries[entry.question_id] = entry
             offset += len(line)
     return RowIndex(
@@ -133,14 +133,14 @@ def read_index(path: Path, shown: Path | None = None) -> RowIndex:
     )
 
 
-def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
+def _indexed_problem(line: bytes, offset: int, place: str) -> IndexedProblem:
     row: Any = None
     with suppress(ValueError):
         row = parse_json(line)
     if not isinstance(row, dict):
-        raise UserError(f"{where} is no JSON object.")
+        raise UserError(f"{place} is no JSON object.")
     row = cast(dict[str, Any], row)
-    refuse_untold(row, FIELDS, f"{where} is no raw LiveCodeBench row")
+    refuse_untold(row, FIELDS, f"{place} is no raw LiveCodeBench row")
     try:
         if datetime.fromisoformat(row["contest_date"]).tzinfo is not None:
             raise ValueError("its contest_date has a time zone")
@@ -148,7 +148,7 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
         public = tuple((case.input, case.output) for case in public_cases(row))
     except ValueError as error:
         name = row["question_id"]
-        raise UserError(f"{where}: question {name} cannot be used: {error}.") from error
+        raise UserError(f"{place}: question {name} cannot be used: {error}.") from error
     return IndexedProblem(
         **{field: row[field] for field in FIELDS if field in IndexedProblem.model_fields},
         public=public,
@@ -161,7 +161,7 @@ def _indexed_problem(line: bytes, offset: int, where: str) -> IndexedProblem:
 
 
 def note_locations(index: RowIndex, path: Path) -> None:
-    """Make the tests of an index findable; a dictionary takes each by itself, so needs no lock."""
+    """Register the tests of an index; each assignment to the dictionary is atomic: no lock."""
     for entry in index.entries:
         LOCATIONS[entry.digest] = path.absolute(), entry.offset, entry.length
 
@@ -171,7 +171,7 @@ def _index_path(name: str) -> Path:
 
 
 def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
-    """Return what an earlier run found, unless the file is another one by now."""
+    """Return an earlier run's index, or None if the file has changed since."""
     with suppress(OSError, ValidationError):
         index = RowIndex.model_validate_json(_index_path(key[0]).read_bytes())
         if (index.path, index.size, index.mtime_ns, index.format) == (*key, FORMAT):
@@ -180,7 +180,7 @@ def _kept_index(key: tuple[str, int, int]) -> RowIndex | None:
 
 
 def _keep_index(index: RowIndex) -> RowIndex:
-    """Keep an index for later runs; where that cannot be written, they pay for a pass again."""
+    """Write an index for later runs; if that fails, they index the file again."""
     path = _index_path(index.path)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ def _keep_index(index: RowIndex) -> RowIndex:
 def pinned_index(
     name: str, sources: Mapping[str, DataSource], data: str | Path | None = None
 ) -> RowIndex:
-    """Return the index of a pinned file; UserError when it is absent, cut off or another file."""
+    """Return the index of a pinned file; raises UserError if it is absent, cut off or differs."""
     source = sources[name]
     path = data_folder(data) / source.file
     if not path.is_file():
@@ -202,13 +202,13 @@ def pinned_index(
             raise UserError(f"There is no {path}: put {name} there (PODIUM_DATA names the folder).")
         otherwise = f"put {name} at {path} (PODIUM_DATA names another folder)"
         path = hub_file(source, otherwise, f"{name} of {source.hub}")
-    other, size = f"{path} is not the pinned file", path.stat().st_size
+    mismatch, size = f"{path} is not the pinned file", path.stat().st_size
     if source.size is not None and size != source.size:
-        raise UserError(f"{other}: it has {size:,} bytes, not {source.size:,}; fetch it again.")
+        raise UserError(f"{mismatch}: it has {size:,} bytes, not {source.size:,}; fetch it again.")
     index = index_file(path)
     if index.sha256 != source.sha256:
-        found = f"its sha256 is {index.sha256[:12]}, not {source.sha256[:12]}"
-        raise UserError(f"{other}: {found}; fetch it again.")
+        digests = f"its sha256 is {index.sha256[:12]}, not {source.sha256[:12]}"
+        raise UserError(f"{mismatch}: {digests}; fetch it again.")
     if len(index.entries) != source.rows:
         raise UserError(f"{path} has {len(index.entries)} rows, not the pinned {source.rows}.")
     return index
@@ -232,7 +232,7 @@ def index_raw_rows(path: Path) -> RowIndex:
 
 
 def digest_of_tests(row: Mapping[str, Any]) -> str:
-    """Return what stands for a row's tests in a question's target, of fields as on the hub."""
+    """Return the digest of a row's tests for a question's target; `row` has the hub's fields."""
     digest = hashlib.sha256()
     for field in TEST_FIELDS:
         content = str(row[field]).encode("utf-8", "surrogatepass")
@@ -242,7 +242,7 @@ def digest_of_tests(row: Mapping[str, Any]) -> str:
 
 
 def program_tests(row: Mapping[str, Any], largest: int = LARGEST) -> ProgramTests:
-    """Return a row's tests, public ones first; ValueError, fit for a sentence, without any."""
+    """Return a row's tests, public ones first; a ValueError's text completes a sentence."""
     cases = (*public_cases(row), *private_cases(str(row["private_test_cases"]), largest))
     if not cases:
         raise ValueError("the problem has no tests")
@@ -255,12 +255,12 @@ def public_cases(row: Mapping[str, Any]) -> tuple[ProgramCase, ...]:
 
 
 def private_cases(text: str, largest: int = LARGEST) -> tuple[ProgramCase, ...]:
-    """Return the hidden tests, which are plain JSON or encoded; ValueError when unreadable."""
+    """Return the hidden tests, which are JSON or encoded; raises ValueError if unreadable."""
     try:
-        found: object = json.loads(text)
+        content: object = json.loads(text)
     except (ValueError, RecursionError):
-        found = _read_json(pickled_text(_unpacked(text, largest)), "private tests")
-    return _cases(found, "private tests")
+        content = _read_json(pickled_text(_unpacked(text, largest)), "private tests")
+    return _cases(content, "private tests")
 
 
 def method_of(row: Mapping[str, Any]) -> str | None:
@@ -275,25 +275,25 @@ def method_of(row: Mapping[str, Any]) -> str | None:
 
 
 def pickled_text(data: bytes) -> str:
-    """Return the string that a pickle consists of, without running it; ValueError for any other.
+    """Return the only string of a pickle, without running it; raises ValueError for any other.
 
     >>> import pickle
     >>> pickled_text(pickle.dumps("[]"))
     '[]'
     """
-    texts, other = list[str](), ""
+    texts, foreign = list[str](), ""
     try:
         for opcode, argument, _ in pickletools.genops(data):
             if opcode.name in STRINGS:
                 texts.append(cast(str, argument))
             elif opcode.name not in AROUND:
-                other = opcode.name
+                foreign = opcode.name
                 break
     except ValueError as error:
         raise ValueError(f"its private tests are no pickle ({error})") from error
-    if len(texts) != 1 or other:
-        found = other or f"{len(texts)} texts"
-        raise ValueError(f"its private tests are a pickle of other things than one text ({found})")
+    if len(texts) != 1 or foreign:
+        kinds = foreign or f"{len(texts)} texts"
+        raise ValueError(f"its private tests are a pickle of other things than one text ({kinds})")
     return texts[0]
 
 
@@ -310,21 +310,21 @@ def _unpacked(text: str, largest: int) -> bytes:
     return data
 
 
-def _read_json(text: str, what: str) -> object:
+def _read_json(text: str, label: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"its {what} are no JSON ({type(error).__name__})") from error
+        raise ValueError(f"its {label} are no JSON ({type(error).__name__})") from error
 
 
-def _cases(found: object, what: str) -> tuple[ProgramCase, ...]:
-    if not isinstance(found, list):
-        raise ValueError(f"its {what} are no list")
-    tests = cast(list[Any], found)
+def _cases(content: object, label: str) -> tuple[ProgramCase, ...]:
+    if not isinstance(content, list):
+        raise ValueError(f"its {label} are no list")
+    tests = cast(list[Any], content)
     for test in tests:
         if not isinstance(test, dict):
-            raise ValueError(f"one of its {what} is no JSON object")
-        given = cast(dict[str, Any], test)
-        if not isinstance(given.get("input"), str) or not isinstance(given.get("output"), str):
-            raise ValueError(f"one of its {what} lacks an input or an output")
+            raise ValueError(f"one of its {label} is no JSON object")
+        case = cast(dict[str, Any], test)
+        if not isinstance(case.get("input"), str) or not isinstance(case.get("output"), str):
+            raise ValueError(f"one of its {label} lacks an input or an output")
     return tuple(ProgramCase(test["input"], test["output"]) for test in tests)

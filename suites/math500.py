@@ -1,7 +1,7 @@
 """MATH-500: 500 problems of the MATH test set, answered with an expression.
 
-The paper trained on 300 of the problems and tested on 100, and did not publish which: the splits
-here are ours.
+The paper trained on 300 of the problems, tested on 100, and did not publish which: these splits are
+podium's own.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class Math500(DatasetSuite):
         return [question for question in every if question.id in chosen]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of rows; UserError unless they are 500 with the hub's columns."""
+        """Return the questions of rows; raises UserError if not 500 with the hub's columns."""
         rows = [row for _, row in read_rows(path)]
         if len(rows) != sources()["math500"].rows:
             raise UserError(f"{path} has {len(rows)} rows; MATH-500 has 500.")
@@ -63,36 +63,36 @@ class Math500(DatasetSuite):
         return math500_questions(rows, str(path))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade a reply by equality of expressions; `look` in the metadata says what decided."""
+        """Grade a reply by equality of expressions; `look` in the metadata is what decided."""
         target, reading = unsealed(question), read_expressions(reply)
-        said, read_by = reading.value or (), {READ_BY: reading.rule}
-        if not said:
+        statements, read_by = reading.value or (), {READ_BY: reading.rule}
+        if not statements:
             return Grade(0.0, None, f"No answer was found; the target is {target}.", read_by)
-        found, verdict = said[-1], compare(target, said[-1])
-        if len(said) > 1 and not verdict.gave_up:
-            found, verdict = _of_several(target, said, verdict)
-        shown, equals = found[:SHOWN], "equals" if verdict.equal else "differs from"
-        why = f"{shown} {equals} the target {target}."
+        answer, verdict = statements[-1], compare(target, statements[-1])
+        if len(statements) > 1 and not verdict.gave_up:
+            answer, verdict = _of_several(target, statements, verdict)
+        excerpt, equals = answer[:SHOWN], "equals" if verdict.equal else "differs from"
+        reason = f"{excerpt} {equals} the target {target}."
         if verdict.gave_up:
-            why = f"math-verify came to no end on {shown}, which therefore counts as wrong."
-        return Grade(float(verdict.equal), shown, why, {"look": verdict.look, **read_by})
+            reason = f"math-verify came to no end on {excerpt}, which therefore counts as wrong."
+        return Grade(float(verdict.equal), excerpt, reason, {"look": verdict.look, **read_by})
 
     def read(self, question: Question, reply: str) -> Reading[tuple[str, ...]]:
         """Read a reply for `podium grade --explain`."""
         return read_expressions(reply)
 
 
-def _of_several(target: str, said: Sequence[str], last: Equality) -> tuple[str, Equality]:
-    """Return statements that stand together as one answer, and what it is worth.
+def _of_several(target: str, statements: Sequence[str], verdict: Equality) -> tuple[str, Equality]:
+    """Return adjacent statements as one answer, and its verdict against the target.
 
-    Each value of a list may have a statement of its own; two answers to one question are none,
-    unless they are the same number in two forms.
+    Each value of a list may have its own statement; two answers to one question count as wrong,
+    unless they are the same number in two forms. `verdict` is that on the last statement.
     """
-    together = ",".join(said)
+    together = ",".join(statements)
     if is_list(target):
-        return (said[-1], last) if last.equal else (together, compare(target, together))
-    alike = last.equal and all(compare(target, one).equal for one in said)
-    return (said[-1], last) if alike else (together, Equality(False, last.look))
+        return (statements[-1], verdict) if verdict.equal else (together, compare(target, together))
+    alike = verdict.equal and all(compare(target, statement).equal for statement in statements)
+    return (statements[-1], verdict) if alike else (together, Equality(False, verdict.look))
 
 
 MATH500 = Math500()
@@ -124,9 +124,9 @@ def split_members(split: Split, ids: Sequence[str]) -> frozenset[str]:
     return frozenset(ranked[ends[split] - SIZES[split] : ends[split]])
 
 
-def math500_questions(rows: Sequence[Mapping[str, Any]], where: str) -> Sequence[Question]:
-    """Return the questions of rows in their order; UserError for an id that comes twice."""
-    return refuse_duplicates([_question(row) for row in rows], where)
+def math500_questions(rows: Sequence[Mapping[str, Any]], source: str) -> Sequence[Question]:
+    """Return the questions of rows in their order; raises UserError for a duplicate id."""
+    return refuse_duplicates([_question(row) for row in rows], source)
 
 
 def _question(row: Mapping[str, Any]) -> Question:

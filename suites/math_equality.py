@@ -1,8 +1,8 @@
 """Decide whether two mathematical answers are equal: their shape first, then each value.
 
 Only the key's own shape (a list, an interval, a matrix ...) can equal the key. Values are compared
-as text and as numbers; math-verify is asked about the rest, one value at a time, and never about
-words: it takes an interval for a tuple, a set for a list and a multiple for an equation.
+as text and as numbers; math-verify decides the rest, one value at a time, but never words: it reads
+an interval as a tuple, a set as a list and a multiple as an equation.
 """
 
 import re
@@ -35,7 +35,7 @@ MOST_PAIRS = 64
 NO_VALUE = Measured("")
 Pair = tuple[str, str, int]
 Ask = Callable[[str, str], bool]
-"""What math-verify says of two texts, the key first."""
+"""Math-verify's verdict on two texts, the key first."""
 _WRAPPERS = re.compile(r"\\(?:text|mbox|mathrm)\s*\{([^{}]*)\}|[\s$]")
 _INTEGER = re.compile(r"-?\d{1,40}")
 _LIKE_UNITS = "cdghlmost"
@@ -59,7 +59,7 @@ _BARRED = re.compile(
     r"(?:[,;(]|\\text\{\s*(?:for|where|with)\s*\})(?:\\[,;: ]|\\q?quad|[\s$(]|\\text\{[a-z ]*\})*"
     "[a-z]\\s*(?:\\\\neq?(?![A-Za-z])|\u2260)\\s*(-?[\\d.]+)[\\s$)]*$"
 )
-"""What a variable must not be, behind a value: `3, x\\neq 0`."""
+"""A value that a variable must not have, after the answer: `3, x\\neq 0`."""
 _BUILDER = re.compile(
     r"\\\{[A-Za-z](?:\\in\\mathbb\{R\})?(?:\\mid|[:|]) ?(.*)\\\}|\\\{([^{},;]*)\\\}"
 )
@@ -75,7 +75,7 @@ _LABEL = re.compile(
     re.I,
 )
 _REJECTED = re.compile(rf"\u00ab[^\u00bb]*(?:{'|'.join(UNITS['words']['rejected'])})", re.I)
-"""A label under which no answer of the reply's own stands."""
+"""A label that says that the labelled text is not the reply's answer."""
 _ELEMENT = re.compile(rf"({_NAME})\\in ?(?=[(\[\]\\])")
 _THOUSANDS = re.compile(
     "[-+]?(?:\u00ab[$\u20ac\u00a3\u00a5\u20b9]\u00bb)?[-+]?\\d{1,3}(?:,\\d{3})+(?!\\d)[^,;]*"
@@ -128,12 +128,12 @@ class Equality:
     equal: bool
     look: Look
     gave_up: bool = False
-    """True where math-verify came to no end on them: not equal, and said so."""
+    """True if math-verify did not decide: too many pairs or too slow. They count as not equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerShape:
-    """What an answer is made of."""
+    """The structure of an answer."""
 
     kind: str
     """`value`, `equation`, `converted` (a value in two units), `relation`, `list`, `union`,
@@ -141,7 +141,7 @@ class AnswerShape:
     text: str
     parts: tuple["AnswerShape", ...] = ()
     name: str = ""
-    """What it is said to be the value of: `x` of `x=5`."""
+    """The variable that has the value: `x` of `x=5`."""
     value: Measured = NO_VALUE
 
 
@@ -152,7 +152,7 @@ def _bare(text: str) -> str:
 def compare(target: str, answer: str) -> Equality:
     r"""Return whether an answer, as LaTeX or text, equals the target.
 
-    EqualityError when the process that compares cannot be started.
+    Raises EqualityError if the process that compares cannot be started.
 
     >>> compare(r"\frac{1}{2}", "0.5").equal, compare("(2,4)", "[2,4]").equal
     (True, False)
@@ -169,20 +169,20 @@ def compare(target: str, answer: str) -> Equality:
     if gold is not None and number is not None:
         equal = same_number(Measured(target), Measured(answer), (gold, number))
         return Equality(equal, "exact")
-    asked = dict[Pair, bool]()
-    equal = _agree(target, answer, lambda gold, said: asked.setdefault(_pair(gold, said), True))
-    if not equal or not asked:
+    guesses = dict[Pair, bool]()
+    equal = _agree(target, answer, lambda gold, text: guesses.setdefault(_pair(gold, text), True))
+    if not equal or not guesses:
         return Equality(equal, "exact")
     from podium.suites.math_verify_pool import (
-        math_verify_all,  # processes: only where shapes fall short
+        math_verify_all,  # starts processes, so only if shapes cannot decide
     )
 
-    pairs = tuple(asked)
-    said = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
-    if said is None:
+    pairs = tuple(guesses)
+    results = math_verify_all(pairs) if len(pairs) <= MOST_PAIRS else None
+    if results is None:
         return Equality(False, "math-verify", gave_up=True)
-    verdicts = dict(zip(pairs, said, strict=True))
-    equal = _agree(target, answer, lambda gold, said: verdicts[_pair(gold, said)])
+    verdicts = dict(zip(pairs, results, strict=True))
+    equal = _agree(target, answer, lambda gold, text: verdicts[_pair(gold, text)])
     return Equality(equal, "math-verify")
 
 
@@ -192,19 +192,19 @@ def is_list(answer: str) -> bool:
     return shape.kind == "list" or (len(shape.parts) > 1 and shape.kind not in ("ratio", "union"))
 
 
-def _pair(gold: str, said: str) -> Pair:
-    """Return what math-verify is asked; it takes the t of `49t+1` for a unit and leaves it out."""
-    free = (one for one in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if one not in gold + said)
+def _pair(gold: str, answer: str) -> Pair:
+    """Return the pair for math-verify, renaming letters that it reads as units: t of `49t+1`."""
+    free = (char for char in "xyzabknpqruvwABCDFGHJKLMNPQRSTUVWXYZ" if char not in gold + answer)
     names = {**dict(zip(_LIKE_UNITS, free, strict=False)), "\u00abdeg\u00bb": "^\\circ ", ";": ","}
     renamed = [
-        _RENAMED.sub(lambda found: names.get(found[0], found[0]), text) for text in (gold, said)
+        _RENAMED.sub(lambda token: names.get(token[0], token[0]), text) for text in (gold, answer)
     ]
     return renamed[0], renamed[1], decimal_places(gold)
 
 
 @lru_cache(maxsize=4096)
 def parse_shape(answer: str, listed: bool = False) -> AnswerShape:
-    """Return the shape of an answer; `11,111` is a list only where one is wanted."""
+    """Return the shape of an answer; `11,111` is a list only if `listed`."""
     text = normalise_answer(answer)
     label = _LABEL.match(text)
     if label and label.end() < len(text):
@@ -225,9 +225,9 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
     if _RELATION.search(text):
         return _related(text, depth)
     for kind, separator in (("union", _CUP), ("list", _COMMA)):
-        parts = split_outside_brackets(text, separator)
-        if len(parts) > 1:
-            return AnswerShape(kind, text, _parts(parts, depth), name)
+        pieces = split_outside_brackets(text, separator)
+        if len(pieces) > 1:
+            return AnswerShape(kind, text, _parts(pieces, depth), name)
     bracketed = _bracketed(text, name, depth) or _scaled(text, depth)
     if bracketed is None and len(both := _both_signs(text)) > 1:
         return AnswerShape("list", text, _parts(both, depth), name)
@@ -235,20 +235,20 @@ def _shape(text: str, depth: int = 0) -> AnswerShape:
 
 
 def _parts(texts: Sequence[str], depth: int) -> tuple[AnswerShape, ...]:
-    """Return the shapes of the parts that say something; `1, and 2` has two."""
+    """Return the shapes of the parts that are not empty; `1, and 2` has two."""
     every = [both for text in texts if text for both in _both_signs(text)]
-    return tuple(_shape(part, depth + 1) for part in every)
+    return tuple(_shape(text, depth + 1) for text in every)
 
 
 def _both_signs(text: str) -> list[str]:
     if "\\" not in text or len(_PM.findall(text)) != 1:
         return [text]
-    first = "+-" if "\\pm" in text else "-+"
-    return [re.sub(r"^\+|(?<=[=(])\+", "", _PM.sub(sign, text)) for sign in first]
+    signs = "+-" if "\\pm" in text else "-+"
+    return [re.sub(r"^\+|(?<=[=(])\+", "", _PM.sub(sign, text)) for sign in signs]
 
 
 def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
-    """Return a tuple, an interval (`]2,3[` is `(2,3)`), a set, a matrix or what () enclose."""
+    """Return a tuple, an interval (`]2,3[` is `(2,3)`), a set, a matrix or the content of ()."""
     if text[:1] == "]" or (text[-1:] == "[" and text[:1] in "[]"):
         text = ("(" if text[0] == "]" else text[0]) + text[1:-1] + text[-1:].replace("[", ")")
     matrix = _MATRIX.fullmatch(text)
@@ -264,15 +264,15 @@ def _bracketed(text: str, name: str, depth: int) -> AnswerShape | None:
     if not closes or len(split_outside_brackets(text, _ANY)) > 1:
         return None
     inside = text[len(opens) : len(text) - len(closes)]
-    parts = split_outside_brackets(inside, _COMMA)
-    if len(parts) == 1 and opens + closes in ("()", "{}"):
+    pieces = split_outside_brackets(inside, _COMMA)
+    if len(pieces) == 1 and opens + closes in ("()", "{}"):
         return _shape(inside, depth + 1)
     kind = "\\{\\}" if opens == "{" else opens + closes
-    return AnswerShape(kind, text, _parts(parts, depth), name)
+    return AnswerShape(kind, text, _parts(pieces, depth), name)
 
 
 def _scaled(text: str, depth: int) -> AnswerShape | None:
-    """Return a matrix behind a factor as the matrix that it is."""
+    """Return the product of a factor and a matrix as one matrix."""
     scaled = _SCALED.fullmatch(text) if "matrix" in text else None
     inner = _bracketed(scaled[2], "", depth) if scaled else None
     if scaled is None or inner is None or any(cell.kind != "value" for cell in inner.parts):
@@ -282,14 +282,14 @@ def _scaled(text: str, depth: int) -> AnswerShape | None:
 
 
 def _product(factor: str, cell: str) -> str:
-    one, other = parse_rational(f"{factor}1" if factor in "+-" else factor), parse_rational(cell)
-    if one is not None and other is not None:
-        return str(one * other)
+    scale, number = parse_rational(f"{factor}1" if factor in "+-" else factor), parse_rational(cell)
+    if scale is not None and number is not None:
+        return str(scale * number)
     return f"{factor}({cell})" if factor in "+-" else f"{factor}\\cdot({cell})"
 
 
 def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
-    """Return the shape of lines one below the other; `=3` goes on with the line above."""
+    """Return the shape of lines one below the other; `=3` continues the line above."""
     rows = list[str]()
     for line in (line.strip(",;.") for line in lines):
         if rows and line.startswith("="):
@@ -304,7 +304,7 @@ def _stacked(lines: Sequence[str], name: str, depth: int) -> AnswerShape:
 
 
 def _related(text: str, depth: int) -> AnswerShape:
-    """Return an inequality in one variable, or two joined by "or", as the interval that it is."""
+    """Return the interval that an inequality in one variable, or two joined by "or", describes."""
     about = split_outside_brackets(text, _ABOUT)
     if len(about) == 2 and not _NAMED.fullmatch(about[0]):
         exact = parse_rational(about[0])
@@ -313,37 +313,37 @@ def _related(text: str, depth: int) -> AnswerShape:
         return _shape(about[0], depth + 1)
     if builder := _BUILDER.fullmatch(text):
         text = builder[1] or builder[2]
-    made = [_interval(part) for part in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
-    names = {one[0] for one in made if one}
-    if len(names) != 1 or None in made or len(made) > 2:
+    spans = [_interval(half) for half in split_outside_brackets(text, re.compile("\u00abor\u00bb"))]
+    names = {span[0] for span in spans if span}
+    if len(names) != 1 or None in spans or len(spans) > 2:
         return AnswerShape("relation", text)
-    shape = _shape("\\cup".join(one[1] for one in made if one), depth + 1)
+    shape = _shape("\\cup".join(span[1] for span in spans if span), depth + 1)
     return AnswerShape(shape.kind, shape.text, shape.parts, names.pop())
 
 
 def _interval(text: str) -> tuple[str, str] | None:
     pieces = [piece.strip() for piece in _ORDER.split(text)]
     if len(pieces) == 3:
-        left, sign, right = pieces
-        pieces = [*pieces, sign, ""] if _NAMED.fullmatch(right) else ["", sign, *pieces]
+        _, sign, tail = pieces
+        pieces = [*pieces, sign, ""] if _NAMED.fullmatch(tail) else ["", sign, *pieces]
     if len(pieces) != 5 or not _NAMED.fullmatch(pieces[2]):
         return None
-    low, one, name, other, high = pieces
-    less = [sign.startswith(("<", "\\leq")) for sign in (one, other)]
-    if not less[0]:
-        low, one, other, high = high, other, one, low
-    if less[0] != less[1] or any(_UNKNOWN.search(end) for end in (low, high)):
+    low, low_sign, name, high_sign, high = pieces
+    upward = [sign.startswith(("<", "\\leq")) for sign in (low_sign, high_sign)]
+    if not upward[0]:
+        low, low_sign, high_sign, high = high, high_sign, low_sign, low
+    if upward[0] != upward[1] or any(_UNKNOWN.search(end) for end in (low, high)):
         return None
-    left = "[" if low and one in ("<=", ">=", "\\leq", "\\geq") else "("
-    right = "]" if high and other in ("<=", ">=", "\\leq", "\\geq") else ")"
-    return name, f"{left}{low or '-' + INFINITY};{high or INFINITY}{right}"
+    opens = "[" if low and low_sign in ("<=", ">=", "\\leq", "\\geq") else "("
+    closes = "]" if high and high_sign in ("<=", ">=", "\\leq", "\\geq") else ")"
+    return name, f"{opens}{low or '-' + INFINITY};{high or INFINITY}{closes}"
 
 
 def _equated(text: str, name: str, depth: int) -> AnswerShape:
     sides = split_outside_brackets(text, _EQUALS)
     if len(sides) == 1:
-        if _RATIO.search(text) and len(parts := text.split(":")) > 1:
-            return AnswerShape("ratio", text, _parts(parts, depth))
+        if _RATIO.search(text) and len(terms := text.split(":")) > 1:
+            return AnswerShape("ratio", text, _parts(terms, depth))
         return AnswerShape("value", text, name=name, value=parse_measured(text))
     if len(sides) > MOST_PARTS or not all(sides) or sides_differ(sides):
         return AnswerShape("nothing", text)
@@ -352,23 +352,23 @@ def _equated(text: str, name: str, depth: int) -> AnswerShape:
     every = [parse_measured(side) for side in sides]
     if len({side.unit for side in every}) == len(sides) and all(side.unit for side in every):
         return AnswerShape("converted", text, _parts(sides, depth))
-    named = [side for side in sides if _NAMED.fullmatch(side) or side.startswith("\u00ab")]
-    values = [side for side in sides if side not in named] or sides[-1:]
+    labels = [side for side in sides if _NAMED.fullmatch(side) or side.startswith("\u00ab")]
+    values = [side for side in sides if side not in labels] or sides[-1:]
     inner = _shape(values[-1], depth + 1)
-    kind = "equation" if inner.kind == "value" and not named else inner.kind
-    return AnswerShape(kind, text, inner.parts, (named or [name])[0], parse_measured(values[-1]))
+    kind = "equation" if inner.kind == "value" and not labels else inner.kind
+    return AnswerShape(kind, text, inner.parts, (labels or [name])[0], parse_measured(values[-1]))
 
 
 def _reordered(names: Sequence[str], shape: AnswerShape) -> AnswerShape:
     """Return the tuple of `(y,x)=(1,2)` in the order of its names."""
     if len(names) != len(shape.parts):
         return shape
-    at = sorted(range(len(names)), key=lambda each: _rank(names[each]))
-    return AnswerShape(shape.kind, "", tuple(shape.parts[each] for each in at))
+    order = sorted(range(len(names)), key=lambda each: _rank(names[each]))
+    return AnswerShape(shape.kind, "", tuple(shape.parts[each] for each in order))
 
 
 def _rank(name: str) -> tuple[int, str]:
-    """Return where a name stands in a tuple: r before theta, x before y."""
+    """Return the sort key of a name in a tuple: r before theta, x before y."""
     return (_COORDINATES.index(name) if name in _COORDINATES else -1, name)
 
 
@@ -380,160 +380,160 @@ def _agree(target: str, answer: str, ask: Ask) -> bool:
     barred = _BARRED.search(answer) if gold.kind in ONE else None
     if barred and parse_rational(barred[1]) not in (None, parse_rational(gold.value.value)):
         answer = answer[: barred.start()]
-    said = parse_shape(answer, gold.kind == "list")
-    return _same_shape(gold, said, ask)
+    shape = parse_shape(answer, gold.kind == "list")
+    return _same_shape(gold, shape, ask)
 
 
-def _same_shape(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
-    said = _only(said, gold)
-    if said.kind == "nothing" or _other_name(gold, said):
+def _same_shape(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
+    answer = _only(answer, gold)
+    if answer.kind == "nothing" or _other_name(gold, answer):
         return False
-    if gold.text == said.text != "":
+    if gold.text == answer.text != "":
         return True
-    either = said.kind == "list" and said.text.count("\u00abor\u00bb") == len(said.parts) - 1
+    either = answer.kind == "list" and answer.text.count("\u00abor\u00bb") == len(answer.parts) - 1
     if gold.kind in ONE:
-        return _same_one(gold, said, ask) or (either and _one_number(gold, said.parts))
-    if said.kind in ONE:
-        region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", said.text)
-        return bool(region) and ask(gold.text, said.text)
-    if either and _distinct(said.parts):  # y is none of the values of x
+        return _same_one(gold, answer, ask) or (either and _one_number(gold, answer.parts))
+    if answer.kind in ONE:
+        region = gold.kind == "union" and re.search(r"\\setminus|\\mathbb|\\neq", answer.text)
+        return bool(region) and ask(gold.text, answer.text)
+    if either and _distinct(answer.parts):  # y is not a value of x
         return False
     if gold.kind in ("list", "\\{\\}"):
-        return _same_list(gold, said, ask)
+        return _same_list(gold, answer, ask)
     if gold.kind == "union":
-        return (said.kind == "union" or either) and _matched(gold.parts, said.parts, ask)
-    parts = _by_name(said.parts) if said.kind == "list" else said.parts
-    return _kinds_agree(gold, said) and _in_order(gold.parts, parts, ask)
+        return (answer.kind == "union" or either) and _matched(gold.parts, answer.parts, ask)
+    elements = _by_name(answer.parts) if answer.kind == "list" else answer.parts
+    return _kinds_agree(gold, answer) and _in_order(gold.parts, elements, ask)
 
 
-def _one_number(gold: AnswerShape, parts: Sequence[AnswerShape]) -> bool:
+def _one_number(gold: AnswerShape, shapes: Sequence[AnswerShape]) -> bool:
     """Return whether all values are the key's number in other forms: `9/4 or 2.25`."""
-    return len({part.text for part in parts}) == len(parts) and all(
-        part.kind == "value" and same_value(gold.value, part.value) is True for part in parts
+    return len({shape.text for shape in shapes}) == len(shapes) and all(
+        shape.kind == "value" and same_value(gold.value, shape.value) is True for shape in shapes
     )
 
 
-def _other_name(gold: AnswerShape, said: AnswerShape) -> bool:
-    """Return whether one is the value of x, the other that of y; a function is what its y is."""
-    names = {gold.name, said.name}
+def _other_name(gold: AnswerShape, answer: AnswerShape) -> bool:
+    """Return whether one is the value of x, the other that of y; `f(x)` counts as any of them."""
+    names = {gold.name, answer.name}
     return len(names) == 2 and all(re.fullmatch("[a-z]", name) for name in names)
 
 
-def _only(said: AnswerShape, gold: AnswerShape) -> AnswerShape:
-    """Return the one element of a set, or of a length in two units the one in the key's unit."""
-    if said.kind == "converted":
+def _only(answer: AnswerShape, gold: AnswerShape) -> AnswerShape:
+    """Return the only element of a set, or, of a value in two units, that in the key's unit."""
+    if answer.kind == "converted":
         unit = gold.value.unit
-        return next((part for part in said.parts if part.value.unit == unit), said.parts[0])
-    alone = said.kind == "\\{\\}" != gold.kind and len(said.parts) == 1
-    return said.parts[0] if alone else said
+        return next((shape for shape in answer.parts if shape.value.unit == unit), answer.parts[0])
+    alone = answer.kind == "\\{\\}" != gold.kind and len(answer.parts) == 1
+    return answer.parts[0] if alone else answer
 
 
-def _same_list(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
-    """Return whether the values are those of a list or set, in any order unless names tell one."""
-    if said.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
-        return _in_order(gold.parts, said.parts, ask)
-    if said.kind not in ("list", "\\{\\}"):
+def _same_list(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
+    """Return whether the values are those of a list or set, in any order unless names fix it."""
+    if answer.kind == "()" and gold.kind == "list" and len(gold.parts) > 2:  # a pair: an interval?
+        return _in_order(gold.parts, answer.parts, ask)
+    if answer.kind not in ("list", "\\{\\}"):
         return False
-    if _distinct(said.parts) and not _distinct(gold.parts):
-        return _in_order(gold.parts, _by_name(said.parts), ask)
-    return _matched(gold.parts, said.parts, ask)
+    if _distinct(answer.parts) and not _distinct(gold.parts):
+        return _in_order(gold.parts, _by_name(answer.parts), ask)
+    return _matched(gold.parts, answer.parts, ask)
 
 
-def _distinct(parts: Sequence[AnswerShape]) -> bool:
-    names = {part.name for part in parts}
-    return len(names) == len(parts) > 1 and "" not in names
+def _distinct(shapes: Sequence[AnswerShape]) -> bool:
+    names = {shape.name for shape in shapes}
+    return len(names) == len(shapes) > 1 and "" not in names
 
 
-def _by_name(parts: Sequence[AnswerShape]) -> Sequence[AnswerShape]:
-    return sorted(parts, key=lambda part: _rank(part.name)) if _distinct(parts) else parts
+def _by_name(shapes: Sequence[AnswerShape]) -> Sequence[AnswerShape]:
+    return sorted(shapes, key=lambda shape: _rank(shape.name)) if _distinct(shapes) else shapes
 
 
-def _kinds_agree(gold: AnswerShape, said: AnswerShape) -> bool:
-    """Return whether two kinds are one: a tuple has parentheses or none, a column may have them."""
+def _kinds_agree(gold: AnswerShape, answer: AnswerShape) -> bool:
+    """Return whether two kinds are compatible: parentheses of a tuple or column are optional."""
     tuples = ("()", "list", "\\langle\\rangle", f"{len(gold.parts)}x1")
-    alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and said.kind in tuples
-    infinite = any(INFINITY in part.text for part in gold.parts)
-    return gold.kind == said.kind or (alike and not infinite)
+    alike = gold.kind in ("()", "\\langle\\rangle", tuples[3]) and answer.kind in tuples
+    infinite = any(INFINITY in element.text for element in gold.parts)
+    return gold.kind == answer.kind or (alike and not infinite)
 
 
-def _in_order(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
-    return len(gold) == len(said) and all(
-        _same_shape(one, other, ask) for one, other in zip(gold, said, strict=True)
+def _in_order(gold: Sequence[AnswerShape], answers: Sequence[AnswerShape], ask: Ask) -> bool:
+    return len(gold) == len(answers) and all(
+        _same_shape(key, answer, ask) for key, answer in zip(gold, answers, strict=True)
     )
 
 
-def _matched(gold: Sequence[AnswerShape], said: Sequence[AnswerShape], ask: Ask) -> bool:
-    if len(gold) != len(said) or len(gold) > MOST_PARTS:
+def _matched(gold: Sequence[AnswerShape], answers: Sequence[AnswerShape], ask: Ask) -> bool:
+    if len(gold) != len(answers) or len(gold) > MOST_PARTS:
         return False
-    same = [[_same_shape(one, other, ask) for other in said] for one in gold]
+    same = [[_same_shape(key, answer, ask) for answer in answers] for key in gold]
     if len(same) < 2:
         return all(map(all, same))
     from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
     rows, columns = cast(Any, optimize).linear_sum_assignment(same, maximize=True)
-    return all(same[int(row)][int(at)] for row, at in zip(rows, columns, strict=True))
+    return all(same[int(row)][int(column)] for row, column in zip(rows, columns, strict=True))
 
 
-def _same_one(gold: AnswerShape, said: AnswerShape, ask: Ask) -> bool:
-    if said.kind not in ONE:
+def _same_one(gold: AnswerShape, answer: AnswerShape, ask: Ask) -> bool:
+    if answer.kind not in ONE:
         return False
-    if "relation" in (gold.kind, said.kind):
-        return gold.kind == said.kind and ask(gold.text, said.text)
+    if "relation" in (gold.kind, answer.kind):
+        return gold.kind == answer.kind and ask(gold.text, answer.text)
     if gold.kind == "equation":
-        return _same_equation(gold.text, said.text, ask)
-    if said.kind == "equation" and gold.name:
-        return bool(re.search("[A-Za-z]", gold.value.value)) and ask(gold.text, said.text)
-    if said.kind == "equation" and said.value.value == "0":
+        return _same_equation(gold.text, answer.text, ask)
+    if answer.kind == "equation" and gold.name:
+        return bool(re.search("[A-Za-z]", gold.value.value)) and ask(gold.text, answer.text)
+    if answer.kind == "equation" and answer.value.value == "0":
         return False
-    equal = same_value(gold.value, said.value)
-    return ask(gold.value.value, said.value.value) if equal is None else equal
+    equal = same_value(gold.value, answer.value)
+    return ask(gold.value.value, answer.value.value) if equal is None else equal
 
 
-def _same_equation(gold: str, said: str, ask: Ask) -> bool:
-    """Return whether two equations are one; a multiple is not where the key is in lowest terms."""
-    if said.count("=") != 1:
+def _same_equation(gold: str, answer: str, ask: Ask) -> bool:
+    """Return whether two equations are equal; a multiple is not if the key is in lowest terms."""
+    if answer.count("=") != 1:
         return False
-    coefficients = [int(one) if one.isdigit() else 1 for one in _COEFFICIENT.findall(gold)]
+    coefficients = [int(factor) if factor.isdigit() else 1 for factor in _COEFFICIENT.findall(gold)]
     if _LINEAR.fullmatch(gold) and gcd(*coefficients) == 1:
-        return ask(_moved(gold), _moved(said))
-    return ask(gold, said)
+        return ask(_moved(gold), _moved(answer))
+    return ask(gold, answer)
 
 
 def _moved(equation: str) -> str:
-    """Return what an equation says is zero."""
-    left, _, right = equation.partition("=")
-    return left if right == "0" else right if left == "0" else f"{left}-({right})"
+    """Return the expression that an equation sets to zero."""
+    lhs, _, rhs = equation.partition("=")
+    return lhs if rhs == "0" else rhs if lhs == "0" else f"{lhs}-({rhs})"
 
 
-def same_value(gold: Measured, said: Measured) -> bool | None:
-    """Return whether two values are equal; None where only algebra can tell."""
-    if said.words != gold.words and (said.words or gold.scale != said.scale):
+def same_value(gold: Measured, answer: Measured) -> bool | None:
+    """Return whether two values are equal, or None if only algebra can tell."""
+    if answer.words != gold.words and (answer.words or gold.scale != answer.scale):
         return False
-    if units_contradict(gold, said):
+    if units_contradict(gold, answer):
         return False
-    if said.unit == "deg" and not gold.unit and "\\pi" in gold.value:
+    if answer.unit == "deg" and not gold.unit and "\\pi" in gold.value:
         return False
-    one, other = gold.value, said.value
-    if (one, gold.scale, gold.percent) == (other, said.scale, said.percent):
+    key, value = gold.value, answer.value
+    if (key, gold.scale, gold.percent) == (value, answer.scale, answer.percent):
         return True
-    if not _BASED.fullmatch(one):
-        other = other.removesuffix("_{10}")
-    if (number := parse_rational(one)) is not None and (read := parse_rational(other)) is not None:
-        return same_number(gold, said, (number * gold.scale, read * said.scale))
-    if gold.scale != said.scale:
+    if not _BASED.fullmatch(key):
+        value = value.removesuffix("_{10}")
+    if (number := parse_rational(key)) is not None and (read := parse_rational(value)) is not None:
+        return same_number(gold, answer, (number * gold.scale, read * answer.scale))
+    if gold.scale != answer.scale:
         return False
-    return _same_text(one, other)
+    return _same_text(key, value)
 
 
-def _same_text(gold: str, said: str) -> bool | None:
-    if gold == said:
+def _same_text(gold: str, answer: str) -> bool | None:
+    if gold == answer:
         return True
-    based = _BASED.fullmatch(gold), _BASED.fullmatch(said)
-    if based[0]:  # the question names the base, so it may be left out
-        return said == based[0][1] or bool(based[1] and based[0].groups() == based[1].groups())
+    based = _BASED.fullmatch(gold), _BASED.fullmatch(answer)
+    if based[0]:  # the question states the base, so the answer may omit it
+        return answer == based[0][1] or bool(based[1] and based[0].groups() == based[1].groups())
     if "\u00ab" in gold.replace("\u00abdeg\u00bb", ""):
-        return _letters(gold) == _letters(said)
-    return False if based[1] or _cannot_be(gold, said) else None
+        return _letters(gold) == _letters(answer)
+    return False if based[1] or _cannot_be(gold, answer) else None
 
 
 def _letters(text: str) -> str:
@@ -541,27 +541,27 @@ def _letters(text: str) -> str:
     return _ARTICLE.sub("", words, count=1).replace(" ", "").rstrip(".")
 
 
-def _cannot_be(gold: str, said: str) -> bool:
-    """Return whether math-verify would be wrong to say yes, or need not be asked."""
-    if _SPACED.search(said) or "\u00ab" in said.replace("\u00abdeg\u00bb", ""):
-        return True  # it multiplies (7 10) and leaves words out
-    if any(odd.search(said) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):
-        return True  # an answer that goes on, or the question again
+def _cannot_be(gold: str, answer: str) -> bool:
+    """Return whether a yes of math-verify would be wrong, or a no is certain without it."""
+    if _SPACED.search(answer) or "\u00ab" in answer.replace("\u00abdeg\u00bb", ""):
+        return True  # math-verify multiplies (7 10) and ignores words
+    if any(odd.search(answer) and not odd.search(gold) for odd in (_DANGLING, _FUNCTION)):
+        return True  # an unfinished answer, or the question repeated
     if _FACTORED.fullmatch(gold):
-        sums = len(_SUM.findall(gold)), len(_SUM.findall(said))
-        if not _FACTORED.fullmatch(said) or sums[1] < sums[0]:
+        sums = len(_SUM.findall(gold)), len(_SUM.findall(answer))
+        if not _FACTORED.fullmatch(answer) or sums[1] < sums[0]:
             return True
-    # math-verify takes r for R
-    others = set(_VARIABLE.sub("", said)) - set(_VARIABLE.sub("", gold)) - {"e", "i"}
-    return bool(others) or not re.search(r"[0-9A-Za-z]", said)
+    # math-verify reads r as R
+    extra_names = set(_VARIABLE.sub("", answer)) - set(_VARIABLE.sub("", gold)) - {"e", "i"}
+    return bool(extra_names) or not re.search(r"[0-9A-Za-z]", answer)
 
 
 def stated_choice(text: str) -> str | None:
-    """Return the letter of a choice, alone or with its text behind it, or None.
+    """Return the letter of a choice, alone or followed by its text, or None.
 
     >>> [stated_choice(said) for said in ("(C) Plane", "option b", "(B) or (C)", "A) B) C)")]
     ['C', 'B', None, None]
     """
     plain = re.sub(r"[\u00ab\u00bb_]|\\(?=[{}])", " ", text).strip(" .{}")
-    found = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))
-    return None if found is None or _ANOTHER.match(found["more"]) else found[1].upper()
+    match = _STATED_CHOICE.fullmatch(_DENIED.sub("", " ".join(plain.split())))
+    return None if match is None or _ANOTHER.match(match["more"]) else match[1].upper()

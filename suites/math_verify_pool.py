@@ -1,7 +1,7 @@
-"""Ask math-verify in processes of its own, which may hang, crash or run out of memory.
+"""Run math-verify in separate processes, which may hang, crash or run out of memory.
 
-Each is a math_verify_worker.py with no environment but PATH and no open file of ours, started
-when it is first needed. A fork of this process starts its own; all end with who started them.
+Each runs math_verify_worker.py with no environment but PATH and no inherited file, started on
+first use. A fork of this process starts its own; all end with the process that started them.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from podium.harness.parallel import cores
 CPU_S = 1.0
 """Seconds of CPU for one comparison; of 487 real answers to MATH-500 the slowest took 0.44."""
 WALL_S = 60.0
-"""Seconds without any word after which a process counts as broken: ours to repair, no verdict."""
+"""Seconds without output after which a process counts as broken: an error, not a verdict."""
 
 PROGRAM = Path(__file__).with_name("math_verify_worker.py")
 Pair = tuple[str, str, int]
@@ -31,21 +31,21 @@ Pair = tuple[str, str, int]
 
 
 class EqualityError(PodiumError):
-    """We failed: the process that compares cannot be started or says nothing."""
+    """Podium failed: the process that compares cannot be started or does not reply."""
 
 
 @lru_cache(maxsize=4096)
 def math_verify_all(pairs: tuple[Pair, ...]) -> tuple[bool, ...] | None:
-    """Return what math-verify says of each pair; None where all together took too long."""
-    said = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
-    return tuple(map(bool, said["equal"])) if "equal" in said else None
+    """Return math-verify's verdict on each pair, or None if all together took too long."""
+    reply = POOL.ask(json.dumps({"pairs": pairs}).encode() + b"\n")
+    return tuple(map(bool, reply["equal"])) if "equal" in reply else None
 
 
 class MathVerifyProcess:
     """One process, used by one thread at a time."""
 
     def __init__(self, command: Sequence[str] = ()) -> None:
-        """Start it and wait until it is ready; EqualityError when it is not."""
+        """Start it and wait until it is ready; raises EqualityError if that fails."""
         folders = [path for path in sys.path if Path(path).is_absolute()]
         self._process = subprocess.Popen(
             command or [sys.executable, "-I", str(PROGRAM), str(CPU_S), *folders],
@@ -54,7 +54,7 @@ class MathVerifyProcess:
             stderr=subprocess.PIPE,
             env={"PATH": os.environ.get("PATH", os.defpath)},
             cwd="/",
-            start_new_session=True,  # Ctrl-C is for us
+            start_new_session=True,  # Ctrl-C must not reach it
             bufsize=0,
         )
         pipes = self._process.stdin, self._process.stdout, self._process.stderr
@@ -66,7 +66,7 @@ class MathVerifyProcess:
             raise
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """Return the answer to one line; EqualityError when there is none."""
+        """Return the answer to one line; raises EqualityError if there is none."""
         if self._spoke(0):
             raise EqualityError("The process that compares answers spoke without being asked.")
         try:
@@ -76,26 +76,26 @@ class MathVerifyProcess:
         return self._read()
 
     def _read(self) -> dict[str, Any]:
-        said, until = b"", time.monotonic() + WALL_S
-        while not said.endswith(b"\n"):
+        reply, until = b"", time.monotonic() + WALL_S
+        while not reply.endswith(b"\n"):
             ready = self._spoke(max(0.0, until - time.monotonic()))
-            part = os.read(self._says.fileno(), 65536) if ready else b""
-            if not part:
+            chunk = os.read(self._says.fileno(), 65536) if ready else b""
+            if not chunk:
                 raise EqualityError(self._last_words(ready))
-            said += part
-        return json.loads(said)
+            reply += chunk
+        return json.loads(reply)
 
     def _spoke(self, wait_s: float) -> bool:
         poll = select.poll()  # select() cannot take a file number above 1,023
         poll.register(self._says, select.POLLIN)
         return bool(poll.poll(wait_s * 1000))
 
-    def _last_words(self, ended: bool) -> str:
-        if not ended:
+    def _last_words(self, eof: bool) -> str:
+        if not eof:
             return f"The process that compares answers said nothing for {WALL_S:.0f} s."
         words = self._errors.read().decode(errors="replace").strip().splitlines()
-        said = words[-1] if words else f"exit status {self._process.wait()}"
-        return f"The process that compares answers ended ({said}); is math-verify installed?"
+        detail = words[-1] if words else f"exit status {self._process.wait()}"
+        return f"The process that compares answers ended ({detail}); is math-verify installed?"
 
     def end(self) -> None:
         """End the process and its child, which both read a pipe that is now closed."""
@@ -104,26 +104,26 @@ class MathVerifyProcess:
         self._process.wait()
 
     def forget(self) -> None:
-        """Close our ends of the pipes, so that only another owner can use the process."""
+        """Close this side of the pipes, so that only another owner can use the process."""
         for pipe in (self._asks, self._says, self._errors):
             pipe.close()
 
     @property
     def pid(self) -> int:
-        """The process that forks the one at work."""
+        """The id of the process that forks the working one."""
         return self._process.pid
 
 
 class MathVerifyPool:
-    """Processes for several threads: as many as there are cores, started when they are needed."""
+    """Processes for several threads, started on demand."""
 
-    def __init__(self, most: int) -> None:
-        """Start none yet; `most` bounds how many there will be."""
-        self._most, self._places = most, threading.BoundedSemaphore(most)
+    def __init__(self, limit: int) -> None:
+        """Start none yet; at most `limit` will run at once."""
+        self._most, self._places = limit, threading.BoundedSemaphore(limit)
         self._free = list[MathVerifyProcess]()
 
     def ask(self, line: bytes) -> dict[str, Any]:
-        """Return the answer of any process; one that broke is replaced, once."""
+        """Return the answer of any process; a broken one is replaced once."""
         try:
             return self._ask(line)
         except EqualityError:
@@ -136,24 +136,24 @@ class MathVerifyPool:
             except IndexError:
                 worker = MathVerifyProcess()
             try:
-                said = worker.ask(line)
+                reply = worker.ask(line)
             except BaseException:
                 worker.end()
                 raise
             self._free.append(worker)
-            return said
+            return reply
 
     def pids(self) -> list[int]:
-        """Return the processes that are waiting for work."""
+        """Return the ids of the idle processes."""
         return [worker.pid for worker in self._free]
 
     def end(self) -> None:
-        """End the processes that nobody is using."""
+        """End the idle processes."""
         while self._free:
             self._free.pop().end()
 
     def forget(self) -> None:
-        """Forget the processes of the parent after a fork; they are its own."""
+        """Forget the processes of the parent after a fork; the parent keeps them."""
         for worker in self._free:
             worker.forget()
         self.__init__(self._most)

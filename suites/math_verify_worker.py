@@ -1,13 +1,13 @@
-"""Decide with math-verify whether two answers are equal: the program in a process of its own.
+"""Decide with math-verify whether two answers are equal: the program of the worker process.
 
 Run as `python -I math_verify_worker.py CPU_S PATH...`. One JSON object a line: in `{"pairs":
-[[target, answer, places], ...]}`, out `{"equal": [...]}`, or `{"gave_up": signal}` where checking
-did not end. A first process loads the libraries and forks the one that works; the kernel ends that
-one after its CPU seconds (not wall time: a busy machine changes no verdict).
+[[target, answer, places], ...]}`, out `{"equal": [...]}`, or `{"gave_up": signal}` if checking did
+not end. A first process loads the libraries and forks the working process; the kernel ends that one
+after its CPU seconds (not wall time, so that a busy machine changes no verdict).
 
-sympy 1.14 evaluates text with Python wherever a string becomes an expression; that function is
-replaced by one that knows literals and names. A hook refuses all other strings but those of
-polys/monomials.py (made from the number of variables), programs, written files and sockets.
+sympy 1.14 evaluates text with Python whenever a string becomes an expression; that function is
+replaced by one that accepts only literals and names. A hook refuses other code from strings (except
+in polys/monomials.py, built from the number of variables), programs, written files and sockets.
 """
 
 import json
@@ -21,10 +21,10 @@ from typing import Any
 
 GIBIBYTE = 1 << 30
 WARM = ((r"\frac{1}{2}", "0.5"), (r"\cot x", r"\frac{\cos x}{\sin x}"), ("(2,4]", r"2<x\le 4"))
-"""Comparisons that load what sympy loads late, before the working process is forked."""
+"""Comparisons that load sympy's lazy modules before the working process is forked."""
 DIGITS = 60
 ROUNDED, EXACT = 1e-6, 1e-50
-"""How far apart, relatively, two numbers may be: a decimal, and one that is written exactly."""
+"""Relative tolerance between two numbers: with a decimal, and with both written exactly."""
 _LITERAL = re.compile(r"[0-9]{1,4000}|[0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]{1,4})?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _GENERATES = "sympy/polys/monomials.py"
@@ -34,7 +34,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def main() -> None:
-    """Load, say that it is ready, and keep one child at work until the pipe is closed."""
+    """Load, report readiness, and keep one child at work until the pipe is closed."""
     cpu_s = float(sys.argv[1])
     sys.path.extend(path for path in sys.argv[2:] if path not in sys.path)
     logging.disable(logging.CRITICAL)
@@ -55,17 +55,17 @@ def main() -> None:
 
 
 def _limit() -> None:
-    """Bound memory, files and cores of this process and of its children; say no more on stderr."""
+    """Bound memory, files and core dumps of this process and its children; silence stderr."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)  # nobody reads it, and a full pipe would block
+    os.dup2(nowhere, 2)  # a full pipe would block
     os.close(nowhere)
-    for what, most in (
+    for limit, value in (
         (resource.RLIMIT_AS, 2 * GIBIBYTE),
         (resource.RLIMIT_NOFILE, 16),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(limit, (value, value))
 
 
 def _serve(check: Any, cpu_s: float) -> None:
@@ -74,9 +74,9 @@ def _serve(check: Any, cpu_s: float) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
     sys.addaudithook(_refuse)
     for line in sys.stdin.buffer:
-        asked = json.loads(line)
+        request = json.loads(line)
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
-        equal = [check(*pair) for pair in asked["pairs"]]
+        equal = [check(*pair) for pair in request["pairs"]]
         signal.setitimer(signal.ITIMER_PROF, 0)
         _say({"equal": equal})
 
@@ -86,7 +86,7 @@ def _say(answer: dict[str, Any]) -> None:
 
 
 def _refuse(event: str, args: tuple[Any, ...]) -> None:
-    """Raise where code from a string would run, or something outside this process be touched."""
+    """Raise PermissionError if code from a string would run or reach outside this process."""
     if event == "exec":
         refused = args[0].co_filename == "<string>" and not _running().endswith(_GENERATES)
     elif event == "compile":
@@ -100,24 +100,24 @@ def _refuse(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _running() -> str:
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # there is no public way
+    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]  # no public function
     return frame.f_code.co_filename
 
 
-def _apart(target: Any, said: Any, sympy: Any) -> bool:
+def _apart(target: Any, answer: Any, sympy: Any) -> bool:
     """Return whether two numbers differ by more than a decimal's rounding, however small both are.
 
-    math-verify rounds to six places, and so takes 1/20! for 1/21!.
+    math-verify rounds to six places, and so equates 1/20! and 1/21!.
     """
-    if not (_is_number(target, sympy) and _is_number(said, sympy)):
+    if not (_is_number(target, sympy) and _is_number(answer, sympy)):
         return False
-    allowed = ROUNDED if said.has(sympy.Float) or target.has(sympy.Float) else EXACT
+    allowed = ROUNDED if answer.has(sympy.Float) or target.has(sympy.Float) else EXACT
     try:
-        parts, others = _parts(target), _parts(said)
-        gaps: list[Any] = [abs(part - other) for part, other in zip(parts, others, strict=True)]
-        sizes: list[Any] = [abs(part) for part in (*parts, *others)]
+        target_parts, answer_parts = _parts(target), _parts(answer)
+        gaps: list[Any] = [abs(x - y) for x, y in zip(target_parts, answer_parts, strict=True)]
+        sizes: list[Any] = [abs(value) for value in (*target_parts, *answer_parts)]
         return bool(max(gaps) > allowed * max(sizes))
-    except TypeError:  # no number after all: 1/0
+    except TypeError:  # not a number: 1/0
         return False
 
 
@@ -126,9 +126,9 @@ def _is_number(value: Any, sympy: Any) -> bool:
 
 
 def _parts(number: Any) -> list[Any]:
-    """Return the parts of a complex number, the rounding error of a zero being zero."""
-    parts = number.evalf(DIGITS).as_real_imag()
-    return [0 if getattr(part, "_prec", 0) == 1 else part for part in parts]
+    """Return the parts of a complex number, with 0 for a zero that has only rounding error."""
+    components = number.evalf(DIGITS).as_real_imag()
+    return [0 if getattr(component, "_prec", 0) == 1 else component for component in components]
 
 
 def _checker() -> Any:
@@ -146,21 +146,21 @@ def _checker() -> Any:
 
     parser: Any = sympy_parser
     parser.parse_expr = literal
-    whole = [math_verify.LatexExtractionConfig(boxed_match_priority=0)]
+    config = [math_verify.LatexExtractionConfig(boxed_match_priority=0)]
 
     def read(text: str) -> Any:
         parse: Any = math_verify.parse
-        return parse(f"${text}$", extraction_config=whole, parsing_timeout=None)
+        return parse(f"${text}$", extraction_config=config, parsing_timeout=None)
 
     def check(gold: str, answer: str, places: int) -> bool:
-        target, said = read(gold), read(answer)
+        target, reply = read(gold), read(answer)
         return bool(
             target
-            and said
-            and not _apart(target[0], said[0], sympy)
+            and reply
+            and not _apart(target[0], reply[0], sympy)
             and math_verify.verify(
                 target,
-                said,
+                reply,
                 float_rounding=places,
                 allow_set_relation_comp=True,
                 timeout_seconds=None,

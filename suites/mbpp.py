@@ -37,10 +37,10 @@ BY_TEXT: Mapping[int, str] = {
     601: "its tests make pairs of the program's own class Pair",
     927: "its tests build trees of the program's own class Node",
 }
-"""Tasks whose arguments only the program's process can make, and why; see suites/code_checks.py."""
+"""Tasks whose arguments only the program's process can create, and why; see code_checks.py."""
 
 SETUP: Mapping[int, str] = {596: "import sys"}
-"""What the tests of a task take from the published solution's imports."""
+"""Imports of the published solution that a task's tests need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Mbpp(UnitTestedSuite):
         return [self.question(rows[number], self.name) for number in SPLITS[split]]
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row; UserError if bad."""
+        """Return the question of a raw row; raises UserError if the row is bad."""
         task = str(row.get("task_id"))
         if not (task.isascii() and task.isdigit()):
             raise UserError(f"{where} is no raw MBPP row: its task_id {task!r} is no number.")
@@ -79,10 +79,10 @@ class Mbpp(UnitTestedSuite):
         )
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's code that defines what the tests call, or all of it if Python."""
+        """Return the reply's code that defines the names under test, or all of it if Python."""
         program = extract_program(reply, json.loads(unsealed(question))["names"])
-        said = spoken(reply)[0]
-        return program or (said if said.strip() and compiles(said) else None)
+        text = spoken(reply)[0]
+        return program or (text if text.strip() and compiles(text) else None)
 
 
 MBPP = Mbpp()
@@ -97,8 +97,8 @@ def mbpp(
     box: str | None = None,
     data: str | None = None,
 ) -> Task:
-    """MBPP: 500 short functions, judged in the sandbox that --sandbox or -T box=docker names."""
-    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    """MBPP: 500 short functions, judged in the sandbox of --sandbox or -T box=docker."""
+    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
     return boxed_task(Mbpp(data), box, split=split, limit=limit, epochs=epochs)
 
@@ -106,8 +106,8 @@ def mbpp(
 def names_called(tests: str, setup: str) -> tuple[str, ...]:
     """Return the program's functions that tests call: names that nothing else defines.
 
-    Where there are none, the program's function has the name of a builtin: then it is the first
-    that is called.
+    If there are none, the program's function has the name of a builtin: then it is the first that
+    the tests call.
 
     >>> names_called("assert set(f(1)) == {1}", ""), names_called("assert sum(10, 15) == 6", "")
     (('f',), ('sum',))
@@ -115,16 +115,16 @@ def names_called(tests: str, setup: str) -> tuple[str, ...]:
     trees = [ast.parse(text) for text in (setup, tests)]
     unknown = unbound_names(*trees)
     nodes = [node for tree in trees for node in ast.walk(tree)]
-    called = [node.func for node in nodes if isinstance(node, ast.Call)]
-    return unknown or tuple(one.id for one in called[:1] if isinstance(one, ast.Name))
+    callees = [node.func for node in nodes if isinstance(node, ast.Call)]
+    return unknown or tuple(callee.id for callee in callees[:1] if isinstance(callee, ast.Name))
 
 
-def _tests(row: Mapping[str, Any], where: str) -> list[str]:
+def _tests(row: Mapping[str, Any], place: str) -> list[str]:
     """Return the assertions; CSV has them as the text of a Python list."""
-    found = row.get("test_list")
-    if isinstance(found, str):
+    tests = row.get("test_list")
+    if isinstance(tests, str):
         with suppress(SyntaxError, ValueError):
-            found = ast.literal_eval(found)
-    if not isinstance(found, list) or not found:
-        raise UserError(f"{where} is no raw MBPP row: test_list is missing or no list of tests.")
-    return [str(one).replace("\r\n", "\n") for one in cast(list[object], found)]
+            tests = ast.literal_eval(tests)
+    if not isinstance(tests, list) or not tests:
+        raise UserError(f"{place} is no raw MBPP row: test_list is missing or no list of tests.")
+    return [str(test).replace("\r\n", "\n") for test in cast(list[object], tests)]

@@ -1,4 +1,4 @@
-"""MMLU: four-way questions on 57 subjects, graded by the letter; options stand as published.
+"""MMLU: four-way questions on 57 subjects, graded by the letter; options in the published order.
 
 `eval` is the published test, `validation` the published val, `train` the auxiliary questions, which
 are those of other suites (ARC, MC_TEST, OBQA, RACE) and have no subject.
@@ -45,7 +45,7 @@ SOURCES: Mapping[Split, str] = {
 }
 
 FOLDERS: Mapping[Split, str] = {"eval": "test", "validation": "val"}
-"""Where a split lies in the published archive: data/test/SUBJECT_test.csv."""
+"""The folder of a split in the published archive: data/test/SUBJECT_test.csv."""
 
 COLUMNS = ("question", "choices", "answer")
 AUXILIARY = "auxiliary"
@@ -73,11 +73,11 @@ class Mmlu(DatasetSuite):
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Return the questions of rows in the hub's schema: a whole split, or rows with an `id`.
 
-        UserError for others: their places would name other questions than the suite does.
+        Raises UserError for others: their row numbers would give other ids than the suite's.
         """
         rows = [row for _, row in read_rows(path)]
-        whole = {sources()[name].rows for name in SOURCES.values()}
-        if len(rows) not in whole and not all(row.get("id") for row in rows):
+        split_sizes = {sources()[name].rows for name in SOURCES.values()}
+        if len(rows) not in split_sizes and not all(row.get("id") for row in rows):
             raise UserError(f"{path} is no whole split of MMLU, so each row needs its `id`.")
         return refuse_duplicates(mmlu_questions(rows, AUXILIARY, str(path)), str(path))
 
@@ -100,33 +100,33 @@ def mmlu(
 
 
 def mmlu_questions(
-    rows: Iterable[Mapping[str, Any]], unnamed: str = "", where: str = "MMLU"
+    rows: Iterable[Mapping[str, Any]], unnamed: str = "", source: str = "MMLU"
 ) -> list[Question]:
     """Return the questions of rows in the hub's schema, numbered from 1 within their subject.
 
-    UserError names a row that lacks something; `unnamed` is the subject of rows without one.
+    Raises UserError for an incomplete row; `unnamed` is the subject of rows without one.
     """
-    numbers, made = dict[str, Iterator[int]](), list[Question]()
+    numbers, questions = dict[str, Iterator[int]](), list[Question]()
     for place, row in enumerate(rows, start=1):
-        _refuse_malformed(row, f"{where}, row {place}")
+        _refuse_malformed(row, f"{source}, row {place}")
         subject = str(row.get("subject") or unnamed)
         number = next(numbers.setdefault(subject, count(1)))
         short = "aux" if subject == AUXILIARY else subject
         id, printed = str(row.get("id") or f"mmlu-{short}-{number}"), [*map(str, row["choices"])]
-        asked = str(row["question"])
-        made.append(choice_question(id, asked, printed, row["answer"], subject))
-    return made
+        text = str(row["question"])
+        questions.append(choice_question(id, text, printed, row["answer"], subject))
+    return questions
 
 
-def _refuse_malformed(row: Mapping[str, Any], where: str) -> None:
+def _refuse_malformed(row: Mapping[str, Any], place: str) -> None:
     for column in COLUMNS:
         if column not in row:
-            raise UserError(f"{where} has no column {column!r}.")
+            raise UserError(f"{place} has no column {column!r}.")
     choices, answer = row["choices"], row["answer"]
     if not isinstance(choices, list) or len(cast(list[Any], choices)) != len(LETTERS):
-        raise UserError(f"{where} has other than four choices.")
+        raise UserError(f"{place} has other than four choices.")
     if not isinstance(answer, int) or not 0 <= answer < len(LETTERS):
-        raise UserError(f"{where}: its `answer` {str(answer)[:20]!r} is not a number from 0 to 3.")
+        raise UserError(f"{place}: its `answer` {str(answer)[:20]!r} is not a number from 0 to 3.")
 
 
 def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
@@ -136,9 +136,9 @@ def zip_rows(archive: bytes, folder: str) -> Iterator[dict[str, Any]]:
             if path.startswith(f"data/{folder}/") and path.endswith(".csv"):
                 subject = path.rsplit("/", 1)[1].removesuffix(f"_{folder}.csv")
                 text = io.StringIO(opened.read(path).decode(), newline="")
-                for asked, *choices, letter in csv.reader(text):
+                for question, *choices, letter in csv.reader(text):
                     yield {
-                        "question": asked,
+                        "question": question,
                         "subject": subject,
                         "choices": choices,
                         "answer": LETTERS.index(letter),

@@ -17,11 +17,11 @@ from itertools import pairwise
 from podium.suites.latex import UNITS, Measured, normalise_answer, parse_measured, units_contradict
 
 LONGEST = 3000
-"""Characters of an answer that are looked at; a longer one equals nothing."""
+"""Maximum length of an answer, in characters; a longer one equals nothing."""
 PLACES = 6
-"""Decimal places to which decimals are compared with what is not one."""
+"""Decimal places to which decimals are compared with other forms."""
 TOLERANCE = 1e-4
-"""Relative, between decimals: RLPR's own."""
+"""Relative tolerance between decimals, as in RLPR."""
 LONGEST_TEXT = 200
 _WHOLE = re.compile(r"[-+]?[\d,]+")
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3}){1,12}|\d{1,40})(?:\.\d{0,40})?|\.\d{1,40})"
@@ -48,7 +48,7 @@ _FACTOR = re.compile(r"[-+]?\d+")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with what stands behind it."""
+    """A number with its unit, scale and words."""
 
     value: float
     whole: bool
@@ -61,77 +61,77 @@ _close = partial(math.isclose, rel_tol=TOLERANCE)
 
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity | None:
-    r"""Return the number, with its unit, that a text is, or None when it is more or less.
+    r"""Return the number, with its unit, that a text states, or None if it is anything else.
 
     >>> parse_quantity("$0.7617 million").value, parse_quantity("2x")
     (761700.0, None)
     """
-    made = parse_measured(normalise_answer(text)) if len(text) <= LONGEST_TEXT else Measured("")
-    number = None if made.words else parse_rational(made.value)
+    measure = parse_measured(normalise_answer(text)) if len(text) <= LONGEST_TEXT else Measured("")
+    number = None if measure.words else parse_rational(measure.value)
     if number is None:
         return None
     try:
-        value = float(number * made.scale)
+        value = float(number * measure.scale)
     except OverflowError:
         return None
-    return Quantity(value, bool(_WHOLE.fullmatch(made.value)) and made.scale == 1, made)
+    return Quantity(value, bool(_WHOLE.fullmatch(measure.value)) and measure.scale == 1, measure)
 
 
-def same_quantity(gold: Quantity, said: Quantity) -> bool:
-    """Return whether two quantities are the same, as far as their digits tell."""
-    if units_contradict(gold.measured, said.measured):
-        return _converted(gold, said)
-    if gold.measured.percent != said.measured.percent:
-        number, percent = (said, gold) if gold.measured.percent else (gold, said)
+def same_quantity(gold: Quantity, answer: Quantity) -> bool:
+    """Return whether two quantities are the same, within the precision of their digits."""
+    if units_contradict(gold.measured, answer.measured):
+        return _converted(gold, answer)
+    if gold.measured.percent != answer.measured.percent:
+        number, percent = (answer, gold) if gold.measured.percent else (gold, answer)
         return _close(number.value, percent.value) or _close(number.value, percent.value / 100)
-    if gold.whole and said.whole:
-        return gold.value == said.value
-    return _close(gold.value, said.value)
+    if gold.whole and answer.whole:
+        return gold.value == answer.value
+    return _close(gold.value, answer.value)
 
 
-def _converted(gold: Quantity, said: Quantity) -> bool:
+def _converted(gold: Quantity, answer: Quantity) -> bool:
     """Return whether two quantities in units of one kind are the same: 45 minutes, 0.75 h."""
-    one, other = in_base_units(gold.measured.unit), in_base_units(said.measured.unit)
-    if not one or not other or one[1] != other[1] or not one[1]:
+    base, answer_base = in_base_units(gold.measured.unit), in_base_units(answer.measured.unit)
+    if not base or not answer_base or base[1] != answer_base[1] or not base[1]:
         return False
-    tolerance = 1e-9 if gold.whole and said.whole else TOLERANCE
-    return math.isclose(gold.value * one[0], said.value * other[0], rel_tol=tolerance)
+    tolerance = 1e-9 if gold.whole and answer.whole else TOLERANCE
+    return math.isclose(gold.value * base[0], answer.value * answer_base[0], rel_tol=tolerance)
 
 
 @lru_cache(maxsize=4096)
 def in_base_units(unit: str) -> tuple[float, dict[str, int]] | None:
-    """Return what one of a unit is in base units, or None for a unit that is not converted.
+    """Return the factor and powers of a unit in base units, or None if it is not converted.
 
     >>> in_base_units("mmol/L") == in_base_units("mM"), in_base_units("apples")
     (True, None)
     """
     factor, powers, sign = Fraction(1), Counter[str](), 1
-    parts = _UNIT_PART.findall(unit)
-    if "".join(part + power for part, power in parts) != unit:
+    factors = _UNIT_PART.findall(unit)
+    if "".join(symbol + power for symbol, power in factors) != unit:
         return None
-    for part, power in parts:
-        if part == "/":
+    for symbol, power in factors:
+        if symbol == "/":
             sign = -1
             continue
-        one, bases = _BASES[part]
+        size, bases = _BASES[symbol]
         times, sign = sign * int(power[1:] or 1), 1
-        factor *= one**times
+        factor *= size**times
         powers.update({base: each * times for base, each in bases.items()})
     return float(factor), {base: power for base, power in powers.items() if power}
 
 
 def _bases() -> dict[str, tuple[Fraction, dict[str, int]]]:
-    made = dict[str, tuple[Fraction, dict[str, int]]]()
+    bases = dict[str, tuple[Fraction, dict[str, int]]]()
     for symbol, base in UNITS["base"].items():
         factor, powers = (
             Fraction(base["factor"]),
             {key: base[key] for key in base if key != "factor"},
         )
         prefixes = UNITS["prefixes"].values() if symbol in UNITS["si"] else [("", 0)]
-        made |= {
+        bases |= {
             f"{sign}{symbol}": (factor * Fraction(10) ** ten, powers) for sign, ten in prefixes
         }
-    return made
+    return bases
 
 
 _BASES = _bases()
@@ -149,9 +149,9 @@ def parse_rational(text: str) -> Fraction | None:
     if text.isdecimal() and len(text) <= 40:
         return Fraction(int(text))
     for form in _RATIONALS:
-        found = form.fullmatch(text)
-        if found:
-            return _fraction({name: value or "" for name, value in found.groupdict().items()})
+        match = form.fullmatch(text)
+        if match:
+            return _fraction({name: value or "" for name, value in match.groupdict().items()})
     return None
 
 
@@ -162,31 +162,31 @@ def rounds_to(number: Fraction, text: str) -> bool:
     (True, False)
     """
     _, point, decimals = text.partition(".")
-    said = parse_rational(text)
-    if said is None or not point or not decimals.isdigit():
+    decimal = parse_rational(text)
+    if decimal is None or not point or not decimals.isdigit():
         return False
-    return abs(number - said) <= Fraction(1, 2 * 10 ** len(decimals))
+    return abs(number - decimal) <= Fraction(1, 2 * 10 ** len(decimals))
 
 
-def _fraction(parts: dict[str, str]) -> Fraction | None:
-    parts = {name: value.replace(",", "").rstrip(".") for name, value in parts.items()}
-    if "whole" in parts:
-        return Fraction(parts["whole"]) * Fraction(10) ** int(parts.get("ten") or 0)
-    if "first" in parts:
-        again = parts["again"] or parts["digit"]
-        once = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(parts["first"])
-        value = Fraction(f"{parts['before'] or 0}.{parts['first'] or 0}") + once
-        return -value if parts["sign"] == "-" else value
-    bottom = Fraction(parts["bottom"])
+def _fraction(groups: dict[str, str]) -> Fraction | None:
+    groups = {name: value.replace(",", "").rstrip(".") for name, value in groups.items()}
+    if "whole" in groups:
+        return Fraction(groups["whole"]) * Fraction(10) ** int(groups.get("ten") or 0)
+    if "first" in groups:
+        again = groups["again"] or groups["digit"]
+        once = Fraction(int(again), 10 ** len(again) - 1) / 10 ** len(groups["first"])
+        value = Fraction(f"{groups['before'] or 0}.{groups['first'] or 0}") + once
+        return -value if groups["sign"] == "-" else value
+    bottom = Fraction(groups["bottom"])
     if bottom == 0:
         return None
-    value = Fraction(parts["top"]) / bottom + int(parts.get("mixed") or 0)
-    negative = (parts["sign"] == "-") != (parts.get("minus") == "-")
+    value = Fraction(groups["top"]) / bottom + int(groups.get("mixed") or 0)
+    negative = (groups["sign"] == "-") != (groups.get("minus") == "-")
     return -value if negative else value
 
 
 def evaluate_sum(text: str) -> Fraction | None:
-    r"""Return the number that a text is, or comes to where it only adds and multiplies integers.
+    r"""Return the number that a text states, or the value of a sum of products of integers.
 
     >>> evaluate_sum("7+1"), evaluate_sum(r"2-3\cdot4"), evaluate_sum("2x")
     (Fraction(8, 1), Fraction(-10, 1), None)
@@ -197,25 +197,25 @@ def evaluate_sum(text: str) -> Fraction | None:
     return sum((Fraction(math.prod(map(int, term))) for term in terms), Fraction(0))
 
 
-def same_number(gold: Measured, said: Measured, values: tuple[Fraction, Fraction]) -> bool:
+def same_number(gold: Measured, answer: Measured, values: tuple[Fraction, Fraction]) -> bool:
     """Return whether two numbers are equal, or one is the other rounded to six places or more.
 
-    Only what has no finite decimal may be rounded; math-verify would take 0.0000671 for 0.0000672.
+    Only an infinite decimal may be rounded; math-verify would accept 0.0000671 for 0.0000672.
     """
-    one, other = values
-    if gold.percent != said.percent:
-        number, percent = (other, one) if gold.percent else (one, other)
+    target, value = values
+    if gold.percent != answer.percent:
+        number, percent = (value, target) if gold.percent else (target, value)
         return number == percent / 100 or (number == percent and (gold.percent or abs(number) >= 1))
-    _, point, decimals = said.value.partition(".")
-    ends = pow(10, one.denominator.bit_length(), one.denominator) == 0
-    if one == other or ends:  # a decimal that ends is not rounded
-        return one == other
+    _, point, decimals = answer.value.partition(".")
+    ends = pow(10, target.denominator.bit_length(), target.denominator) == 0
+    if target == value or ends:  # a decimal that ends is not rounded
+        return target == value
     long = bool(point) and decimals.isdigit() and len(decimals) >= PLACES
-    return long and round(one, len(decimals)) == other
+    return long and round(target, len(decimals)) == value
 
 
 def decimal_places(text: str) -> int:
-    """Return more decimal places for a small target, so that its digits are compared at all."""
+    """Return the decimal places to compare: more for a small target, so that its digits count."""
     number, places = parse_rational(text), PLACES
     while number and abs(number) < 1 and places < 40:
         number, places = number * 10, places + 1
@@ -223,28 +223,28 @@ def decimal_places(text: str) -> int:
 
 
 _EMPHASIS = re.compile(r'^(?:["`^]|\\cdot|\s)+|(?:["`^]|\\cdot|\s)+$')
-"""Marks around a side; asterisks are normalised to signs of a product or a power."""
+"""Marks around a side; asterisks are already signs of a product or a power."""
 
 
 def contradicts_itself(answer: str) -> bool:
     r"""Return whether an answer equates two plain numbers that differ: `6 = 5`.
 
-    math-verify takes the last side, whatever the others are. A number with a unit or a percent sign
-    is not plain, and a decimal may be another side rounded.
+    math-verify reads the last side only. A number with a unit or a percent sign is not plain, and a
+    decimal may be another side rounded.
 
     >>> [contradicts_itself(said) for said in ("6=5", "x=2+3=5", r"\frac13=0.33", "1 m = 100 cm")]
     [True, False, False, False]
     """
-    asked = "=" in answer and len(answer) <= LONGEST
-    return asked and sides_differ(normalise_answer(answer).split("="))
+    equates = "=" in answer and len(answer) <= LONGEST
+    return equates and sides_differ(normalise_answer(answer).split("="))
 
 
 def sides_differ(sides: Sequence[str]) -> bool:
-    """Return whether two sides of an equation that stand together are numbers that differ."""
+    """Return whether two adjacent sides of an equation are numbers that differ."""
     plain = [_EMPHASIS.sub("", side) for side in sides]
     bare = [side[1:-1] if side[:1] + side[-1:] == "()" else side for side in plain]
     numbers = [(value, side) for side in bare if (value := evaluate_sum(side)) is not None]
     return any(
-        one != other and not rounds_to(one, text) and not rounds_to(other, before)
-        for (one, before), (other, text) in pairwise(numbers)
+        number != value and not rounds_to(number, side) and not rounds_to(value, text)
+        for (number, text), (value, side) in pairwise(numbers)
     )

@@ -1,10 +1,10 @@
 r"""RLPR: 77 thousand questions with short references, graded by rules or by a model.
 
-Prose is judged by a model in the role `grader`; `rlpr-rules` is the part that needs no judge. The
-rules follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of prime_math/__init__.py;
-multi_choice.py for letters, in verl/utils/reward_score), without its `eval` of a reply. On purpose
+A model in the role `grader` judges prose; `rlpr-rules` is the part that needs no judge. The rules
+follow OpenBMB/RLPR at 8490fca (`compute_score` and `match_answer` of prime_math/__init__.py;
+multi_choice.py for letters, in verl/utils/reward_score), without its `eval` of a reply. On purpose,
 the last statement counts, prose without a marker (`<answer>`, `\boxed`, "answer is") is no answer,
-and a box that was cut off says nothing.
+and a truncated box is ignored.
 """
 
 import hashlib
@@ -67,22 +67,22 @@ MODEL-RESPONSE-MARK
 NOTE: Please do NOT try to solve the problem or provide an answer by yourself! Instead, focus on EXTRACT the origin answer from the **model_response** and then decide whether this answer is aligned with the ground truth (yes for aligned, no for not-aligned).
 Please put your final extracted option, i.e., "Y" or "N" in \boxed{{}}."""  # noqa: E501 - quoted
 """OpenBMB/RLPR at 8490fca, `math_prompt` of verl/utils/reward_score/__init__.py: its only prompt
-for answers that are no letters. Changed: the response is fenced by marks that it cannot know."""
+for answers other than letters. Changed: marks that the response cannot know delimit it."""
 
 VERDICT = r"(?is)\A.*\\boxed\{\s*(?:\\text\{\s*)?[\"']?([YN])[\"']?\s*\}(?:(?!\\boxed\{).)*\Z"
-"""The letter in the last box, as `extract_option` takes it; none with anything else in it."""
+"""The letter in the last box, as in `extract_option`; a box with other content never matches."""
 
 LONGEST_JUDGED = 8000
 LONGEST_SHOWN = 200
 ReferenceKind = Literal["number", "choice", "words", "expression", "text"]
 
 LONGEST_EXPRESSION = 200
-"""Characters of an expression; whatever is longer is prose."""
+"""Maximum length of an expression, in characters; a longer one is prose."""
 RLPR_LETTERS = "ABCDEFGHIJKLMNOP"
 WORDS = 3
-"""A reference of so many words at most is compared as it stands, a longer one is prose."""
+"""Maximum words of a reference that is compared as words; a longer one is prose."""
 MOST_WORDS = 12
-"""Words of an answer that a yes or no may lead."""
+"""Maximum words of an answer that begins with yes or no."""
 _SEVERAL = re.compile(expanded(r"[,;]\s|\n|\b(?i:or|and|not|{MAY}|{MAYBE}|{UNSURE})\b"))
 _CUT = re.compile(r"=|:\s|\b(?:is|are|be|approximately)\s|\u2248|\\approx\b")
 _A_WORD = r"[^\W\d_](?:[^\W\d_]|['\u2019-])*"
@@ -105,15 +105,15 @@ _FUNCTIONS = re.compile(
 )
 _SMALL = ("a", "an", "the", "it", "they")
 SHARES: tuple[Split, ...] = ("train", "train", "train", "validation", "eval")
-"""What each fifth of the questions is for. The conductor paper has 46,620 and 15,540 of 77,700, and
-does not say which."""
+"""The split of each fifth of the questions. The conductor paper uses 46,620 and 15,540 of 77,700,
+and does not say which."""
 ASKED_AT = "asked_at"
 """Key in a question's metadata: where in its text the question begins, after the system message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rlpr(DatasetSuite):
-    """The suite; as `rlpr-rules` it leaves out what needs a judge."""
+    """The suite; `rlpr-rules` omits the questions that need a judge."""
 
     name: str = "rlpr"
     version: str = "3-A"
@@ -126,11 +126,11 @@ class Rlpr(DatasetSuite):
         return self._kept(split_questions(_all_questions(self.data, self.data_revision), split))
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Return the questions of rows like the hub's; UserError names row and column."""
+        """Return the questions of rows in the hub's format; a UserError gives row and column."""
         return self._kept(rlpr_questions([row for _, row in read_rows(path)], str(path)))
 
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
-        """Grade by the rules for the reference's kind; JudgeError where it has none."""
+        """Grade by the rules for the reference's kind; raises JudgeError if it has none."""
         target = unsealed(question)
         if not reply.strip():
             return Grade(0.0, None, "The reply is empty.")
@@ -140,12 +140,12 @@ class Rlpr(DatasetSuite):
                 f"only a model can judge {question.id}: its reference is prose, so no rule does"
             )
         reading = _reading(reply, kind)
-        found, facts = reading.value or (), {"rule": kind, READ_BY: reading.rule}
-        if not found:
+        answers, facts = reading.value or (), {"rule": kind, READ_BY: reading.rule}
+        if not answers:
             return Grade(0.0, None, "No answer was found.", facts)
-        right = all(matches_reference(target, one) for one in found)
-        said, shown = "is" if right else "is not", found[-1][:LONGEST_SHOWN]
-        return Grade(float(right), shown, f"It {said} the reference.", facts)
+        right = all(matches_reference(target, answer) for answer in answers)
+        verb, excerpt = "is" if right else "is not", answers[-1][:LONGEST_SHOWN]
+        return Grade(float(right), excerpt, f"It {verb} the reference.", facts)
 
     def read(self, question: Question, reply: str) -> Reading[tuple[str, ...]]:
         """Read a reply for `podium grade --explain`."""
@@ -156,17 +156,19 @@ class Rlpr(DatasetSuite):
         return question.target is not None and reference_kind(question.target) == "text"
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Ask the role `grader`; JudgeError when it says neither yes nor no."""
+        """Ask the role `grader`; raises JudgeError if it answers neither yes nor no."""
         reply = spoken(state.output.completion)[0].strip()[-LONGEST_JUDGED:]
         if not reply:
             return Grade(0.0, None, "The reply is empty.", {"rule": "text"})
-        verdict, why, judge = await judged_by_model(state, judge_case(question, reply))
+        verdict, reason, judge = await judged_by_model(state, judge_case(question, reply))
         stated = (*stated_answers(reply), reply)[0][-LONGEST_SHOWN:]
         facts = {"rule": "text", "judge": judge}
-        return Grade(float(verdict.upper() == "Y"), stated, why, facts)
+        return Grade(float(verdict.upper() == "Y"), stated, reason, facts)
 
-    def _kept(self, made: list[Question]) -> list[Question]:
-        return made if self.name == "rlpr" else [one for one in made if not self.needs_judge(one)]
+    def _kept(self, questions: list[Question]) -> list[Question]:
+        if self.name == "rlpr":
+            return questions
+        return [question for question in questions if not self.needs_judge(question)]
 
 
 RLPR = Rlpr()
@@ -180,9 +182,9 @@ def rlpr(
 ) -> Task:
     """RLPR: short answers on all subjects; needs --model-role grader=PROVIDER/MODEL."""
     suite = Rlpr(data)
-    made = as_task(suite, split=split, limit=limit, epochs=epochs)
-    made.setup = judge_required(suite, pick(suite, split, limit))
-    return made
+    evaluation = as_task(suite, split=split, limit=limit, epochs=epochs)
+    evaluation.setup = judge_required(suite, pick(suite, split, limit))
+    return evaluation
 
 
 @task
@@ -190,7 +192,7 @@ def rlpr(
 def rlpr_rules(
     split: Split = "eval", limit: int | None = None, epochs: int = 1, data: str | None = None
 ) -> Task:
-    """RLPR without what only a model can judge."""
+    """RLPR without the questions that only a model can judge."""
     return as_task(replace(RLPR_RULES, data=data), split=split, limit=limit, epochs=epochs)
 
 
@@ -200,7 +202,7 @@ def _all_questions(data: str | Path | None, data_revision: str) -> tuple[Questio
 
 
 def judge_case(question: Question, reply: str) -> JudgeCase:
-    """Return what the judge is asked about one reply."""
+    """Return the judge's input for one reply."""
     mark = hashlib.sha256(f"{question.id}\0{reply}".encode("utf-8", "replace")).hexdigest()[:16]
     return JudgeCase(
         template=JUDGE.replace("MODEL-RESPONSE-MARK", f"<<response {mark}>>"),
@@ -239,7 +241,7 @@ def reference_kind(reference: str) -> ReferenceKind:
 
 
 def stated_answers(reply: str, kind: ReferenceKind = "text") -> tuple[str, ...]:
-    """Return what a reply gives as its answer; several where they stand together."""
+    """Return the answers that a reply states; several if it states them together."""
     return _reading(reply, kind).value or ()
 
 
@@ -252,7 +254,7 @@ def _reading(reply: str, kind: ReferenceKind) -> Reading[tuple[str, ...]]:
 
 
 def matches_reference(reference: str, answer: str) -> bool:
-    """Return whether an answer that was stated is the reference, by the rules of its kind."""
+    """Return whether a stated answer equals the reference, by the rules of its kind."""
     kind = reference_kind(reference)
     if answer.rstrip(" *_`\"'$").endswith("?"):
         return False
@@ -269,26 +271,26 @@ def matches_reference(reference: str, answer: str) -> bool:
     short = [form for form in forms if 0 < len(form) <= LONGEST_EXPRESSION]
     gold = parse_quantity(reference)
     return any(
-        same_quantity(gold, said)
-        if gold and (said := parse_quantity(form))
+        same_quantity(gold, quantity)
+        if gold and (quantity := parse_quantity(form))
         else _equal(reference, form)
         for form in short
     )
 
 
 def _leading_yes_or_no(answer: str) -> str | None:
-    """Return the yes or no with which a short answer begins and that nothing in it takes back."""
+    """Return the yes or no that begins a short answer, or None if the answer retracts it."""
     plain = _plain_text(answer)
-    found = _YES_OR_NO_FIRST.match(plain)
-    if not found or len(plain.split()) > MOST_WORDS:
+    match = _YES_OR_NO_FIRST.match(plain)
+    if not match or len(plain.split()) > MOST_WORDS:
         return None
-    word = found[1].lower()
+    word = match[1].lower()
     back = _TAKES_YES_BACK if word == "yes" else _TAKES_NO_BACK
-    return None if back.search(plain, found.end(1)) else word
+    return None if back.search(plain, match.end(1)) else word
 
 
 def _answer_forms(answer: str) -> list[str]:
-    """Return an answer as it stands and, where it is one statement, what comes after "x ="."""
+    """Return an answer unchanged and, if it is one statement, also the text after "x ="."""
     plain = answer.strip().rstrip(".").strip()
     cuts = list(_CUT.finditer(plain[: 2 * LONGEST_EXPRESSION]))
     if not cuts or _SEVERAL.search(plain[: cuts[-1].start()]):
@@ -309,14 +311,14 @@ def _compact(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _bare_words(text: str) -> str:
-    """Return words without an article, hyphens, signs and a last s."""
+    """Return words without an article, hyphens, signs and a final s."""
     words = re.sub(r"[^\w\s]", " ", re.sub("['\u2019]", "", _plain_text(text).casefold())).split()
     plain = " ".join(words[1:] if words[0:1] and words[0] in _SMALL and words[1:] else words)
     return plain.removesuffix("s")
 
 
 def _parsed_json(value: object) -> object:
-    """Some copies of the data have these columns as JSON text."""
+    """Parse a column that some copies of the data have as JSON text."""
     return json.loads(value) if isinstance(value, str) else value
 
 
@@ -330,7 +332,7 @@ class _RewardModel(BaseModel):
 
 
 class RlprRow(BaseModel):
-    """One row; columns that grade nothing are left out."""
+    """One row, without the columns that nothing uses."""
 
     prompt: Annotated[list[_Message], BeforeValidator(_parsed_json)]
     reward_model: Annotated[_RewardModel, BeforeValidator(_parsed_json)]
@@ -338,21 +340,21 @@ class RlprRow(BaseModel):
     data_source: str = ""
 
     def said_by(self, role: str) -> str:
-        """Return what one role says in the prompt."""
+        """Return the messages of one role in the prompt."""
         return "\n\n".join(turn.content for turn in self.prompt if turn.role == role).strip()
 
 
-def rlpr_questions(rows: Sequence[Mapping[str, Any]], where: str) -> list[Question]:
-    """Return the questions of rows; rows that are alike are one. UserError names row and column."""
-    made = dict[str, Question]()
+def rlpr_questions(rows: Sequence[Mapping[str, Any]], source: str) -> list[Question]:
+    """Return the questions of rows, without duplicates; a UserError gives row and column."""
+    questions = dict[str, Question]()
     for number, row in enumerate(rows, start=1):
-        question = _question(row, f"{where}, row {number}")
-        made.setdefault(question.id, question)
-    return list(made.values())
+        question = _question(row, f"{source}, row {number}")
+        questions.setdefault(question.id, question)
+    return list(questions.values())
 
 
 def split_questions(all_questions: Sequence[Question], split: Split) -> list[Question]:
-    """Return the 60, 20 or 20 % of a split, by rank of the text's digest: no text is in two."""
+    """Return the 60, 20 or 20 % of a split, by rank of the text's digest, so no text is in two."""
     keys = [_digest(question.text) for question in all_questions]
     ranks = {key: rank for rank, key in enumerate(sorted(set(keys)))}
     return [
@@ -367,35 +369,35 @@ def without_system_message(question: Question) -> str:
     return question.text[int(question.metadata.get(ASKED_AT, 0)) :]
 
 
-def _checked(row: Mapping[str, Any], where: str) -> RlprRow:
+def _checked(row: Mapping[str, Any], place: str) -> RlprRow:
     for column in ("prompt", "reward_model"):
         if column not in row:
-            raise UserError(f"{where} has no column {column!r}.")
+            raise UserError(f"{place} has no column {column!r}.")
     try:
         return RlprRow.model_validate(row)
     except ValidationError as error:
-        column, said = first_fault(error)
-        raise UserError(f"{where}, column {column}: {said}.") from error
+        column, fault = first_fault(error)
+        raise UserError(f"{place}, column {column}: {fault}.") from error
 
 
-def _question(raw: Mapping[str, Any], where: str) -> Question:
-    row = _checked(raw, where)
+def _question(raw: Mapping[str, Any], place: str) -> Question:
+    row = _checked(raw, place)
     system, problem = row.said_by("system"), row.said_by("user")
     answer = str(row.reward_model.ground_truth).strip()
     if not problem:
-        raise UserError(f"{where}, column prompt: there is no message of the user.")
+        raise UserError(f"{place}, column prompt: there is no message of the user.")
     if not answer:
-        raise UserError(f"{where}, column reward_model.ground_truth: it is empty.")
-    before = f"{system}\n\n" if system else ""
+        raise UserError(f"{place}, column reward_model.ground_truth: it is empty.")
+    prefix = f"{system}\n\n" if system else ""
     return Question(
         id=f"rlpr-{_digest(problem, answer)[:16]}",
-        text=before + problem,
+        text=prefix + problem,
         kind="text",
         target=answer,
         topic=row.ability,
-        metadata={ASKED_AT: len(before), "data_source": row.data_source},
+        metadata={ASKED_AT: len(prefix), "data_source": row.data_source},
     )
 
 
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()

@@ -15,7 +15,7 @@ from podium.sandbox import Box
 from podium.suites.base import DatasetSuite, card
 
 GENERATOR = "1"
-"""Version of all generators together: a change to any question text or answer raises it."""
+"""Version of all generators together: raise it with any change to a question text or answer."""
 
 SEED = 20251
 SPLITS: tuple[Split, ...] = ("train", "validation", "eval")
@@ -26,7 +26,7 @@ RESIDUES: tuple[Split, ...] = (
 )
 
 PATIENCE = 400
-"""Draws without a new question after which a topic counts as used up for a split."""
+"""Draws without a new question after which a topic counts as exhausted for a split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Draft:
     """A question before it has an id."""
 
     key: str
-    """What is asked, whatever the wording: topic and parameters."""
+    """Identifies the question independently of its wording: topic and parameters."""
     text: str
     target: str
     options: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Draft:
 
 
 Topic = Callable[[Random], Draft | None]
-"""Draws one question; None when the draw does not make a proper one (an answer out of range)."""
+"""Draws one question, or None if the draw is unusable (an answer out of range)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class PracticeSuite(DatasetSuite):
         ]
 
     def read_problems(self, path: Path) -> Sequence[Question]:
-        """Refuse: there is no file that generated questions could come from."""
+        """Raise UserError: generated questions do not come from a file."""
         raise UserError(f"Suite {self.name!r}: its questions are generated; leave out --problems.")
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
@@ -115,7 +115,7 @@ def _drafts(
 
 
 def any_of(*variants: Topic) -> Topic:
-    """Return the topic that draws from one of several variants, each as often as the others."""
+    """Return the topic that draws from one of several variants with equal probability."""
     return lambda rng: rng.choice(variants)(rng)
 
 
@@ -128,7 +128,7 @@ class IntegerProblem:
     answer: int
 
     def worded(self, *phrasings: str) -> Draft | None:
-        """Return it in one of its phrasings; None when the answer is not in 0-999."""
+        """Return it in one of its phrasings, or None if the answer is not in 0-999."""
         if not 0 <= self.answer <= 999:
             return None
         return Draft(self.key, self.rng.choice(phrasings), str(self.answer))

@@ -36,11 +36,11 @@ class ChoiceProblem:
     wrong: Sequence[str]
 
     def worded(self, *phrasings: str) -> Draft | None:
-        """Return it in one of its phrasings; None with fewer than three options that are wrong."""
-        others = list(dict.fromkeys(option for option in self.wrong if option != self.right))
-        if len(others) < 3:
+        """Return it in one of its phrasings, or None with fewer than three wrong options."""
+        wrong = list(dict.fromkeys(option for option in self.wrong if option != self.right))
+        if len(wrong) < 3:
             return None
-        options = tuple(self.rng.sample(others, 3))
+        options = tuple(self.rng.sample(wrong, 3))
         return Draft(self.key, self.rng.choice(phrasings), self.right, options)
 
 
@@ -91,10 +91,10 @@ def _element_place(rng: Random) -> Draft | None:
             f"In which period of the periodic table is {element.name}?",
             f"To which row (period) of the periodic table does {element.name} belong?",
         )
-    others = [e.name for e in ELEMENTS if e.category not in (element.category, None)]
+    names = [e.name for e in ELEMENTS if e.category not in (element.category, None)]
     if rng.random() < 0.5:
         key = f"which is {element.category}: {element.name}"
-        return ChoiceProblem(rng, key, element.name, others).worded(
+        return ChoiceProblem(rng, key, element.name, names).worded(
             f"Which of these elements is a {element.category}?".replace("a al", "an al")
         )
     return ChoiceProblem(rng, f"category of {element.name}", element.category, CATEGORIES).worded(
@@ -104,16 +104,16 @@ def _element_place(rng: Random) -> Draft | None:
 
 
 def _planet(rng: Random) -> Draft | None:
-    at = rng.randrange(len(PLANETS))
-    name = PLANETS[at]
-    ordinal = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")[at]
+    i = rng.randrange(len(PLANETS))
+    name = PLANETS[i]
+    ordinal = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")[i]
     if rng.random() < 0.4:
-        return ChoiceProblem(rng, f"planet {at}", name, PLANETS).worded(
+        return ChoiceProblem(rng, f"planet {i}", name, PLANETS).worded(
             f"Which planet is the {ordinal} from the Sun?"
         )
-    if rng.random() < 0.5 and 0 < at < 7:
-        return ChoiceProblem(rng, f"between {at}", name, PLANETS).worded(
-            f"Which planet's orbit lies between those of {PLANETS[at - 1]} and {PLANETS[at + 1]}?"
+    if rng.random() < 0.5 and 0 < i < 7:
+        return ChoiceProblem(rng, f"between {i}", name, PLANETS).worded(
+            f"Which planet's orbit lies between those of {PLANETS[i - 1]} and {PLANETS[i + 1]}?"
         )
     further, nearer = rng.sample(PLANETS, 2)
     gap = abs(PLANETS.index(further) - PLANETS.index(nearer)) - 1
@@ -139,7 +139,7 @@ def _constant(rng: Random) -> Draft | None:
     name, (mantissa, power, unit_name) = rng.choice(list(CONSTANTS.items()))
     near = [power + off for off in (-3, -2, -1, 1, 2, 3)]
     key = f"constant {name}"
-    wrong = [f"{mantissa} x 10^{other} {unit_name}" for other in near]
+    wrong = [f"{mantissa} x 10^{exponent} {unit_name}" for exponent in near]
     return ChoiceProblem(rng, key, f"{mantissa} x 10^{power} {unit_name}", wrong).worded(
         f"Which of these is closest to {name}?", f"What is the approximate value of {name}?"
     )
@@ -156,7 +156,7 @@ def number(value: Decimal | int) -> str:
 
 
 def _quantity(rng: Random, key: str, values: Sequence[Decimal | int], unit: str) -> ChoiceProblem:
-    """Return a computation; the first value is right, the rest are the results of usual slips."""
+    """Return a computation; the first value is right, the others result from common mistakes."""
     right, *slips = (f"{number(value)} {unit}".strip() for value in values)
     return ChoiceProblem(rng, key, right, slips)
 
@@ -164,7 +164,7 @@ def _quantity(rng: Random, key: str, values: Sequence[Decimal | int], unit: str)
 def _ohm(rng: Random) -> Draft | None:
     i, r = rng.randint(2, 12), rng.randint(3, 40)
     v, flows = i * r, f"A current of {i} A flows through a resistor of {r} ohms."
-    which, unit, values, text = rng.choice((
+    quantity, unit, values, text = rng.choice((
         ("voltage", "V", (v, i + r, 2 * v, abs(r - i), i * i * r),
          f"{flows} What is the voltage across it?"),
         ("current", "A", (i, v * r, v + r, 2 * i, v - r),
@@ -173,7 +173,7 @@ def _ohm(rng: Random) -> Draft | None:
         ("power", "W", (v * i, v, i * r * r, v * i * 2, v + i),
          f"{flows} How much power does it dissipate?"),
     ))  # fmt: skip
-    return _quantity(rng, f"ohm {which} {i} {r}", values, unit).worded(text)
+    return _quantity(rng, f"ohm {quantity} {i} {r}", values, unit).worded(text)
 
 
 def _motion(rng: Random) -> Draft | None:
@@ -193,9 +193,9 @@ def _motion(rng: Random) -> Draft | None:
 
 
 def _half_life(rng: Random) -> Draft | None:
-    life, halvings, left = rng.randint(2, 30), rng.randint(2, 5), rng.randint(1, 20)
-    start = left * 2**halvings
-    slips = [left, left * 2, Decimal(10 * start // halvings) / 10, start - left, Decimal(left) / 2]
+    life, halvings, mass = rng.randint(2, 30), rng.randint(2, 5), rng.randint(1, 20)
+    start = mass * 2**halvings
+    slips = [mass, mass * 2, Decimal(10 * start // halvings) / 10, start - mass, Decimal(mass) / 2]
     return _quantity(rng, f"half-life {life} {halvings} {start}", slips, "g").worded(
         f"A radioactive isotope has a half-life of {life} days. Of {start} g, how much is left "
         f"after {life * halvings} days?",
@@ -220,9 +220,9 @@ def _density(rng: Random) -> Draft | None:
 
 def _molar_mass(rng: Random) -> Draft | None:
     formula, name = rng.choice(list(COMPOUNDS.items()))
-    parts = re.findall(r"([A-Z][a-z]?)(\d*)", formula)
-    mass = sum(MASSES[symbol] * int(count or 1) for symbol, count in parts)
-    uncounted = sum(MASSES[symbol] for symbol, _ in parts)
+    atoms = re.findall(r"([A-Z][a-z]?)(\d*)", formula)
+    mass = sum(MASSES[symbol] * int(count or 1) for symbol, count in atoms)
+    uncounted = sum(MASSES[symbol] for symbol, _ in atoms)
     slips = [mass, uncounted, mass + 1, mass + 16, mass + 12, max(1, mass - 2)]
     return _quantity(rng, f"molar mass {formula}", slips, "g/mol").worded(
         f"What is the molar mass of {name} ({formula}), rounded to whole grams per mole?",
@@ -233,7 +233,7 @@ def _molar_mass(rng: Random) -> Draft | None:
 def _wave(rng: Random) -> Draft | None:
     f, length = rng.randint(3, 60), rng.randint(2, 25)
     v = f * length
-    which, unit, values, text = rng.choice((
+    quantity, unit, values, text = rng.choice((
         ("speed", "m/s", (v, f + length, 2 * v, abs(f - length)),
          f"A wave has a frequency of {f} Hz and wavelength {length} m. What is its speed?"),
         ("frequency", "Hz", (f, v * length, v - length, 2 * f),
@@ -241,7 +241,7 @@ def _wave(rng: Random) -> Draft | None:
         ("wavelength", "m", (length, v * f, v - f, 2 * length),
          f"A wave of frequency {f} Hz travels at {v} m/s. What is its wavelength?"),
     ))  # fmt: skip
-    return _quantity(rng, f"wave {which} {f} {length}", values, unit).worded(text)
+    return _quantity(rng, f"wave {quantity} {f} {length}", values, unit).worded(text)
 
 
 def _acid(rng: Random) -> Draft | None:

@@ -41,7 +41,7 @@ platinum Pt 78 6 transition metal; gold Au 79 6 transition metal; mercury Hg 80 
 bismuth Bi 83 6; radon Rn 86 6 noble gas; radium Ra 88 7 alkaline earth metal; uranium U 92 7
 """
 AboutTwo = Callable[[Random, int, int], tuple[str, int]]
-"""Draws what is asked about two numbers, with the answer."""
+"""Draws an operation on two numbers: its name and its result."""
 PLANETS = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
 """In order of distance from the Sun."""
 UNITS = {
@@ -77,7 +77,7 @@ COMPOUNDS = {
 }  # fmt: skip
 ORDER = "in order from the Sun"
 TWO_SPELLINGS = ("Al", "S", "Cs")
-"""Elements whose English name differs across the Atlantic: their letters are not counted."""
+"""Elements spelt differently in British and American English: no question counts their letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Element:
     number: int
     period: int
     category: str | None = None
-    """None where textbooks differ; such elements are asked about in other ways."""
+    """None if textbooks differ; no question asks for the category of such an element."""
 
 
 def _element(name: str, symbol: str, number: str, period: str, *words: str) -> Element:
@@ -101,20 +101,20 @@ BY_NUMBER = {element.number: element for element in ELEMENTS}
 
 
 def gcd_or_lcm(rng: Random, a: int, b: int) -> tuple[str, int]:
-    """Draw what is asked about two numbers, with the answer."""
+    """Draw one of two operations on two numbers: its name and its result."""
     multiple = "least common multiple", lcm(a, b)
     return rng.choice((("greatest common divisor", gcd(a, b)), multiple, multiple))
 
 
 def sum_or_product(rng: Random, a: int, b: int) -> tuple[str, int]:
-    """Draw what is asked about two numbers, with the answer."""
+    """Draw one of two operations on two numbers: its name and its result."""
     return rng.choice((("sum", a + b), ("product", a * b)))
 
 
-def _of_two(asked: AboutTwo, verb: str) -> Topic:
+def _of_two(operation: AboutTwo, verb: str) -> Topic:
     def topic(rng: Random) -> Draft | None:
         a, b = rng.sample(ELEMENTS, 2)
-        word, answer = asked(rng, a.number, b.number)
+        word, answer = operation(rng, a.number, b.number)
         return IntegerProblem(rng, f"{word} of numbers {a.symbol} {b.symbol}", answer).worded(
             f"What is the {word} of the atomic number of {a.name} and the atomic number of "
             f"{b.name}?",
@@ -142,7 +142,7 @@ def _power_direct(rng: Random) -> Draft | None:
 
 
 def of_number(n: int, fact: str) -> Mapping[str, tuple[int, tuple[str, str]]]:
-    """Return what can be asked of a number that a fact names: the answer, and two wordings."""
+    """Return questions about a number that a fact describes: the answer and two wordings each."""
     return {
         "divisor count": (len(divisors(n)), (
             f"How many positive divisors does {fact} have?",
@@ -197,9 +197,9 @@ def _power(rng: Random) -> Draft | None:
 def _common(rng: Random) -> Draft | None:
     a, b = rng.sample(ELEMENTS, 2)
     factor = rng.randint(2, 30)
-    left, right = a.number * factor, b.number * (factor + 6)
+    x, y = a.number * factor, b.number * (factor + 6)
     key = f"common divisor {a.symbol} {b.symbol} {factor}"
-    return IntegerProblem(rng, key, gcd(left, right)).worded(
+    return IntegerProblem(rng, key, gcd(x, y)).worded(
         f"Multiply the atomic number of {a.name} by {factor} and the atomic number of {b.name} by "
         f"{factor + 6}. What is the greatest common divisor of the two products?",
         f"Let $x$ be ${factor}$ times the atomic number of {a.name} and let $y$ be ${factor + 6}$ "

@@ -1,9 +1,9 @@
 """`practice-deep`: generated questions of two to five dependent parts, each of another skill.
 
-Every part but the last has a letter and needs the letters that it names, so the text says who must
-work after whom, and what may run side by side. The pool `rehearsal-deep` has one worker for each
-skill, a cheap one for sums, and two that only distract. deep_calibration.py at bbc2f728 shows
-what oracles, fixed plans, listed templates and rules make of it. Frozen before any training.
+Every part but the last has a letter and depends on the letters that it mentions, so the text fixes
+which parts are sequential and which can run in parallel. The pool `rehearsal-deep` has one worker
+for each skill, a cheap one for sums, and two distractors. deep_calibration.py at bbc2f728 measures
+oracles, fixed plans, listed templates and rules on it. Frozen before any training.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,16 +28,16 @@ from podium.suites.practice.integer import (
 )
 
 LETTERS = "cdghjkpqrtvwz"
-"""None that is an article, a unit of the phrases below, or read as an operation."""
-TAMED = [one for one in ELEMENTS if one.symbol not in (*TWO_SPELLINGS, "Hg")]
-"""Elements spelt in one way everywhere, whose names are no planet's."""
-MOST, FACTORED = 99_999, 9_999  # the largest value of a part in the middle, and of one to factor
-LEAST = 11  # the smallest answer: small ones would be worth guessing
+"""No letter that is an article, a unit in the phrases below, or could be an operation."""
+TAMED = [element for element in ELEMENTS if element.symbol not in (*TWO_SPELLINGS, "Hg")]
+"""Elements with one spelling, without the one that shares its name with a planet."""
+MOST, FACTORED = 99_999, 9_999  # the largest value of a part, and of a number to factor
+LEAST = 11  # the smallest answer: smaller ones could be guessed
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What an earlier part comes to, and its letter; or a number that the question states."""
+    """The value of an earlier part and its letter, or a number that the question states."""
 
     name: str
     number: int
@@ -46,10 +46,10 @@ class Value:
 Said = tuple[str, int]
 """A part in words, and its value."""
 Skill = Callable[[Random, Sequence[Value]], Said]
-"""Draws a part over the values it is to use, one or two."""
+"""Draws a part that uses the given values, one or two."""
 
 
-def _element(rng: Random, given: Sequence[Value]) -> Said:
+def _element(rng: Random, values: Sequence[Value]) -> Said:
     element = rng.choice(TAMED)
     facts = (
         (f"the atomic number of {element.name}", element.number),
@@ -59,13 +59,13 @@ def _element(rng: Random, given: Sequence[Value]) -> Said:
     return rng.choice(facts)
 
 
-def _planet(rng: Random, given: Sequence[Value]) -> Said:
+def _planet(rng: Random, values: Sequence[Value]) -> Said:
     name = rng.choice(PLANETS[1:])
     return f"the position of {name} {ORDER}", PLANETS.index(name) + 1
 
 
-def _found_element(rng: Random, given: Sequence[Value]) -> Said:
-    [number] = given
+def _found_element(rng: Random, values: Sequence[Value]) -> Said:
+    [number] = values
     element = BY_NUMBER.get(number.number)
     if element not in TAMED:
         return "", -1
@@ -77,46 +77,46 @@ def _found_element(rng: Random, given: Sequence[Value]) -> Said:
     return rng.choice(facts)
 
 
-def _factors(rng: Random, given: Sequence[Value]) -> Said:
-    x, y = (*given, _stated(rng, 12, 96))[:2]
+def _factors(rng: Random, values: Sequence[Value]) -> Said:
+    x, y = (*values, _stated(rng, 12, 96))[:2]
     common = (
         (f"the greatest common divisor of {x.name} and {y.name}", gcd(x.number, y.number)),
         (f"the least common multiple of {x.name} and {y.name}", lcm(x.number, y.number)),
     )
-    if len(given) == 2 or rng.random() < 0.4 or x.number > FACTORED:
+    if len(values) == 2 or rng.random() < 0.4 or x.number > FACTORED:
         return rng.choice(common)
-    found = divisors(x.number)
+    numbers = divisors(x.number)
     alone = (
-        (f"the number of positive divisors of {x.name}", len(found)),
-        (f"the sum of all positive divisors of {x.name}", sum(found)),
-        (f"the largest prime factor of {x.name}", max(filter(is_prime, found))),
+        (f"the number of positive divisors of {x.name}", len(numbers)),
+        (f"the sum of all positive divisors of {x.name}", sum(numbers)),
+        (f"the largest prime factor of {x.name}", max(filter(is_prime, numbers))),
     )
     return rng.choice(alone)
 
 
-def _choices(rng: Random, given: Sequence[Value]) -> Said:
-    x, y = (*given, _stated(rng, 2, 5))[:2]
+def _choices(rng: Random, values: Sequence[Value]) -> Said:
+    x, y = (*values, _stated(rng, 2, 5))[:2]
     n, k = (x, y) if x.number >= y.number else (y, x)
     if not 2 <= n.number <= 60 or not 1 <= k.number < n.number:
         return "", -1
     ways = comb(n.number, k.number)
-    said = (
+    phrases = (
         f"the binomial coefficient C({n.name}, {k.name})",
         f"the number of ways in which a committee of {k.name} people can be chosen from {n.name} "
         "people",
         f"the number of subsets with exactly {k.name} elements of a set of {n.name} elements",
     )
-    return rng.choice(said), ways
+    return rng.choice(phrases), ways
 
 
-def _digits(rng: Random, given: Sequence[Value]) -> Said:
-    x, base = (*given, _stated(rng, 2, 9))[:2]
+def _digits(rng: Random, values: Sequence[Value]) -> Said:
+    x, base = (*values, _stated(rng, 2, 9))[:2]
     if not 2 <= base.number <= 9:
         x, base = base, x
     if not 2 <= base.number <= 9 or x.number < 2:
         return "", -1
     written = int(in_base(x.number, base.number))
-    said = (
+    phrases = (
         (
             f"the sum of the digits of {x.name} when it is written in base {base.name}",
             digit_sum(written),
@@ -124,13 +124,13 @@ def _digits(rng: Random, given: Sequence[Value]) -> Said:
         (f"{x.name} written in base {base.name}", written),
         (f"{x.name} converted to base {base.name}", written),
     )
-    return rng.choice(said)
+    return rng.choice(phrases)
 
 
-def _sums(rng: Random, given: Sequence[Value]) -> Said:
-    x, n, m = given[0], rng.randint(2, 30), rng.randint(2, 60)
-    if len(given) == 2:
-        y = given[1]
+def _sums(rng: Random, values: Sequence[Value]) -> Said:
+    x, n, m = values[0], rng.randint(2, 30), rng.randint(2, 60)
+    if len(values) == 2:
+        y = values[1]
         both = (
             (f"the sum of {x.name} and {y.name}", x.number + y.number),
             (f"{n} * {x.name} + {y.name}", n * x.number + y.number),
@@ -161,38 +161,38 @@ SHAPES = (
     "EFLC", "PCFK", "EKDC", "EPKF", "FCDK", "DFLK", "ECKD", "KFLC",
     "EPCFD", "EFLKC", "PKFCD", "EDCKF", "CFDLK", "KDFLC",
 )  # fmt: skip
-"""The skills of a question's parts in order. Facts, small letters and what comes first need no part
-before them; every other part uses the latest one or two that nothing has used yet."""
+"""The skills of a question's parts, in order. Facts, small letters and first parts use no earlier
+part; every other part uses the latest one or two that are still unused."""
 
 
 def _drawn(shape: str) -> Topic:
     """Return the topic of a shape."""
 
     def topic(rng: Random) -> Draft | None:
-        letters, open_parts, said = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()
+        letters, open_parts, sentences = rng.sample(LETTERS, len(shape)), list[Value](), list[str]()
         words, number = "", -1
-        for at, (skill, letter) in enumerate(zip(shape, letters, strict=True)):
-            given, open_parts = _given(rng, skill, open_parts)
-            words, number = SKILLS[skill.upper()](rng, given)
-            last = at == len(shape) - 1
-            if number < (LEAST if last else 2) or number > MOST:
+        for i, (skill, letter) in enumerate(zip(shape, letters, strict=True)):
+            values, open_parts = _given(rng, skill, open_parts)
+            words, number = SKILLS[skill.upper()](rng, values)
+            is_final = i == len(shape) - 1
+            if number < (LEAST if is_final else 2) or number > MOST:
                 return None
-            said.append(f"Let {letter} be {words}.")
+            sentences.append(f"Let {letter} be {words}.")
             open_parts.append(Value(letter, number))
-        text = " ".join(said[:-1])
-        asked = (f"{text} What is {words}?", f"{text} Find {words}.")
-        return IntegerProblem(rng, text + words, number).worded(*map(str.strip, asked))
+        text = " ".join(sentences[:-1])
+        wordings = (f"{text} What is {words}?", f"{text} Find {words}.")
+        return IntegerProblem(rng, text + words, number).worded(*map(str.strip, wordings))
 
     return topic
 
 
-def _given(rng: Random, skill: str, parts: list[Value]) -> tuple[list[Value], list[Value]]:
+def _given(rng: Random, skill: str, values: list[Value]) -> tuple[list[Value], list[Value]]:
     """Return the values that a part uses, and those that are then still unused."""
     if skill in FACTS:
-        return [], parts
-    if skill.islower() or not parts:
-        return [_stated(rng, 5, 60)], parts
-    return parts[-2:], parts[:-2]
+        return [], values
+    if skill.islower() or not values:
+        return [_stated(rng, 5, 60)], values
+    return values[-2:], values[:-2]
 
 
 SUITE = PracticeSuite(

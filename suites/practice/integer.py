@@ -60,18 +60,18 @@ def collatz(n: int) -> int:
     return count
 
 
-def _nested(rng: Random, depth: int, most: int) -> tuple[str, str, int]:
+def _nested(rng: Random, depth: int, largest: int) -> tuple[str, str, int]:
     """Return an expression as plain text, as LaTeX, and its value."""
     if depth == 0:
-        n = rng.randint(2, most)
+        n = rng.randint(2, largest)
         return str(n), str(n), n
-    left, right = _nested(rng, depth - 1, most), _nested(rng, rng.randrange(depth), most)
+    lhs, rhs = _nested(rng, depth - 1, largest), _nested(rng, rng.randrange(depth), largest)
     signs = (("+", "+", int.__add__), ("-", "-", int.__sub__), ("*", r"\times", int.__mul__))
     sign, latex, value = rng.choice(signs)
-    one, other, first, second = (
-        f"({text})" if " " in text else text for text in (left[0], right[0], left[1], right[1])
+    a, b, latex_a, latex_b = (
+        f"({text})" if " " in text else text for text in (lhs[0], rhs[0], lhs[1], rhs[1])
     )
-    return f"{one} {sign} {other}", f"{first} {latex} {second}", value(left[2], right[2])
+    return f"{a} {sign} {b}", f"{latex_a} {latex} {latex_b}", value(lhs[2], rhs[2])
 
 
 def _expression(rng: Random) -> Draft | None:
@@ -129,7 +129,7 @@ def _power_remainder(rng: Random) -> Draft | None:
 
 
 def _last_digits(rng: Random) -> Draft | None:
-    a, b, c, d = (rng.randint(2, most) for most in (19, 300, 19, 300))
+    a, b, c, d = (rng.randint(2, limit) for limit in (19, 300, 19, 300))
     count, word = rng.choice(
         ((1, "is the last digit"), (2, "are the last two digits"), (3, "are the last three digits"))
     )
@@ -142,13 +142,13 @@ def _last_digits(rng: Random) -> Draft | None:
 
 def _divisor_count(rng: Random) -> Draft | None:
     n = rng.choice((rng.randint(12, 400), 12 * rng.randint(5, 120), 30 * rng.randint(3, 80)))
-    which = rng.choice(("", "even ", "odd "))
-    found = [d for d in divisors(n) if not which or (d % 2 == 0) == (which == "even ")]
-    return IntegerProblem(rng, f"divisor count {which}{n}", len(found)).worded(
-        f"How many positive {which}divisors does {n} have?",
-        f"Determine the number of positive {which}integers that divide ${n}$ exactly."
-        if not which
-        else f"Among the positive divisors of ${n}$, how many are {which.strip()}?",
+    parity = rng.choice(("", "even ", "odd "))
+    matches = [d for d in divisors(n) if not parity or (d % 2 == 0) == (parity == "even ")]
+    return IntegerProblem(rng, f"divisor count {parity}{n}", len(matches)).worded(
+        f"How many positive {parity}divisors does {n} have?",
+        f"Determine the number of positive {parity}integers that divide ${n}$ exactly."
+        if not parity
+        else f"Among the positive divisors of ${n}$, how many are {parity.strip()}?",
     )
 
 
@@ -274,31 +274,31 @@ def _arrangements(rng: Random) -> Draft | None:
 
 
 def _arithmetic_series(rng: Random) -> Draft | None:
-    first, step, terms = rng.randint(1, 30), rng.randint(2, 15), rng.randint(5, 60)
-    series = [first + step * at for at in range(terms)]
-    shown = f"{series[0]}, {series[1]}, {series[2]}"
+    start, step, terms = rng.randint(1, 30), rng.randint(2, 15), rng.randint(5, 60)
+    series = [start + step * i for i in range(terms)]
+    opening = f"{series[0]}, {series[1]}, {series[2]}"
     if rng.random() < 0.4:
-        return IntegerProblem(rng, f"arithmetic term {first} {step} {terms}", series[-1]).worded(
-            f"An arithmetic sequence starts {shown}, ... What is term number {terms}?",
-            f"Term number {terms} of the arithmetic sequence ${shown}, \\ldots$ equals what?",
+        return IntegerProblem(rng, f"arithmetic term {start} {step} {terms}", series[-1]).worded(
+            f"An arithmetic sequence starts {opening}, ... What is term number {terms}?",
+            f"Term number {terms} of the arithmetic sequence ${opening}, \\ldots$ equals what?",
         )
-    return IntegerProblem(rng, f"arithmetic sum {first} {step} {terms}", sum(series) % 1000).worded(
+    return IntegerProblem(rng, f"arithmetic sum {start} {step} {terms}", sum(series) % 1000).worded(
         f"What is the remainder when the sum {series[0]} + {series[1]} + {series[2]} + ... + "
         f"{series[-1]} (an arithmetic series) is divided by 1000?",
-        f"Find the sum of the first {terms} terms of the arithmetic sequence ${shown}, \\ldots$, "
+        f"Find the sum of the first {terms} terms of the arithmetic sequence ${opening}, \\ldots$, "
         "and give its remainder modulo $1000$.",
     )
 
 
 def _geometric_series(rng: Random) -> Draft | None:
-    first, ratio, terms = rng.randint(1, 9), rng.randint(2, 7), rng.randint(4, 40)
+    start, ratio, terms = rng.randint(1, 9), rng.randint(2, 7), rng.randint(4, 40)
     modulus = rng.randint(11, 999)
-    total = sum(first * ratio**at for at in range(terms))
-    key = f"geometric {first} {ratio} {terms} mod {modulus}"
+    total = sum(start * ratio**i for i in range(terms))
+    key = f"geometric {start} {ratio} {terms} mod {modulus}"
     return IntegerProblem(rng, key, total % modulus).worded(
-        f"A geometric sequence has first term {first} and common ratio {ratio}. What is the "
+        f"A geometric sequence has first term {start} and common ratio {ratio}. What is the "
         f"remainder when the sum of its first {terms} terms is divided by {modulus}?",
-        rf"Let $S = \sum_{{k=0}}^{{{terms - 1}}} {first} \cdot {ratio}^k$. Find the remainder when "
+        rf"Let $S = \sum_{{k=0}}^{{{terms - 1}}} {start} \cdot {ratio}^k$. Find the remainder when "
         f"$S$ is divided by ${modulus}$.",
     )
 
@@ -310,33 +310,33 @@ def _congruences(rng: Random) -> Draft | None:
     rests = [rng.randrange(m) for m in moduli]
     pairs = list(zip(rests, moduli, strict=True))
     answer = next(x for x in range(1, 20_000) if all(x % m == r for r, m in pairs))
-    said = [f"a remainder of {r} when divided by {m}" for r, m in pairs]
+    clauses = [f"a remainder of {r} when divided by {m}" for r, m in pairs]
     system = ", ".join(rf"x \equiv {r} \pmod{{{m}}}" for r, m in pairs)
     return IntegerProblem(rng, f"congruences {sorted(pairs)}", answer).worded(
-        f"What is the smallest positive integer that leaves {' and '.join(said)}?",
+        f"What is the smallest positive integer that leaves {' and '.join(clauses)}?",
         f"Find the least positive integer $x$ such that ${system}$.",
     )
 
 
 def _multiples(rng: Random) -> Draft | None:
     limit, a, b = rng.randint(60, 2000), rng.randint(2, 15), rng.randint(2, 25)
-    which = rng.choice(("either", "neither", "one"))
+    case = rng.choice(("either", "neither", "one"))
     if a == b:
         return None
     hits = [(n % a == 0) + (n % b == 0) for n in range(1, limit + 1)]
-    said, answer = {
+    condition, answer = {
         "either": (f"divisible by {a} or by {b} (or by both)", limit - hits.count(0)),
         "neither": (f"divisible by neither {a} nor {b}", hits.count(0)),
         "one": (f"divisible by exactly one of {a} and {b}", hits.count(1)),
-    }[which]
-    return IntegerProblem(rng, f"multiples {which} {limit} {a} {b}", answer).worded(
-        f"How many integers from 1 to {limit} inclusive are {said}?",
-        rf"Find the number of integers $n$ with $1 \le n \le {limit}$ that are {said}.",
+    }[case]
+    return IntegerProblem(rng, f"multiples {case} {limit} {a} {b}", answer).worded(
+        f"How many integers from 1 to {limit} inclusive are {condition}?",
+        rf"Find the number of integers $n$ with $1 \le n \le {limit}$ that are {condition}.",
     )
 
 
 def _shopping(rng: Random) -> Draft | None:
-    pens, cost, books, price = (rng.randint(2, most) for most in (15, 9, 12, 30))
+    pens, cost, books, price = (rng.randint(2, limit) for limit in (15, 9, 12, 30))
     paid = 50 * (1 + (pens * cost + books * price) // 50)
     key = f"shopping {pens} {cost} {books} {price}"
     return IntegerProblem(rng, key, paid - pens * cost - books * price).worded(
@@ -396,12 +396,12 @@ def _smallest_multiple(rng: Random) -> Draft | None:
 
 def _next_prime(rng: Random) -> Draft | None:
     bound, modulus = rng.randint(10, 800), rng.choice((4, 5, 6, 8, 10))
-    rest = rng.choice([r for r in range(modulus) if gcd(r, modulus) == 1])
-    answer = next(n for n in range(bound + 1, 9000) if is_prime(n) and n % modulus == rest)
-    return IntegerProblem(rng, f"next prime {bound} {rest} mod {modulus}", answer).worded(
-        f"What is the smallest prime greater than {bound} that leaves a remainder of {rest} when "
-        f"divided by {modulus}?",
-        rf"Find the least prime $p > {bound}$ with $p \equiv {rest} \pmod{{{modulus}}}$.",
+    remainder = rng.choice([r for r in range(modulus) if gcd(r, modulus) == 1])
+    answer = next(n for n in range(bound + 1, 9000) if is_prime(n) and n % modulus == remainder)
+    return IntegerProblem(rng, f"next prime {bound} {remainder} mod {modulus}", answer).worded(
+        f"What is the smallest prime greater than {bound} that leaves a remainder of {remainder} "
+        f"when divided by {modulus}?",
+        rf"Find the least prime $p > {bound}$ with $p \equiv {remainder} \pmod{{{modulus}}}$.",
     )
 
 
@@ -417,8 +417,8 @@ def grade_integer(question: Question, reply: str, box: Box | None = None) -> Gra
     if reading.value is None:
         return Grade(0.0, None, "no integer answer found", facts)
     right = str(reading.value) == question.target
-    why = "right" if right else f"expected {question.target}"
-    return Grade(float(right), str(reading.value), why, facts)
+    reason = "right" if right else f"expected {question.target}"
+    return Grade(float(right), str(reading.value), reason, facts)
 
 
 SUITE = PracticeSuite(

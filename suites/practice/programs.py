@@ -53,12 +53,12 @@ PUBLIC = 2
 HIDDEN = 4
 TRIES = 20
 OneNumber = tuple[str, str, Shape, int, Callable[[int], Any]]
-"""Method, what is wanted of n, shape of the result, largest n of a test, reference."""
+"""Method name, goal in words, shape of the result, largest n of a test, reference."""
 Grid = list[list[int]]
 AboutGrid = tuple[str, str, Shape, Callable[[Grid], Any]]
 Text = tuple[str, str, Shape, Callable[[str], Any]]
 Fold = tuple[str, str, Callable[[Sequence[int]], Any]]
-"""A method name, what is wanted in words, and the reference."""
+"""A method name, the goal in words, and the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +73,20 @@ class Problem:
     draw: Callable[[Random], tuple[Any, ...]]
 
     def draft(self, rng: Random, *, key: str, statement: str) -> Draft | None:
-        """Return the question in one of its two ways; None for a dull problem."""
+        """Return the question in one of its two forms, or None if all hidden answers are equal."""
         drawn = self._drawn(rng)
         if drawn is None:
             return None
         functional = rng.random() < 0.4
         cases = tuple(self._case(arguments, functional) for arguments in drawn)
-        given = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in self.inputs.items())
-        head = f"def {self.method}(self, {given}) -> {TYPES[self.returns]}:"
+        parameters = ", ".join(f"{name}: {TYPES[shape]}" for name, shape in self.inputs.items())
+        head = f"def {self.method}(self, {parameters}) -> {TYPES[self.returns]}:"
         starter = f"class Solution:\n    {head}\n        " if functional else ""
-        said = self._as_method(cases) if functional else self._as_stdin(cases)
+        sections = self._as_method(cases) if functional else self._as_stdin(cases)
         public = [asdict(case) for case in cases[:PUBLIC]]
         return Draft(
             key=f"{key} {'method' if functional else 'stdin'}",
-            text=user_prompt("\n\n".join((statement, *said)), starter).removesuffix("\n"),
+            text=user_prompt("\n\n".join((statement, *sections)), starter).removesuffix("\n"),
             target=ProgramTests(cases, self.method if functional else None).as_json(),
             metadata={"public_tests": public, "starter_code": starter},
         )
@@ -108,31 +108,31 @@ class Problem:
         solved = self._solved(arguments)
         if functional:
             return ProgramCase("\n".join(map(json.dumps, arguments)), json.dumps(solved))
-        given = list[str]()
+        lines = list[str]()
         for shape, value in zip(self.inputs.values(), arguments, strict=True):
             if shape == "grid":
-                given.append(f"{len(value)} {len(value[0])}")
+                lines.append(f"{len(value)} {len(value[0])}")
             elif shape in ("numbers", "pairs"):
-                given.append(str(len(value)))
-            given.append(_printed(shape, value))
-        said = f"{_printed(self.returns, solved)}\n"
-        return ProgramCase("".join(f"{line}\n" for line in given), said)
+                lines.append(str(len(value)))
+            lines.append(_printed(shape, value))
+        output = f"{_printed(self.returns, solved)}\n"
+        return ProgramCase("".join(f"{line}\n" for line in lines), output)
 
     def _as_stdin(self, cases: Sequence[ProgramCase]) -> Sequence[str]:
-        given = "; then ".join(READ[shape].format(name=name) for name, shape in self.inputs.items())
+        form = "; then ".join(READ[shape].format(name=name) for name, shape in self.inputs.items())
         samples = (
-            f"Sample Input {at}\n\n{case.input.strip()}\n\n"
-            f"Sample Output {at}\n\n{case.output.strip()}"
-            for at, case in enumerate(cases[:PUBLIC], start=1)
+            f"Sample Input {number}\n\n{case.input.strip()}\n\n"
+            f"Sample Output {number}\n\n{case.output.strip()}"
+            for number, case in enumerate(cases[:PUBLIC], start=1)
         )
-        return f"Input\n\nThe input is {given}.", f"Output\n\n{WRITE[self.returns]}", *samples
+        return f"Input\n\nThe input is {form}.", f"Output\n\n{WRITE[self.returns]}", *samples
 
     def _as_method(self, cases: Sequence[ProgramCase]) -> Sequence[str]:
         samples = list[str]()
-        for at, case in enumerate(cases[:PUBLIC], start=1):
+        for number, case in enumerate(cases[:PUBLIC], start=1):
             values = zip(self.inputs, case.input.split("\n"), strict=True)
-            given = ", ".join(f"{name} = {value}" for name, value in values)
-            samples.append(f"Example {at}:\n\nInput: {given}\nOutput: {case.output}")
+            inputs = ", ".join(f"{name} = {value}" for name, value in values)
+            samples.append(f"Example {number}:\n\nInput: {inputs}\nOutput: {case.output}")
         truth = self.returns == "truth"
         return "Return true or false." if truth else "Return the result.", *samples
 
@@ -180,8 +180,8 @@ def numbers(rng: Random) -> list[int]:
 def longest_run(values: Sequence[int], fits: Callable[[int, int], bool]) -> int:
     """Return the length of the longest stretch in which neighbours fit."""
     best = length = 1
-    for left, right in pairwise(values):
-        length = length + 1 if fits(left, right) else 1
+    for previous, value in pairwise(values):
+        length = length + 1 if fits(previous, value) else 1
         best = max(best, length)
     return best
 
@@ -208,22 +208,22 @@ FOLDS: tuple[Fold, ...] = (
      lambda values: max(accumulate(values, lambda here, value: max(value, here + value)))),
     ("inversions", "the number of pairs of positions i < j whose values are in strictly "
      "decreasing order", lambda values: sum(
-         a > b for at, a in enumerate(values) for b in values[at + 1 :])),
+         a > b for i, a in enumerate(values) for b in values[i + 1 :])),
 )  # fmt: skip
 
 
 def _list_draft(rng: Random, fold: Fold, returns: Shape) -> Draft | None:
-    method, wanted, solve = fold
+    method, goal, solve = fold
     noun = rng.choice(NOUNS)
     statement = rng.choice(
         (
-            f"You are given nums, a list of {noun} (integers). Find {wanted}.",
-            f"The list nums holds integer {noun}. Compute {wanted}.",
-            f"Given a list of integers nums ({noun}), determine {wanted}.",
+            f"You are given nums, a list of {noun} (integers). Find {goal}.",
+            f"The list nums holds integer {noun}. Compute {goal}.",
+            f"Given a list of integers nums ({noun}), determine {goal}.",
         )
     )
     problem = Problem(method, returns, solve, {"nums": "numbers"}, lambda rng: (numbers(rng),))
-    return problem.draft(rng, key=f"{method} {noun} {wanted}", statement=statement)
+    return problem.draft(rng, key=f"{method} {noun} {goal}", statement=statement)
 
 
 def _counting(rng: Random) -> Draft | None:
@@ -250,13 +250,13 @@ def _counting_given(rng: Random) -> Draft | None:
          lambda values, k: sum(value % k == 0 for value in values)),
         ("countMatches", "how many values are equal to k", lambda values, k: values.count(k)),
     )  # fmt: skip
-    method, wanted, solve = rng.choice(entries)
-    given = f"You are given nums, a list of integer {noun}, and a positive integer k."
+    method, goal, solve = rng.choice(entries)
+    opening = f"You are given nums, a list of integer {noun}, and a positive integer k."
     problem = Problem(
         method, "number", solve, {"nums": "numbers", "k": "number"},
         lambda rng: (numbers(rng), rng.randint(1, 12)),
     )  # fmt: skip
-    return problem.draft(rng, key=f"{method} {noun}", statement=f"{given} Count {wanted}.")
+    return problem.draft(rng, key=f"{method} {noun}", statement=f"{opening} Count {goal}.")
 
 
 def _two_sum(rng: Random) -> Draft | None:
@@ -267,7 +267,7 @@ def _two_sum(rng: Random) -> Draft | None:
         return values, rng.choice((sum(rng.choices(values, k=2)), rng.randint(-30, 80)))
 
     def solve(values: list[int], target: int) -> bool:
-        return any(a + b == target for at, a in enumerate(values) for b in values[at + 1 :])
+        return any(a + b == target for i, a in enumerate(values) for b in values[i + 1 :])
 
     inputs: dict[str, Shape] = {"nums": "numbers", "target": "number"}
     return Problem("hasPairWithSum", "truth", solve, inputs, draw).draft(
@@ -296,13 +296,13 @@ def _combined(rng: Random) -> Draft | None:
         ("RunningSums", "Replace each value by the sum of all values up to it",
          lambda v: list(accumulate(v))),
     )  # fmt: skip
-    name, first, keep = rng.choice(stages)
-    method, wanted, solve = rng.choice([entry for entry in FOLDS if entry[0] != "countDistinct"])
+    name, stage, keep = rng.choice(stages)
+    method, goal, solve = rng.choice([entry for entry in FOLDS if entry[0] != "countDistinct"])
     both: Fold = (
         f"{method}Of{name}",
-        f"a single number in two stages. {first}. Then, from what you have now, take {wanted}. If "
+        f"a single number in two stages. {stage}. Then, from what you have now, take {goal}. If "
         "nothing is left after the first stage, the result is 0",
-        lambda values: solve(kept) if (kept := keep(values)) else 0,
+        lambda values: solve(remaining) if (remaining := keep(values)) else 0,
     )
     return _list_draft(rng, both, "number")
 
@@ -335,11 +335,11 @@ def balanced(text: str) -> bool:
 def _text_draft(
     rng: Random, entry: Text, draw: Callable[[Random], tuple[str]], places: tuple[str, ...] = PLACES
 ) -> Draft | None:
-    method, wanted, returns, solve = entry
+    method, goal, returns, solve = entry
     place = rng.choice(places)
-    said = rng.choice((f"The string s is {place}.", f"You are given {place} as a string s."))
+    opening = rng.choice((f"The string s is {place}.", f"You are given {place} as a string s."))
     problem = Problem(method, returns, solve, {"s": "text"}, draw)
-    return problem.draft(rng, key=f"{method} {place} {wanted}", statement=f"{said} {wanted}")
+    return problem.draft(rng, key=f"{method} {place} {goal}", statement=f"{opening} {goal}")
 
 
 def _about_sentence(rng: Random) -> Draft | None:
@@ -402,26 +402,26 @@ def _brackets(rng: Random) -> Draft | None:
             rng.shuffle(signs)
         return ("".join(signs),)
 
-    wanted = "Are its brackets (), [] and {} balanced and correctly nested?"
+    goal = "Are its brackets (), [] and {} balanced and correctly nested?"
     places = ("a string of brackets", "a formula reduced to its brackets", "a row of brackets")
-    return _text_draft(rng, ("isBalanced", wanted, "truth", balanced), draw, places)
+    return _text_draft(rng, ("isBalanced", goal, "truth", balanced), draw, places)
 
 
 def _anagrams(rng: Random) -> Draft | None:
     def draw(rng: Random) -> tuple[str, str]:
         word = "".join(rng.choice("aberst") for _ in range(rng.randint(2, 7)))
-        other = "".join(rng.sample(word, len(word)))
-        return word, rng.choice((other, other[:-1] + "a"))
+        anagram = "".join(rng.sample(word, len(word)))
+        return word, rng.choice((anagram, anagram[:-1] + "a"))
 
-    what = rng.choice(("words", "names", "passwords", "labels", "codes"))
+    noun = rng.choice(("words", "names", "passwords", "labels", "codes"))
 
     def solve(s: str, t: str) -> bool:
         return sorted(s) == sorted(t)
 
     return Problem("areAnagrams", "truth", solve, {"s": "text", "t": "text"}, draw).draft(
         rng,
-        key=f"anagrams {what}",
-        statement=f"The strings s and t are lower-case {what}. Are they anagrams of each other, "
+        key=f"anagrams {noun}",
+        statement=f"The strings s and t are lower-case {noun}. Are they anagrams of each other, "
         "that is, do they consist of the same letters, each equally often?",
     )
 
@@ -461,13 +461,13 @@ def _one_number(rng: Random) -> Draft | None:
          f"{base}.", "number", 900,
          lambda n: sum(integer.is_prime(p) and integer.digit_sum(p) % base == 0 for p in range(n))),
     )  # fmt: skip
-    method, wanted, returns, most, solve = rng.choice(entries)
-    statement = f"You are given a positive integer n (at most {most}). {wanted}"
+    method, goal, returns, largest, solve = rng.choice(entries)
+    statement = f"You are given a positive integer n (at most {largest}). {goal}"
     problem = Problem(
         method, returns, solve, {"n": "number"},
-        lambda rng: (rng.choice((rng.randint(1, 30), rng.randint(1, most))),),
+        lambda rng: (rng.choice((rng.randint(1, 30), rng.randint(1, largest))),),
     )  # fmt: skip
-    return problem.draft(rng, key=f"{method} {wanted}", statement=statement)
+    return problem.draft(rng, key=f"{method} {goal}", statement=statement)
 
 
 def _grid(rng: Random) -> Draft | None:
@@ -489,17 +489,17 @@ def _grid(rng: Random) -> Draft | None:
         ("rotate", "Rotate it clockwise by 90 degrees.", "grid",
          lambda g: [list(row) for row in zip(*g[::-1], strict=True)]),
     )  # fmt: skip
-    method, wanted, returns, solve = rng.choice(entries)
-    what = rng.choice(("board", "map of heights", "table of sales", "picture", "matrix"))
+    method, goal, returns, solve = rng.choice(entries)
+    noun = rng.choice(("board", "map of heights", "table of sales", "picture", "matrix"))
 
     def draw(rng: Random) -> tuple[Grid]:
         rows = rng.randint(1, 5)
-        columns = rows if wanted.startswith("It is square") else rng.randint(1, 5)
+        columns = rows if goal.startswith("It is square") else rng.randint(1, 5)
         return ([[rng.randint(-9, 20) for _ in range(columns)] for _ in range(rows)],)
 
-    statement = f"The grid is a {what}: rows of integers, all of the same length. {wanted}"
+    statement = f"The grid is a {noun}: rows of integers, all of the same length. {goal}"
     problem = Problem(method, returns, solve, {"grid": "grid"}, draw)
-    return problem.draft(rng, key=f"{method} {what} {wanted}", statement=statement)
+    return problem.draft(rng, key=f"{method} {noun} {goal}", statement=statement)
 
 
 def _intervals(rng: Random) -> Draft | None:
@@ -518,18 +518,18 @@ def _intervals(rng: Random) -> Draft | None:
         ("countGroups", "Merge all that overlap or touch. How many intervals are left?",
          "number", lambda pairs: len(merge(pairs))),
     )  # fmt: skip
-    method, wanted, returns, solve = rng.choice(entries)
-    what = rng.choice(("meetings", "bookings", "shifts", "flights", "repairs", "broadcasts"))
+    method, goal, returns, solve = rng.choice(entries)
+    noun = rng.choice(("meetings", "bookings", "shifts", "flights", "repairs", "broadcasts"))
     return Problem(method, returns, solve, {"intervals": "pairs"}, draw).draft(
         rng,
-        key=f"{method} {what} {wanted}",
-        statement=f"The list intervals holds {what}: pairs of a start and a later end, in no "
-        f"particular order. {wanted}",
+        key=f"{method} {noun} {goal}",
+        statement=f"The list intervals holds {noun}: pairs of a start and a later end, in no "
+        f"particular order. {goal}",
     )
 
 
 def grade_code(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by running the reply's program on all tests in a box; raises what the box raises."""
+    """Grade by running the reply's program on all tests in a box; the box's errors propagate."""
     box, tests = required_box(box, "practice-code"), read_tests(unsealed(question))
     program = program_of(reply, tests.method)
     if program is None:
@@ -545,7 +545,7 @@ class PracticeCode(PracticeSuite):
     """The practice suite whose questions show some of their tests."""
 
     def try_public(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Return the share of the examples that pass; SandboxError when the box fails."""
+        """Return the share of the examples that pass; raises SandboxError if the box fails."""
         return grade_on_shown_tests(question, reply, box)
 
 
@@ -586,10 +586,10 @@ def practice_code(
 ) -> Task:
     """Generated programming problems; splits train, validation and eval.
 
-    Programs run in the sandbox that --sandbox names (docker if none does), or in one of podium's
-    (-T box=docker); at most `max_sandboxes` run at once (all cores).
+    Programs run in the sandbox of --sandbox (default docker), or in one of podium's
+    (-T box=docker); at most `max_sandboxes` run at once (default: one per core).
     """
-    from podium.suites.inspect_box import boxed_task  # with every box: for Inspect's own runs only
+    from podium.suites.inspect_box import boxed_task  # imports every box: Inspect runs only
 
     return boxed_task(
         SUITE, box, split=split, limit=limit, epochs=epochs, max_sandboxes=max_sandboxes

@@ -1,8 +1,8 @@
-"""`practice-...@unseen`: a suite in words, or of combinations, that no generated split has.
+"""`practice-...@unseen`: a suite in wordings or combinations that no generated split has.
 
-Here `eval` is hand-written questions (unseen.toml), generated ones in words that a person wrote,
-and, for composed ones, a fact and a computation that no topic of composed.py joins: do workers
-recognise our templates? Nothing is tuned on them.
+Its `eval` has hand-written questions (unseen.toml), generated ones in wordings by a person, and,
+for composed ones, a fact and a computation that no topic of composed.py joins. It shows whether
+workers recognise the templates; nothing is tuned on it.
 """
 
 import re
@@ -36,12 +36,12 @@ from podium.suites.practice.composed import (
 UNSEEN = "unseen"
 REVISION = "unseen-2"
 SIZE = 75
-"""Questions of each suite: 300 of the four."""
+"""Questions per suite: 300 in the four suites."""
 
 COMPOSED = "practice-composed"
 WRITTEN = Path(__file__).with_suffix(".toml")
 TASK = "### Question:\n"
-"""Above the task of a program, as LiveCodeBench's prompt has it."""
+"""The heading above a program's task, as in LiveCodeBench's prompt."""
 PROGRAM_INSTRUCTION = (
     "Give one Python program in a block that opens with ```python and closes with ```."
 )
@@ -57,12 +57,13 @@ def _planet_fact(rng: Random) -> tuple[int, str]:
     return PLANETS.index(name) + 1, f"the position of {name} {ORDER}"
 
 
-def _of_two(asked: AboutTwo, verb: str) -> Topic:
+def _of_two(operation: AboutTwo, verb: str) -> Topic:
     def topic(rng: Random) -> Draft | None:
-        (a, one), (b, other) = _element_fact(rng), _planet_fact(rng)
-        word, answer = asked(rng, a, b)
-        return IntegerProblem(rng, f"unseen {word} {one} {other}", answer).worded(
-            f"What is the {word} of {one} and {other}?", f"{verb} the {word} of {other} and {one}."
+        (a, element), (b, planet) = _element_fact(rng), _planet_fact(rng)
+        word, answer = operation(rng, a, b)
+        return IntegerProblem(rng, f"unseen {word} {element} {planet}", answer).worded(
+            f"What is the {word} of {element} and {planet}?",
+            f"{verb} the {word} of {planet} and {element}.",
         )
 
     return topic
@@ -112,31 +113,33 @@ class Unseen(PracticeSuite):
 
     @property
     def data_revision(self) -> str:
-        """The plain suite's, and the version of what is unseen."""
+        """The plain suite's revision, and the version of the unseen questions."""
         return f"{self.plain.data_revision}-{REVISION}"
 
     @property
     def card(self) -> Card:
-        """The plain suite's card, with what is asked instead."""
-        known = self.plain.card
-        about = f"{known.about} Its eval split is in words or of combinations that no split has."
-        sizes = {**known.sizes, "eval": len(self.load())}
-        return replace(known, title=f"{known.title}, {UNSEEN}", sizes=sizes, about=about)
+        """The plain suite's card, with the size and description of the unseen questions."""
+        card = self.plain.card
+        about = f"{card.about} Its eval split is in words or of combinations that no split has."
+        sizes = {**card.sizes, "eval": len(self.load())}
+        return replace(card, title=f"{card.title}, {UNSEEN}", sizes=sizes, about=about)
 
     def questions(self, split: Split) -> Sequence[Question]:
-        """Return the plain suite's questions; of `eval` the written, then those drawn anew."""
+        """Return the plain suite's questions; for `eval` the written, then newly drawn ones."""
         if split != "eval":
             return self.plain.load(split)
-        written = [replace(one, topic="written") for one in paraphrases()[self.plain.name]]
+        questions = paraphrases()[self.plain.name]
+        written = [replace(question, topic="written") for question in questions]
         return [*written, *PracticeSuite.questions(self, split)]
 
 
 def unseen(plain: PracticeSuite) -> PracticeSuite:
-    """Return the suite `NAME@unseen` of a practice suite; UserError where nobody wrote one."""
+    """Return the suite `NAME@unseen` of a practice suite; raises UserError if there is none."""
     written = paraphrases().get(plain.name)
     if written is None:
         raise UserError(f"{plain.name!r} has no other suite {plain.name}@{UNSEEN}; ask it plainly.")
-    shared: dict[str, Any] = {one.name: getattr(plain, one.name) for one in fields(PracticeSuite)}
+    names = [field.name for field in fields(PracticeSuite)]
+    shared: dict[str, Any] = {name: getattr(plain, name) for name in names}
     shared["name"] = f"{plain.name}@{UNSEEN}"
     shared["topics"] = TOPICS if plain.name == COMPOSED else reworded(plain)
     shared["sizes"] = {**plain.sizes, "eval": SIZE - len(written)}
@@ -154,7 +157,7 @@ class _Written(BaseModel, extra="forbid", frozen=True):
 
 
 class _Reworded(BaseModel, extra="forbid", frozen=True):
-    """Other words for the questions of a topic whose key is matched whole."""
+    """Another wording for the questions of a topic whose whole key matches."""
 
     topic: str
     key: str
@@ -162,10 +165,10 @@ class _Reworded(BaseModel, extra="forbid", frozen=True):
 
 
 def reworded(plain: PracticeSuite) -> Mapping[str, Topic]:
-    """Return the topics of a suite that have other words, in these."""
-    rows = [_Reworded.model_validate(one) for one in _file()["reworded"]]
-    found = {name: [one for one in rows if one.topic == name] for name in plain.topics}
-    return {name: _in_words(plain.topics[name], own) for name, own in found.items() if own}
+    """Return the topics of a suite that have another wording, in that wording."""
+    rows = [_Reworded.model_validate(row) for row in _file()["reworded"]]
+    by_topic = {name: [row for row in rows if row.topic == name] for name in plain.topics}
+    return {name: _in_words(plain.topics[name], rows) for name, rows in by_topic.items() if rows}
 
 
 def _in_words(topic: Topic, rows: Sequence[_Reworded]) -> Topic:
@@ -180,10 +183,10 @@ def _in_words(topic: Topic, rows: Sequence[_Reworded]) -> Topic:
 
 
 def _instead(text: str, task: str) -> str:
-    """Return a text with another task: of a program's, the paragraph below its heading."""
-    before, heading, rest = text.rpartition(TASK)
-    _, gap, after = rest.partition("\n\n")
-    return f"{before}{heading}{task}{gap}{after}"  # all but the task is empty elsewhere
+    """Return a text with another task; of a program's, only the paragraph below the heading."""
+    head, heading, body = text.rpartition(TASK)
+    _, gap, tail = body.partition("\n\n")
+    return f"{head}{heading}{task}{gap}{tail}"  # without a heading only the task is left
 
 
 def _file() -> dict[str, Any]:
@@ -191,20 +194,20 @@ def _file() -> dict[str, Any]:
 
 
 def paraphrases() -> dict[str, Sequence[Question]]:
-    """Return the hand-written questions by the name of the suite whose grader they take."""
+    """Return the hand-written questions by the name of the suite whose grader they use."""
     kinds = _file()
     kinds["code"] = kinds.pop("program")
     del kinds["reworded"]
     return {
         f"practice-{kind}": [
-            _question(kind, at, _Written.model_validate(row)) for at, row in enumerate(rows, 1)
+            _question(kind, n, _Written.model_validate(row)) for n, row in enumerate(rows, 1)
         ]
         for kind, rows in kinds.items()
     }
 
 
-def _question(kind: str, at: int, row: _Written) -> Question:
-    id = f"paraphrase-{kind}-{at}"
+def _question(kind: str, number: int, row: _Written) -> Question:
+    id = f"paraphrase-{kind}-{number}"
     if kind == "choice":
         text = choice_text(row.text, row.options)
         return Question(id, text, "choice", str(row.answer), topic=kind)
