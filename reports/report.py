@@ -88,88 +88,88 @@ class Report:
         derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
-        chosen = "\n\n".join(one.text for one in self.choices)
+        chosen = "\n\n".join(table.text for table in self.choices)
         apart = (*self.spend, *self.skipped)
-        below = "\n".join(line for one in apart for line in render.wrapped(one))
-        parts = (table_text(self.shown, self.columns), derived, papers, chosen, below)
-        return "\n\n".join(filter(None, parts))
+        below = "\n".join(line for sentence in apart for line in render.wrapped(sentence))
+        sections = (table_text(self.shown, self.columns), derived, papers, chosen, below)
+        return "\n\n".join(filter(None, sections))
 
 
 def write_report(
     dirs: Sequence[Path],
     out: Path,
-    wanted: ReportOptions = DEFAULTS,
+    options: ReportOptions = DEFAULTS,
     beside: Beside[Any] | None = None,
 ) -> Report:
     """Read the logs below `dirs` and write their report into `out`."""
     render.refuse_foreign(out, MARKS)
-    found = report_of(dirs, wanted, beside)
-    return replace(found, files=render.write_files(out, found.contents))
+    report = report_of(dirs, options, beside)
+    return replace(report, files=render.write_files(out, report.contents))
 
 
 def report_of(
-    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
+    dirs: Sequence[Path], options: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
 ) -> Report:
     """Return the same report, nothing written yet."""
-    chosen = named_columns(wanted.columns)
-    system_runs, foreign = logs.load_runs(dirs, deep=wanted.deep, beside=beside)
-    shown = compare(system_runs, wanted)
-    rows = shown.rows
+    chosen = named_columns(options.columns)
+    system_runs, foreign = logs.load_runs(dirs, deep=options.deep, beside=beside)
+    comparison = compare(system_runs, options)
+    rows = comparison.rows
     if not rows:
         raise UserError(
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    choices = tuple(gateway_choices(shown.pairs, dirs)) if wanted.choices else ()
-    page = (markdown(shown, system_runs, skipped, chosen), *(one.markdown for one in choices))
+    choices = tuple(gateway_choices(comparison.pairs, dirs)) if options.choices else ()
+    page = (markdown(comparison, system_runs, skipped, chosen), *(table.markdown for table in choices))
     texts = {
         "table.md": "\n".join(page),
-        "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
+        "table.csv": render.rows_csv([*rows, *comparison.derived], COLUMNS, _cell),
     }
     digests = {name: sha256(render.as_written(name, texts[name])).hexdigest() for name in texts}
-    more = {"choices": [asdict(one) for one in choices]} if choices else {}
+    choice_data = {"choices": [asdict(table) for table in choices]} if choices else {}
     contents: dict[str, render.Content] = {
         **texts,
-        "table.json": render.as_json({**_data(shown, skipped), **more, "files": digests}),
+        "table.json": render.as_json({**_data(comparison, skipped), **choice_data, "files": digests}),
         "plot.png": lambda path: draw(rows, path),
     }
     spend, runs = _selection(system_runs), tuple(system_runs)
-    return Report(shown, (), skipped, spend, wanted, contents, runs, choices)
+    return Report(comparison, (), skipped, spend, options, contents, runs, choices)
 
 
-def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
-    places = {id(row): at for at, row in enumerate(shown.rows)}
-    parts = [
+def _data(comparison: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
+    places = {id(row): index for index, row in enumerate(comparison.rows)}
+    scores = [
         {
-            "row": places[id(part.row)],
-            "suite": part.row.suite,
-            "system": part.row.system,
-            **{name: json_number(getattr(part, name)) for name in OF_PARTS},
+            "row": places[id(score.row)],
+            "suite": score.row.suite,
+            "system": score.row.system,
+            **{name: json_number(getattr(score, name)) for name in OF_PARTS},
         }
-        for part in shown.parts
+        for score in comparison.parts
     ]
     blocks = [
         {
-            "rows": [places[id(row)] for row in one.rows],
-            "questions": one.questions,
-            "headline": one.headline,
-            "said": one.said,
-            "cautions": one.cautions,
-            "cochran": one.cochran and asdict(one.cochran),
-            "frontier": one.frontier and asdict(one.frontier),
+            "rows": [places[id(row)] for row in block.rows],
+            "questions": block.questions,
+            "headline": block.headline,
+            "said": block.said,
+            "cautions": block.cautions,
+            "cochran": block.cochran and asdict(block.cochran),
+            "frontier": block.frontier and asdict(block.frontier),
         }
-        for one in shown.fields
+        for block in comparison.fields
     ]
     rows = [
         {name: json_number(value) for name, value in asdict(row).items()}
-        for row in (*shown.rows, *shown.derived)
+        for row in (*comparison.rows, *comparison.derived)
     ]
-    head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
-    more = {
-        "across": [_numbers(across_data(row, places)) for row in shown.across],
-        "learning": [_numbers(learning_data(one, places)) for one in shown.learning],
+    head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": scores}
+    extra = {
+        "across": [_numbers(across_data(row, places)) for row in comparison.across],
+        "learning": [_numbers(learning_data(entry, places)) for entry in comparison.learning],
     }
-    return {**head, "blocks": blocks, **more, "skipped": skipped}
+    return {**head, "blocks": blocks, **extra, "skipped": skipped}
 
 
 def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
@@ -205,14 +205,14 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
             groups.setdefault((facts.suite, "" if alone else facts.system), []).append(system_run)
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
-        whole = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
+        total = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
         paid = render.usd_sum([totals.system_totals(system_run).usd_spent for system_run in chosen])
         would_be, billed = (
-            "unknown" if one is None else f"{one:.4f}" for one in (whole.listed, paid)
+            "unknown" if usd is None else f"{usd:.4f}" for usd in (total.listed, paid)
         )
-        what = f"training {system}" if system else "choosing the best single worker"
+        purpose = f"training {system}" if system else "choosing the best single worker"
         lines.append(
-            f"Not in the table: {what} on {suite} ({whole.calls} calls, "
+            f"Not in the table: {purpose} on {suite} ({total.calls} calls, "
             f"would-be USD {would_be}, paid USD {billed})"
         )
     return tuple(lines)
@@ -236,9 +236,9 @@ class RunFrames:
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
     """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
-    if left := system_run.asked - len(system_run.attempts):
+    if remaining := system_run.asked - len(system_run.attempts):
         raise UserError(
-            f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "
+            f"{row.system} has {remaining} of {system_run.asked} questions of {row.suite} left to ask: "
             "the same `podium run` finishes them."
         )
     if row.accuracy is None:
@@ -249,7 +249,7 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
 
 def figure(*dirs: str | Path) -> Figure:
     """Return the plot of a report as a figure of matplotlib's; nothing is written."""
-    return figure_of(compare(logs.load_runs([Path(one) for one in dirs])[0]).rows)
+    return figure_of(compare(logs.load_runs([Path(folder) for folder in dirs])[0]).rows)
 
 
 RENAMED = (
@@ -272,16 +272,16 @@ def load_runs(*dirs: str | Path) -> RunFrames:
     warnings.warn(RENAMED, FutureWarning, stacklevel=2)
 
     def frame(table: Any, schema: str) -> "pd.DataFrame":
-        made = table.to_pandas(types_mapper=pd.ArrowDtype)
-        made.attrs["schema"] = schema
-        return made
+        data_frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+        data_frame.attrs["schema"] = schema
+        return data_frame
 
     pa: Any = import_module("pyarrow")  # it has no types
-    places = [Path(one) for one in dirs]
+    places = [Path(folder) for folder in dirs]
     rows = compare(logs.load_runs(places)[0]).rows
-    tables = [found for place in places for found, _ in each_of(system_runs_below(place))]
+    tables = [ledger for place in places for ledger, _ in each_of(system_runs_below(place))]
     return RunFrames(
         runs=frame(pa.Table.from_pylist([asdict(row) for row in rows]), SCHEMA),
-        samples=frame(pa.concat_tables([one["queries"] for one in tables]), LEDGER),
-        calls=frame(pa.concat_tables([one["calls"] for one in tables]), LEDGER),
+        samples=frame(pa.concat_tables([ledger["queries"] for ledger in tables]), LEDGER),
+        calls=frame(pa.concat_tables([ledger["calls"] for ledger in tables]), LEDGER),
     )

@@ -45,61 +45,61 @@ LEFT_OUT = (
 """In this order columns give way where a terminal is too narrow; table.md has them all."""
 
 
-def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
+def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
     """Return the rows block by block, no wider than the terminal."""
-    parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
-    compared = any(row.paired_diff is not None for row in shown.rows)
+    sections = [_block(block, comparison, chosen) for block in blocks.blocks_of(comparison.rows)]
+    compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
-    margins = {row.equivalence_margin for row in shown.rows} - {None}
-    below += [line for one in margins if one for line in render.wrapped(equivalence_words(one))]
-    below += render.wrapped(STAR) if any(map(_is_limited, shown.rows)) else []
-    parts += ["\n".join(below)] if below else []
-    return "\n\n".join(filter(None, (*parts, across_text(shown.across))))
+    margins = {row.equivalence_margin for row in comparison.rows} - {None}
+    below += [line for margin in margins if margin for line in render.wrapped(equivalence_words(margin))]
+    below += render.wrapped(STAR) if any(map(_is_limited, comparison.rows)) else []
+    sections += ["\n".join(below)] if below else []
+    return "\n\n".join(filter(None, (*sections, across_text(comparison.across))))
 
 
-def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
-    first, rows = block[0], shown.rows
-    pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
+def _block(block: Sequence[TableRow], comparison: Comparison, chosen: Columns[TableRow]) -> str:
+    first_row, rows = block[0], comparison.rows
+    pool, book = blocks.pool_name(first_row, rows), blocks.book_name(first_row, rows)
     reference = blocks.reference_of_block(block)
-    title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
+    title = f"{blocks.asked_name(first_row)}, pool {pool}, prices {book}; reference: {reference}"
     if chosen:
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
         some = any(row.n_too_long for row in block)
-        figures = [one for one in FIGURES if some or one[0] != TOO_LONG]  # else all would be 0
+        figures = [column for column in FIGURES if some or column[0] != TOO_LONG]  # else all would be 0
         lines, gone = render.fitted(render.tabulate(figures, block), LEFT_OUT)
     lines += render.left_out(gone)
     lines += [*_each(block, (NO_ANSWER, TOO_LONG) if chosen else gone), *_once(block)]
-    for grouping, parts in shown.blocks(block):
-        lines += _parts(grouping, parts)
-    said = next((one for one in shown.fields if one.rows[0] is first), None)
-    above = [said.headline, title, said.said, *said.cautions] if said else [title]
-    heads = [line for one in above for line in render.wrapped(one)]
+    for grouping, scores in comparison.blocks(block):
+        lines += _parts(grouping, scores)
+    summary = next((candidate for candidate in comparison.fields if candidate.rows[0] is first_row), None)
+    above = [summary.headline, title, summary.said, *summary.cautions] if summary else [title]
+    heads = [line for sentence in above for line in render.wrapped(sentence)]
     return "\n".join((*heads, *lines))
 
 
-def derived_text(shown: Comparison) -> str:
+def derived_text(comparison: Comparison) -> str:
     """Return derived rows for those who ask for them."""
-    if not shown.derived:
+    if not comparison.derived:
         return ""
-    lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, shown.derived), LEFT_OUT)
-    said = blocks.beaten_oracles(shown.derived, shown.rows)
-    lines += [line for one in said for line in render.wrapped(one)]
+    lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, comparison.derived), LEFT_OUT)
+    sentences = blocks.beaten_oracles(comparison.derived, comparison.rows)
+    lines += [line for sentence in sentences for line in render.wrapped(sentence)]
     return "\n".join((*lines, *render.left_out(gone)))
 
 
 def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     tries = blocks.avg_at(block)
-    said = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
-    said = [*(said if tries else []), *blocks.beaten_oracles(block, block)]
-    reasons = dict.fromkeys(why for row in block if (why := why_inconclusive(row)))
+    sentences = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
+    sentences = [*(sentences if tries else []), *blocks.beaten_oracles(block, block)]
+    reasons = dict.fromkeys(reason for row in block if (reason := why_inconclusive(row)))
     priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
     for title, each in {
         **{
-            f"inconclusive because {why}": [
-                row.system for row in block if why_inconclusive(row) == why
+            f"inconclusive because {reason}": [
+                row.system for row in block if why_inconclusive(row) == reason
             ]
-            for why in reasons
+            for reason in reasons
         },
         "graded wrong, no answer found": [
             f"{row.system} {row.n_unparsed}"
@@ -132,13 +132,13 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             if note.startswith(IMPOSSIBLE)
         ],
     }.items():
-        said += [f"{title}: {', '.join(each)}"] if each else []
-    return [line for one in said for line in render.wrapped(one)]
+        sentences += [f"{title}: {', '.join(each)}"] if each else []
+    return [line for sentence in sentences for line in render.wrapped(sentence)]
 
 
 def _once(block: Sequence[TableRow]) -> list[str]:
     apart = [f"box of {row.system}: {box}" for box, row in blocks.boxes_by_row(block)]
-    said = [
+    sentences = [
         *(apart or [f"box: {box}" for box in blocks.boxes_of(block)]),
         *(
             f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
@@ -147,22 +147,22 @@ def _once(block: Sequence[TableRow]) -> list[str]:
             if row.n_official_differ
         ),
     ]
-    return [line for one in said for line in render.wrapped(one)]
+    return [line for sentence in sentences for line in render.wrapped(sentence)]
 
 
-def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
+def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
     """Return a table of as many groups as there is room for: the smallest give way."""
-    most = max(part.n for part in parts)
-    if grouping == SUBJECT and most < FEWEST:
-        return [f"{grouping}: see table.md, none has more than {most} questions"]
-    kept, beyond = largest_groups(parts, MOST_GROUPS)
-    groups, rows = by_group(kept)
-    sizes = [max(part.n for part in kept if part.group == group) for group in groups]
+    maximum = max(score.n for score in scores)
+    if grouping == SUBJECT and maximum < FEWEST:
+        return [f"{grouping}: see table.md, none has more than {maximum} questions"]
+    largest, beyond = largest_groups(scores, MOST_GROUPS)
+    groups, rows = by_group(largest)
+    sizes = [max(score.n for score in largest if score.group == group) for group in groups]
     heads = [f"{group} (n={size})" for group, size in zip(groups, sizes, strict=True)]
     smallest = [
         head for _, _, head in sorted(zip(sizes, range(0, -len(heads), -1), heads, strict=True))
     ]
-    table = [(_name(row), *(percent(one and one.value) for one in own)) for row, own in rows]
+    table = [(_name(row), *(percent(score and score.value) for score in row_scores)) for row, row_scores in rows]
     lines, gone = render.fitted([(grouping, *heads), *table], smallest)
     return [*lines, *render.left_out(gone), *([f"{grouping}: {beyond}"] if beyond else [])]
 

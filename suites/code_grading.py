@@ -71,8 +71,8 @@ def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: flo
         if method:
             verdict, note, exact = _compare_returned(outcome, expected)
         else:
-            got = outcome.stdout.decode("utf-8", errors="replace")
-            verdict, note = _verdict_on(same_output(got, expected))
+            output = outcome.stdout.decode("utf-8", errors="replace")
+            verdict, note = _verdict_on(same_output(output, expected))
     if verdict == "pass" and outcome.cpu_s > cpu_s:
         verdict = "time limit"
     return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note, exact)
@@ -89,19 +89,19 @@ def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseR
 
 
 def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
-    last = _last_line(outcome.stderr)
+    error_line = _last_line(outcome.stderr)
     if outcome.status in ("time", "memory", "output"):
         return cast("Verdict", f"{outcome.status} limit"), ""
     if outcome.status == "processes":
         return "runtime error", "too many processes or threads"
     if outcome.status == "died":
-        return "runtime error", last or "the program ended its sandbox"
+        return "runtime error", error_line or "the program ended its sandbox"
     if outcome.exit_code == 0:
         return "pass", ""
-    if last.startswith("MemoryError"):
-        return "memory limit", last
-    killed = {-one: f"killed by {one.name}" for one in signal.Signals}
-    return "runtime error", last or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
+    if error_line.startswith("MemoryError"):
+        return "memory limit", error_line
+    killed = {-sig: f"killed by {sig.name}" for sig in signal.Signals}
+    return "runtime error", error_line or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
 
 
 def _verdict_on(same: bool) -> tuple[Verdict, str]:
@@ -116,30 +116,30 @@ def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, 
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned", True
     try:
-        got = decode(outcome.result)
+        value = decode(outcome.result)
     except ValueError:
         return "wrong answer", NOT_PLAIN, True
-    exact = same_value(got, expected)
-    return *_verdict_on(exact or close_value(got, expected)), exact
+    exact = same_value(value, expected)
+    return *_verdict_on(exact or close_value(value, expected)), exact
 
 
 def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
     if not result:
         return "runtime error", "the program ended the evaluator's process"
-    found: object = None
+    data: object = None
     with suppress(ValueError):
-        found = read_json(result)
-    report = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        data = read_json(result)
+    report = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     if "error" in report:
         slow = report.get("code") == SLOW
         return ("time limit" if slow else "runtime error"), _clipped(str(report["error"]))
     if isinstance(report.get("output"), str):
         return _verdict_on(same_output(report["output"], expected))
     try:
-        got = untagged(report["returned"])
+        value = untagged(report["returned"])
     except (KeyError, ValueError):
         return "wrong answer", NOT_PLAIN
-    return _verdict_on(same_value(got, expected))
+    return _verdict_on(same_value(value, expected))
 
 
 def _last_line(stderr: bytes) -> str:
@@ -212,16 +212,16 @@ class ProgramResult:
     @property
     def first_failure(self) -> int | None:
         """The place of the first test that failed, from 0."""
-        failed = (at for at, one in enumerate(self.verdicts) if one not in ("pass", "not run"))
+        failed = (index for index, verdict in enumerate(self.verdicts) if verdict not in ("pass", "not run"))
         return next(failed, None)
 
-    def summary(self, shown: Callable[[str], str] = str) -> str:
+    def summary(self, redact: Callable[[str], str] = str) -> str:
         """Say how far it came: `test 3 of 5: time limit (NOTE)`, of a note what `shown` returns."""
-        at, total = self.first_failure, len(self.results)
-        if at is None:
+        index, total = self.first_failure, len(self.results)
+        if index is None:
             return f"all {total} tests passed"
-        note = shown(self.results[at].note)
-        return f"test {at + 1} of {total}: {self.verdicts[at]}{f' ({note})' if note else ''}"
+        note = redact(self.results[index].note)
+        return f"test {index + 1} of {total}: {self.verdicts[index]}{f' ({note})' if note else ''}"
 
 
 def read_tests(target: str) -> ProgramTests:
@@ -269,12 +269,12 @@ class _ProgramRun:
         order = list(range(len(self.tests.cases)))
         if stop_early:
             order.sort(key=lambda index: -len(self.tests.cases[index].input))
-        found = self._run_tests(program, order, stop_early, alone=False)
-        near = [index for index in order if index in found and self._near(found[index])]
-        if stop_early and any(self._failed(result) for result in found.values()):
+        results = self._run_tests(program, order, stop_early, alone=False)
+        near = [index for index in order if index in results and self._near(results[index])]
+        if stop_early and any(self._failed(result) for result in results.values()):
             near = []
         again = self._run_tests(program, near, stop_early, alone=True)
-        settled = found | again
+        settled = results | again
         return ProgramResult(
             results=self._in_order(settled),
             margin=max(result.cpu_s for result in settled.values()) / self.limits.cpu_s,
@@ -291,15 +291,15 @@ class _ProgramRun:
         cases = self.tests.cases
         most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
         limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)
-        found, used_s = dict[int, CaseResult](), 0.0
+        results, used_s = dict[int, CaseResult](), 0.0
         with closing(self.box.run(program, self._inputs(range(len(cases))), limits)) as outcomes:
             for index, outcome in zip(range(len(cases)), outcomes, strict=False):
                 used_s += outcome.wall_s
-                found[index] = official_result(outcome, cases[index].output, used_s >= most_s)
-                if found[index].verdict != "pass":
+                results[index] = official_result(outcome, cases[index].output, used_s >= most_s)
+                if results[index].verdict != "pass":
                     break
-        slowest_s = max(result.wall_s for result in found.values())
-        return ProgramResult(self._in_order(found), margin=slowest_s / OFFICIAL_S)
+        slowest_s = max(result.wall_s for result in results.values())
+        return ProgramResult(self._in_order(results), margin=slowest_s / OFFICIAL_S)
 
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
@@ -308,15 +308,15 @@ class _ProgramRun:
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
-        found: dict[int, CaseResult] = {}
+        results: dict[int, CaseResult] = {}
         with closing(self.box.run(program, self._inputs(order), limits, alone=alone)) as outcomes:
             for index, outcome in zip(order, outcomes, strict=False):
                 expected, method = self.tests.cases[index].output, self.tests.method is not None
-                found[index] = real_result(outcome, expected, method, self.limits.cpu_s)
-                done = found[index].verdict != "pass" if alone else self._failed(found[index])
-                if stop_early and done:
+                results[index] = real_result(outcome, expected, method, self.limits.cpu_s)
+                failure = results[index].verdict != "pass" if alone else self._failed(results[index])
+                if stop_early and failure:
                     break
-        return found
+        return results
 
     def _failed(self, result: CaseResult) -> bool:
         return result.verdict != "pass" and not self._near(result)
@@ -326,10 +326,10 @@ class _ProgramRun:
 
         So does a stop by real time of a program that was computing: others had the processor.
         """
-        part = result.cpu_s / self.limits.cpu_s
-        starved = result.wall_s >= self.limits.wall_s and part >= COMPUTING
-        close = starved or part >= 1 - NEAR
-        return result.verdict in ("pass", "time limit") and close and part < 1 + NEAR
+        fraction = result.cpu_s / self.limits.cpu_s
+        starved = result.wall_s >= self.limits.wall_s and fraction >= COMPUTING
+        close = starved or fraction >= 1 - NEAR
+        return result.verdict in ("pass", "time limit") and close and fraction < 1 + NEAR
 
     def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
         """Yield the bytes of one input after another; none is kept."""
@@ -339,9 +339,9 @@ class _ProgramRun:
                 text = f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
             yield text.encode()
 
-    def _in_order(self, found: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
+    def _in_order(self, results: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
         skipped = CaseResult("not run")
-        return tuple(found.get(index, skipped) for index in range(len(self.tests.cases)))
+        return tuple(results.get(index, skipped) for index in range(len(self.tests.cases)))
 
 
 def program_of(reply: str, method: str | None) -> str | None:
@@ -349,40 +349,40 @@ def program_of(reply: str, method: str | None) -> str | None:
     return extract_program(reply, ("Solution", method) if method else ())
 
 
-def same_output(got: str, expected: str) -> bool:
+def same_output(output: str, expected: str) -> bool:
     r"""Return whether two outputs agree: line by line, as texts or as exact decimals.
 
     >>> same_output("1.0 2\n", "1.00  2"), same_output("yes", "Yes"), same_output("1.0001", "1")
     (True, False, False)
     """
-    mine, theirs = got.strip(), expected.strip()
+    mine, theirs = output.strip(), expected.strip()
     if mine == theirs:
         return True
     return mine.count("\n") == theirs.count("\n") and all(
-        left == right or _same_numbers(left, right)
-        for left, right in zip(_lines(mine), _lines(theirs), strict=True)
+        line == expected_line or _same_numbers(line, expected_line)
+        for line, expected_line in zip(_lines(mine), _lines(theirs), strict=True)
     )
 
 
-def same_value(got: object, expected: str) -> bool:
+def same_value(value: object, expected: str) -> bool:
     """Return whether a returned value equals the expected JSON value by Python's `==`.
 
     A tuple stands for a list at the top only. ValueError when what is expected is no JSON.
     """
-    return _compared(got, expected, operator.eq)
+    return _compared(value, expected, operator.eq)
 
 
-def close_value(got: object, expected: str) -> bool:
+def close_value(value: object, expected: str) -> bool:
     """Return whether a returned value is the expected JSON value but for the last digits of floats.
 
     >>> close_value([0.1 + 0.2], "[0.3]"), close_value(3.0000001, "3.0"), close_value(3.0, "3")
     (True, False, True)
     """
-    return _compared(got, expected, _close)
+    return _compared(value, expected, _close)
 
 
-def _compared(got: object, expected: str, same: Callable[[object, object], bool]) -> bool:
-    mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
+def _compared(value: object, expected: str, same: Callable[[object, object], bool]) -> bool:
+    mine = list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
     theirs = read_json(expected)
     try:
         return bool(same(mine, theirs))
@@ -392,8 +392,8 @@ def _compared(got: object, expected: str, same: Callable[[object, object], bool]
 
 def _close(mine: object, theirs: object) -> bool:
     if isinstance(mine, list) and isinstance(theirs, list):
-        left, right = cast("list[object]", mine), cast("list[object]", theirs)
-        return len(left) == len(right) and all(map(_close, left, right))
+        items, expected_items = cast("list[object]", mine), cast("list[object]", theirs)
+        return len(items) == len(expected_items) and all(map(_close, items, expected_items))
     if isinstance(mine, float) and isinstance(theirs, float):
         return math.isclose(mine, theirs, rel_tol=FLOAT_TOLERANCE)
     return bool(mine == theirs)
@@ -408,11 +408,11 @@ def _lines(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _same_numbers(left: str, right: str) -> bool:
+def _same_numbers(line: str, expected_line: str) -> bool:
     try:
-        mine, theirs = left.split(), right.split()
+        mine, theirs = line.split(), expected_line.split()
         return len(mine) == len(theirs) and all(
-            Decimal(one) == Decimal(other) for one, other in zip(mine, theirs, strict=True)
+            Decimal(number) == Decimal(expected_number) for number, expected_number in zip(mine, theirs, strict=True)
         )
     except InvalidOperation:
         return False
@@ -420,8 +420,8 @@ def _same_numbers(left: str, right: str) -> bool:
 
 def shown_tests(question: Question) -> ProgramTests | None:
     """Return the tests that a question shows; None when it shows none."""
-    shown: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
-    cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in shown)
+    public_tests: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
+    cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in public_tests)
     starter = str(question.metadata.get("starter_code") or "")
     return ProgramTests(cases, starter_method(starter)) if cases else None
 
@@ -435,12 +435,12 @@ def starter_method(starter: str) -> str | None:
     'f'
     """
     try:
-        found = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
+        nodes = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
     except (SyntaxError, ValueError):
         return None
-    classes = (node for node in found if isinstance(node, ast.ClassDef))
-    inside = (one for node in classes if node.name == "Solution" for one in node.body)
-    names = [one.name for one in inside if isinstance(one, ast.FunctionDef)]
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef))
+    inside = (statement for node in classes if node.name == "Solution" for statement in node.body)
+    names = [statement.name for statement in inside if isinstance(statement, ast.FunctionDef)]
     return names[-1] if names else None
 
 
@@ -456,14 +456,14 @@ def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Gra
     if program is None:
         return Grade(0.0, None, "no program found")
     judgement = judge_program(program, tests, box, stop_early=False)
-    passed, total, why = judgement.verdicts.count("pass"), len(tests.cases), judgement.summary()
+    passed, total, summary = judgement.verdicts.count("pass"), len(tests.cases), judgement.summary()
     if judgement.first_failure is not None:
         case = tests.cases[judgement.first_failure]
-        given, wanted = _shortened(case.input), _shortened(case.output)
-        why = f"{why}\ninput:\n{given}\nexpected output:\n{wanted}"
-    return Grade(passed / total, program, why, {"tests_passed": passed, "tests_total": total})
+        input_text, expected = _shortened(case.input), _shortened(case.output)
+        summary = f"{summary}\ninput:\n{input_text}\nexpected output:\n{expected}"
+    return Grade(passed / total, program, summary, {"tests_passed": passed, "tests_total": total})
 
 
 def _shortened(text: str) -> str:
-    kept = text.strip()
-    return kept if len(kept) <= SHOWN_CHARS else f"{kept[:SHOWN_CHARS]} ..."
+    body = text.strip()
+    return body if len(body) <= SHOWN_CHARS else f"{body[:SHOWN_CHARS]} ..."

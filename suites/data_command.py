@@ -61,10 +61,10 @@ CHUNK = 1 << 16
 class Unreachable(UserError):
     """Nothing answers at an address, or it does not have the file."""
 
-    def __init__(self, url: str, why: str, otherwise: str) -> None:
+    def __init__(self, url: str, reason: str, otherwise: str) -> None:
         """Say why the file at an address cannot be had, and what to do."""
-        super().__init__(f"{url} {why}{otherwise}.")
-        self.summary = f"{urlsplit(url).netloc} {why.partition(';')[0]}"
+        super().__init__(f"{url} {reason}{otherwise}.")
+        self.summary = f"{urlsplit(url).netloc} {reason.partition(';')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +94,19 @@ def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
     """Say what is right, absent and wrong of these suites (or all); return 1 for a wrong one."""
-    found: list[DataFinding] = []
+    findings: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)
-        for one in check_item(item, data):
-            found.append(one)
-            say(str(one))
-    counts = Counter(one.state for one in found)
+        for finding in check_item(item, data):
+            findings.append(finding)
+            say(str(finding))
+    counts = Counter(finding.state for finding in findings)
     if counts["wrong"]:
         say(f"{counts['wrong']} wrong: move what is wrong away, then podium data fetch SUITE.")
     elif counts["absent"]:
         say(f"Nothing here is wrong; {counts['absent']} absent.")
     else:
-        loose = sum(NOBODY in str(one) for one in found)
+        loose = sum(NOBODY in str(finding) for finding in findings)
         say("All is as pinned." if not loose else f"Nothing is wrong; {loose} not pinned.")
     return 1 if counts["wrong"] else 0
 
@@ -120,10 +120,10 @@ def data_items(names: Sequence[str]) -> list[DataItem]:
 def _item(name: str) -> DataItem:
     if name in SUITES:
         return DataItem(name, sources_of(SUITES[name]), SUITES[name])
-    if parts := [one for one in sources() if name in (one, one.partition(":")[0])]:
-        needed = (need for part in parts for need in sources()[part].needs)
-        return DataItem(name, (*dict.fromkeys(needed), *parts))
-    raise no_such("suite or source", name, (one.name for one in data_items(())), "there are: ")
+    if tables := [source for source in sources() if name in (source, source.partition(":")[0])]:
+        needed = (need for table in tables for need in sources()[table].needs)
+        return DataItem(name, (*dict.fromkeys(needed), *tables))
+    raise no_such("suite or source", name, (item.name for item in data_items(())), "there are: ")
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
@@ -131,17 +131,17 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     if not item.sources:
         yield GENERATED
         return
-    seen = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
-    found = [one for one, instead in seen if not (instead and one.state == "absent")]
-    yield from {one.said: one for one in found}.values()  # two tables may read one file
+    checks = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
+    findings = [finding for finding, instead in checks if not (instead and finding.state == "absent")]
+    yield from {finding.said: finding for finding in findings}.values()  # two tables may read one file
     if item.suite is None:
-        for name, one in zip(item.sources, found, strict=True):
-            if one.state == "ok" and local_file(sources()[name], data).is_file():
+        for name, finding in zip(item.sources, findings, strict=True):
+            if finding.state == "ok" and local_file(sources()[name], data).is_file():
                 yield _finding(
                     lambda name=name: f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
                 )
-    elif all(one.state != "wrong" for one in found):
-        yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
+    elif all(finding.state != "wrong" for finding in findings):
+        yield from _check_questions(item.suite, data, any(finding.state == "absent" for finding in findings))
 
 
 def _finding(check: Callable[[], str]) -> DataFinding:
@@ -167,8 +167,8 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
     elif source.hub:
         rows = cached_rows(source.hub, source.config, source.revision, source.split)
         if rows is not None:
-            at = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
-            return _finding(lambda: f"{name}: {at} ({len(check_rows([*rows], source, at)):,} rows)")
+            origin = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
+            return _finding(lambda: f"{name}: {origin} ({len(check_rows([*rows], source, origin)):,} rows)")
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [pluralise(source.rows, "row")] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
@@ -188,8 +188,8 @@ def _check_file(source: DataSource, path: Path) -> str:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if source.sha256 and digest != source.sha256:
-        said = f"its sha256 is {digest[:12]}, not {source.sha256[:12]}"
-        raise UserError(f"{path} is not the pinned file: {said}")
+        mismatch = f"its sha256 is {digest[:12]}, not {source.sha256[:12]}"
+        raise UserError(f"{path} is not the pinned file: {mismatch}")
     return f"{path} (sha256 {digest[:12]}{'' if source.sha256 else f', {NOBODY}'})"
 
 
@@ -199,11 +199,11 @@ def _check_questions(
     """Load each split without asking the hub; what an absent source leaves out is no news."""
     with hub_left_alone():
         for split in suite.splits:
-            found = _finding(
+            finding = _finding(
                 lambda split=split: f"{split}: {count_questions(suite, split, data):,} questions"
             )
-            if found.state == "ok" or not absent:
-                yield found
+            if finding.state == "ok" or not absent:
+                yield finding
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
@@ -224,9 +224,9 @@ def fetch_data(
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
-        for found in [*_fetch_item(item, data, refused, say)]:
-            wrong |= found.state == "wrong"
-            say(str(found))
+        for finding in [*_fetch_item(item, data, refused, say)]:
+            wrong |= finding.state == "wrong"
+            say(str(finding))
     if refused:
         raise UserError("\n".join(dict.fromkeys(map(str, refused))))
     if wrong:
@@ -256,10 +256,10 @@ def _fetch_item(
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
     """Download one source, its size and licence said first; UserError says why it cannot be had."""
     source = sources()[name]
-    path, first = local_file(source, data), None
+    path, public_error = local_file(source, data), None
     if source.public:
-        size = format_bytes(sum(one.size for one in source.public))
-        origins = ", ".join(dict.fromkeys(one.at[:-28] for one in source.public))
+        size = format_bytes(sum(original.size for original in source.public))
+        origins = ", ".join(dict.fromkeys(original.at[:-28] for original in source.public))
         tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}. Trying.")
         try:
             fetch_public(source, path)
@@ -267,7 +267,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         except Unreachable as error:
             if source.hub is None:
                 raise
-            first = error
+            public_error = error
     if source.hub is None:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
     tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}. Trying.")
@@ -277,17 +277,17 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         else:
             pinned_hub_rows(source, data)
     except UserError as error:
-        raise UserError(f"{first.summary}; {error}" if first else str(error)) from error
+        raise UserError(f"{public_error.summary}; {error}" if public_error else str(error)) from error
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
     """Return each source's name, size, licence, where its file goes and whether it is there."""
-    wanted = [name for item in data_items(names) for name in item.sources] if names else sources()
-    listed = {name: sources()[name] for name in wanted}
+    source_names = [name for item in data_items(names) for name in item.sources] if names else sources()
+    listed = {name: sources()[name] for name in source_names}
     return [
         {
             "name": name,
-            "bytes": sum(one.size for one in source.public) or source.size,
+            "bytes": sum(original.size for original in source.public) or source.size,
             "from": "GitHub" if source.public else "the hub" if source.hub else "nobody",
             "here": local_file(source, data).is_file(),
             "file": source.file,
@@ -344,13 +344,13 @@ def describe_sources(suite: Suite[Any]) -> list[str]:
 
 def describe_source(source: DataSource) -> str:
     """Return where a source is from and what it is held to."""
-    found = [f"{one.at}, {one.path}" for one in source.public]
+    origins = [f"{original.at}, {original.path}" for original in source.public]
     if source.hub:
-        part = source.hub_file or " ".join(filter(None, (source.config, source.split)))
-        found.append(f"hub {source.hub} at {(source.revision or '')[:12]}, {part}")
+        subset = source.hub_file or " ".join(filter(None, (source.config, source.split)))
+        origins.append(f"hub {source.hub} at {(source.revision or '')[:12]}, {subset}")
     pinned = f" (sha256 {source.sha256[:12]})" if source.sha256 else ""
     rows = f"{source.rows:,} rows" if source.rows is not None else "rows not counted"
-    return "; ".join((*found, f"file {source.file}{pinned}", rows))
+    return "; ".join((*origins, f"file {source.file}{pinned}", rows))
 
 
 def address(original: Original) -> str:
@@ -371,18 +371,18 @@ def fetch_public(source: DataSource, path: Path) -> None:
 
 def download(url: str, path: Path, sha256: str, size: int) -> None:
     """Put the file at `url` at `path`, whole or not at all."""
-    with _refusing_disk(path.parent), _part_of(path) as part:
-        got = _write_part(url, part, size, path)
-        if got < size:
-            cut = f"{url} was cut off after {got:,} of {size:,} bytes"
+    with _refusing_disk(path.parent), _part_of(path) as file:
+        length = _write_part(url, file, size, path)
+        if length < size:
+            cut = f"{url} was cut off after {length:,} of {size:,} bytes"
             raise UserError(f"{cut}: the same command goes on there, or put the file at {path}.")
-        part.seek(0)
-        found = hashlib.file_digest(part, "sha256").hexdigest()
-        if found != sha256:
-            Path(part.name).unlink()
-            other = f"its sha256 is {found[:12]}, not {sha256[:12]}; nothing was kept"
-            raise UserError(f"{url} is not the pinned file: {other}: put the file at {path}.")
-        Path(part.name).rename(path)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != sha256:
+            Path(file.name).unlink()
+            mismatch = f"its sha256 is {digest[:12]}, not {sha256[:12]}; nothing was kept"
+            raise UserError(f"{url} is not the pinned file: {mismatch}: put the file at {path}.")
+        Path(file.name).rename(path)
 
 
 @contextmanager
@@ -403,40 +403,40 @@ def _refusing_disk(folder: Path) -> Generator[None]:
 @contextmanager
 def _part_of(path: Path) -> Generator[BufferedRandom]:
     """Yield the file that is being written, at the end of what an earlier run wrote of it."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("a+b") as file:
+    part_path = path.with_name(f".{path.name}.part")
+    with part_path.open("a+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
+            locked = part_path.exists() and part_path.stat().st_ino == os.fstat(file.fileno()).st_ino
         except BlockingIOError:
-            held = False
-        if not held:  # another run writes it, or has just moved it to its place
+            locked = False
+        if not locked:  # another run writes it, or has just moved it to its place
             raise UserError(f"Another podium is downloading {path}: wait for it.")
         try:
             yield file
         finally:
-            if part.exists() and not part.stat().st_size:
-                part.unlink()
+            if part_path.exists() and not part_path.stat().st_size:
+                part_path.unlink()
 
 
-def _write_part(url: str, part: BufferedRandom, size: int, path: Path) -> int:
+def _write_part(url: str, file: BufferedRandom, size: int, path: Path) -> int:
     """Append what is missing and return how many bytes there are now, at most one too many."""
-    if (got := part.seek(0, os.SEEK_END)) >= size:
-        part.truncate(got := 0)
-    asked = {"User-Agent": "podium", **({"Range": f"bytes={got}-"} if got else {})}
+    if (length := file.seek(0, os.SEEK_END)) >= size:
+        file.truncate(length := 0)
+    headers = {"User-Agent": "podium", **({"Range": f"bytes={length}-"} if length else {})}
     with _reaching(url, path):
-        answer: Any = urlopen(Request(url, headers=asked), timeout=TIMEOUT_S)
+        answer: Any = urlopen(Request(url, headers=headers), timeout=TIMEOUT_S)
     if answer.status != 206:  # it sends the whole file, whatever was asked for
-        part.truncate(got := 0)
+        file.truncate(length := 0)
     with answer:
-        while got <= size:
+        while length <= size:
             with _reaching(url, path):
-                chunk: bytes = answer.read1(min(CHUNK, size + 1 - got))
+                chunk: bytes = answer.read1(min(CHUNK, size + 1 - length))
             if not chunk:
                 break
-            got += part.write(chunk)
-    part.flush()
-    return got
+            length += file.write(chunk)
+    file.flush()
+    return length
 
 
 @contextmanager
@@ -445,29 +445,29 @@ def _reaching(url: str, path: Path) -> Generator[None]:
         yield
     except HTTPError as error:
         error.close()
-        said = f"cannot be had now (HTTP {error.code}); try again later"
+        problem = f"cannot be had now (HTTP {error.code}); try again later"
         if error.code in (401, 403):
-            said = f"asks for an account that may see it (HTTP {error.code})"
+            problem = f"asks for an account that may see it (HTTP {error.code})"
         elif error.code in (404, 410):
-            said = f"is no longer there (HTTP {error.code})"
-        raise Unreachable(url, said, f": put the file at {path}") from error
+            problem = f"is no longer there (HTTP {error.code})"
+        raise Unreachable(url, problem, f": put the file at {path}") from error
     except (OSError, HTTPException) as error:
         reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-        said = f"cannot be reached ({reason[:160]})"
+        problem = f"cannot be reached ({reason[:160]})"
         fix = f": go online and try again, or put the file at {path}"
-        raise Unreachable(url, said, fix) from error
+        raise Unreachable(url, problem, fix) from error
 
 
-def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str) -> None:
+def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: str) -> None:
     """Download the originals of a file and make it; UserError when it is not the pinned one."""
     folder = path.with_name(f".{path.name}.originals")
-    copies = {one.path: folder / one.sha256[:12] for one in originals}
+    copies = {original.path: folder / original.sha256[:12] for original in originals}
     with _refusing_disk(folder):
-        for one in originals:
-            copy = copies[one.path]
+        for original in originals:
+            copy = copies[original.path]
             if not copy.is_file():
-                download(address(one), copy, one.sha256, one.size)
-        make, ascii_only = MAKERS[made]
+                download(address(original), copy, original.sha256, original.size)
+        make, ascii_only = MAKERS[recipe]
         rows = make(copies)
         text = "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in rows).encode()
         if hashlib.sha256(text).hexdigest() != sha256:
@@ -475,9 +475,9 @@ def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str)
                 f"{path} cannot be made of its originals: the outcome is not the pinned file. "
                 "Please report it with the version of pyarrow."
             )
-        part = folder / path.name
-        part.write_bytes(text)
-        part.rename(path)
+        output = folder / path.name
+        output.write_bytes(text)
+        output.rename(path)
         for copy in copies.values():
             copy.unlink()
         folder.rmdir()
@@ -487,9 +487,9 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
     """Yield AIME's problems, numbered by paper and without the instruction behind each."""
     (file,) = copies.values()
     suffix = "\nPlease reason step by step, and put your final answer within \\boxed{}."
-    for at, line in enumerate(file.read_bytes().splitlines()):
+    for index, line in enumerate(file.read_bytes().splitlines()):
         row = cast(dict[str, Any], parse_json(line))
-        name = f"aime25-{'I' * (1 + at // 15)}-{1 + at % 15}"
+        name = f"aime25-{'I' * (1 + index // 15)}-{1 + index % 15}"
         yield {"id": name, "problem": row["prompt"].removesuffix(suffix), "answer": row["answer"]}
 
 
@@ -500,11 +500,11 @@ def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
     for name, copy in details.items():
         model, task = name.split("/")[3], name.rpartition("details_custom_")[2].partition("_0_")[0]
-        for at, row in enumerate(parquet_rows(copy)):
+        for index, row in enumerate(parquet_rows(copy)):
             yield {
                 "task": task,
                 "model": model,
-                "item": at,
+                "item": index,
                 "sample": 0,
                 "problem_id": ids.get(row["gold"][0]),
                 "gold": row["gold"][0],

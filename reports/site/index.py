@@ -69,8 +69,8 @@ class SiteBlock:
     def places(self) -> dict[tuple[str, int], int]:
         """Return where each (question, epoch) pair stands: in arrays of cells and in text files."""
         return {
-            (question, epoch): at * self.epochs + epoch - 1
-            for at, question in enumerate(self.questions)
+            (question, epoch): index * self.epochs + epoch - 1
+            for index, question in enumerate(self.questions)
             for epoch in range(1, self.epochs + 1)
         }
 
@@ -80,35 +80,35 @@ class SiteBlock:
         return len(self.pairs) * len(self.questions) * self.epochs
 
 
-def site_blocks(shown: Comparison) -> Iterator[SiteBlock]:
+def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
     """Yield the blocks of a report, in its order."""
-    first = 0
-    for name, pairs in zip(_names(shown), shown.pairs, strict=True):
-        asked = [one for _, system_run in pairs for one in system_run.attempts]
+    first_row = 0
+    for name, pairs in zip(_names(comparison), comparison.pairs, strict=True):
+        attempts = [attempt for _, system_run in pairs for attempt in system_run.attempts]
         yield SiteBlock(
             name=name,
-            first=first,
+            first=first_row,
             pairs=pairs,
-            questions=tuple(sorted({one.question for one in asked})),
-            epochs=max((*(row.epochs for row, _ in pairs), *(one.epoch for one in asked))),
+            questions=tuple(sorted({attempt.question for attempt in attempts})),
+            epochs=max((*(row.epochs for row, _ in pairs), *(attempt.epoch for attempt in attempts))),
             shown=all(system_run.facts.publishable for _, system_run in pairs),
         )
-        first += len(pairs)
+        first_row += len(pairs)
 
 
-def _names(shown: Comparison) -> list[str]:
+def _names(comparison: Comparison) -> list[str]:
     """Return a name for each block: its suite, and as much as tells it from others of the suite."""
-    heads = [pairs[0][0] for pairs in shown.pairs]
+    heads = [pairs[0][0] for pairs in comparison.pairs]
     names: list[str] = []
     for head in heads:
-        others = [one for one in heads if one.suite == head.suite]
-        parts = [
+        peers = [peer for peer in heads if peer.suite == head.suite]
+        qualifiers = [
             str(getattr(head, name))
             for name in NAMED
-            if len({getattr(one, name) for one in others}) > 1
+            if len({getattr(peer, name) for peer in peers}) > 1
         ]
-        name = re.sub(r"[^\w.-]+", "-", "-".join((head.suite, *parts)))
-        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", one) is not None for one in names)
+        name = re.sub(r"[^\w.-]+", "-", "-".join((head.suite, *qualifiers)))
+        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", other_name) is not None for other_name in names)
         names.append(f"{name}.{again + 1}" if again else name)
     return names
 
@@ -152,12 +152,12 @@ class Index:
 
     def _head(self) -> bytes:
         reasons = {"": 0}
-        whole = self.blocks if self.cells == "here" else ()
-        columns, data = _packed([_cells(block, reasons) for block in whole])
+        inline_blocks = self.blocks if self.cells == "here" else ()
+        columns, data = _packed([_cells(block, reasons) for block in inline_blocks])
         folders = sorted({_folder(run) for block in self.blocks for _, run in block.pairs})
         blocks = [_about(block, folders) for block in self.blocks]
-        for block, own in zip(blocks, columns, strict=False):
-            block["columns"] = own
+        for block, block_columns in zip(blocks, columns, strict=False):
+            block["columns"] = block_columns
         head = {"runs": _names_of(folders), "reasons": [*reasons], "cells": self.cells}
         head |= {"blocks": blocks}
         return _with_head(head, data)
@@ -171,19 +171,19 @@ def index_files(blocks: Sequence[SiteBlock]) -> dict[str, str]:
 
 def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
     head = block.pairs[0][0]
-    facts = {one.question: one for _, run in block.pairs for one in run.attempts}
-    asked = [facts[question] for question in block.questions]
-    held = [at for at, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
+    facts = {result.question: result for _, run in block.pairs for result in run.attempts}
+    results = [facts[question] for question in block.questions]
+    references = [index for index, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
     return {
         "name": block.name,
         "title": asked_name(head),
         **{name: getattr(head, name) for name in ("suite", "split", "label", "pool")},
         "shown": block.shown,
         "questions": block.questions,
-        "subjects": [one.topic or None if block.shown else None for one in asked],
-        "difficulties": [one.groups.get("difficulty") if block.shown else None for one in asked],
+        "subjects": [result.topic or None if block.shown else None for result in results],
+        "difficulties": [result.groups.get("difficulty") if block.shown else None for result in results],
         "epochs": block.epochs,
-        "reference": block.first + held[0] if held else None,
+        "reference": block.first + references[0] if references else None,
         "rows": _rows(block, folders),
     }
 
@@ -191,14 +191,14 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
 def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
     """Return what a block's rows are called; runs of one system share a column of the matrix."""
     columns: dict[tuple[str, str], int] = {}
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
-    for at, (row, system_run) in enumerate(block.pairs):
-        seen[row.system] += 1
-        again = f"#{seen[row.system]}" if seen[row.system] > 1 else ""
+    for index, (row, system_run) in enumerate(block.pairs):
+        counts[row.system] += 1
+        again = f"#{counts[row.system]}" if counts[row.system] > 1 else ""
         rows.append(
             {
-                "row": block.first + at,
+                "row": block.first + index,
                 "system": row.system,
                 "name": f"{row.system}{again}",
                 "column": columns.setdefault((row.system, row.args), len(columns)),
@@ -216,27 +216,27 @@ def _folder(system_run: SystemRun) -> Path:
 def _names_of(folders: Sequence[Path]) -> list[str]:
     """Return folders as far as that tells them apart: a site travels and paths do not."""
     shared = os.path.commonpath(folders) if len(folders) > 1 else ""
-    return [os.path.relpath(one, shared) if shared else one.name for one in folders]
+    return [os.path.relpath(folder, shared) if shared else folder.name for folder in folders]
 
 
-def _state(one: QuestionResult) -> int:
+def _state(result: QuestionResult) -> int:
     """Return what the table counts a pair as."""
-    if one.value is None:
+    if result.value is None:
         return UNSCORED
-    if one.plan_fault:
+    if result.plan_fault:
         return INVALID_PLAN
-    if one.too_long:
+    if result.too_long:
         return TOO_LONG
-    if not one.parsed:
+    if not result.parsed:
         return NO_ANSWER
-    return RIGHT if one.value >= 1 else WRONG if one.value <= 0 else PARTLY
+    return RIGHT if result.value >= 1 else WRONG if result.value <= 0 else PARTLY
 
 
-def _reason(one: QuestionResult, shown: bool) -> str:
-    if one.value is not None:
-        missing = REFUSED if one.too_long else "" if one.parsed else UNREAD
-        return one.plan_fault or missing
-    line = redacted_message(one.reason, shown).strip().partition("\n")[0]
+def _reason(result: QuestionResult, publishable: bool) -> str:
+    if result.value is not None:
+        missing = REFUSED if result.too_long else "" if result.parsed else UNREAD
+        return result.plan_fault or missing
+    line = redacted_message(result.reason, publishable).strip().partition("\n")[0]
     return shortened(OF_ONE.sub("…", line), LONGEST)
 
 
@@ -246,27 +246,27 @@ def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[An
     cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
     places = block.places()
 
-    def code(one: QuestionResult) -> int:
-        said = _reason(one, block.shown)
-        if said not in reasons and len(reasons) > REASONS:
-            said = failure_kind(said)
-        return reasons.setdefault(said, len(reasons))
+    def code(result: QuestionResult) -> int:
+        reason = _reason(result, block.shown)
+        if reason not in reasons and len(reasons) > REASONS:
+            reason = failure_kind(reason)
+        return reasons.setdefault(reason, len(reasons))
 
-    for at, (row, system_run) in enumerate(block.pairs):
-        asked = system_run.attempts
-        where = [places[one.question, one.epoch] for one in asked]
-        found: dict[str, list[Any]] = {
-            "state": [_state(one) for one in asked],
-            "reason": [code(one) for one in asked],
-            "score": [_known(one.value) for one in asked],
-            "usd": [_known(one.totals.usd) for one in asked],
-            "tokens": [_tokens(one) for one in asked],
-            "calls": [min(one.totals.calls, 0xFFFF) for one in asked],
+    for index, (row, system_run) in enumerate(block.pairs):
+        results = system_run.attempts
+        columns = [places[result.question, result.epoch] for result in results]
+        figures: dict[str, list[Any]] = {
+            "state": [_state(result) for result in results],
+            "reason": [code(result) for result in results],
+            "score": [_known(result.value) for result in results],
+            "usd": [_known(result.totals.usd) for result in results],
+            "tokens": [_tokens(result) for result in results],
+            "calls": [min(result.totals.calls, 0xFFFF) for result in results],
         }
         if row.critical_path_s is not None:  # replayed replies took no time that means anything
-            found["seconds"] = [_known(one.critical_path_s) for one in asked]
-        for name, values in found.items():
-            cells[name][at, where] = values
+            figures["seconds"] = [_known(result.critical_path_s) for result in results]
+        for name, values in figures.items():
+            cells[name][index, columns] = values
     return cells
 
 
@@ -274,10 +274,10 @@ def _known(value: Any) -> float:
     return np.nan if value is None else float(value)
 
 
-def _tokens(one: QuestionResult) -> int:
-    both = (one.totals.tokens_in, one.totals.tokens_out)
-    known = [part for part in both if part is not None]
-    return min(sum(known), NONE - 1) if len(known) == len(both) else NONE
+def _tokens(result: QuestionResult) -> int:
+    both = (result.totals.tokens_in, result.totals.tokens_out)
+    counts = [count for count in both if count is not None]
+    return min(sum(counts), NONE - 1) if len(counts) == len(both) else NONE
 
 
 def _packed(
