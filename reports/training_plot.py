@@ -39,16 +39,16 @@ def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
     """
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
-        said = f"{', '.join(FORMATS)}; a folder becomes a page"
-        raise UserError(f"{path} is of no format that curves are drawn in: {said}.")
+        formats = f"{', '.join(FORMATS)}; a folder becomes a page"
+        raise UserError(f"{path} is of no format that curves are drawn in: {formats}.")
     if not may_replace(path):
         raise UserError(f"{path} was not written by podium; name another --to.")
     runs = training_runs(folders)
     try:
         write_curves(runs, path, format)
     except OSError as error:
-        why = f"{path} cannot be written ({error.strerror})"
-        raise UserError(f"{why}; name another --to.") from error
+        problem = f"{path} cannot be written ({error.strerror})"
+        raise UserError(f"{problem}; name another --to.") from error
     return runs
 
 
@@ -60,7 +60,7 @@ def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -
 
 def curves(*folders: str | Path) -> Figure:
     """Return the curves of trainings as a figure; UserError for a folder that is none."""
-    return curves_of(training_runs([Path(one) for one in folders]))
+    return curves_of(training_runs([Path(folder) for folder in folders]))
 
 
 def curves_of(runs: Sequence[TrainingRun]) -> Figure:
@@ -84,20 +84,20 @@ def curves_of(runs: Sequence[TrainingRun]) -> Figure:
 
 
 def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
-    colours = {run.name: COLOURS[at % len(COLOURS)] for at, run in enumerate(runs)}
+    colours = {run.name: COLOURS[index % len(COLOURS)] for index, run in enumerate(runs)}
     means = any(curve.mean for curve in panel.curves)
     for curve in panel.curves:
-        steps, values = [one.step for one in curve.points], [one.value for one in curve.points]
+        steps, values = [point.step for point in curve.points], [point.value for point in curve.points]
         look = {"color": colours.get(curve.run, "black"), "linewidth": 2.2 if curve.mean else 1.3}
-        named = curve.mean or len(runs) <= MOST
+        has_label = curve.mean or len(runs) <= MOST
         marker = "." if len(steps) <= 60 else ""
-        label = drawable(curve.run) if named else None
+        label = drawable(curve.run) if has_label else None
         axes.plot(steps, values, marker=marker, label=label, **look)
         if curve.mean or not means:
-            known = [one for one in curve.points if one.low is not None]
-            lows, highs = [one.low for one in known], [one.high for one in known]
+            points = [point for point in curve.points if point.low is not None]
+            lows, highs = [point.low for point in points], [point.high for point in points]
             band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            axes.fill_between([one.step for one in known], lows, highs, **band)
+            axes.fill_between([point.step for point in points], lows, highs, **band)
     axes.set_title(drawable(panel.title), fontsize=10)
     axes.set(xlabel="step", ylabel=panel.unit)
     axes.set_ylim(bottom=0, top=1 if panel.unit == SHARE else None)
@@ -106,11 +106,11 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
 
 def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
     """Stack the shares of workers among the steps of plans."""
-    found = asked_shares(runs)
-    workers = sorted({name for _, one in found for name in one})
-    stacked = [[one.get(name, 0.0) for _, one in found] for name in workers]
-    palette = [COLOURS[at % len(COLOURS)] for at in range(len(workers))]
-    steps = [step for step, _ in found]
+    step_shares = asked_shares(runs)
+    workers = sorted({name for _, worker_shares in step_shares for name in worker_shares})
+    stacked = [[worker_shares.get(name, 0.0) for _, worker_shares in step_shares] for name in workers]
+    palette = [COLOURS[index % len(COLOURS)] for index in range(len(workers))]
+    steps = [step for step, _ in step_shares]
     axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
     axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     axes.set_title(drawable(f"whom {training} asks, on held-out questions"), fontsize=10)

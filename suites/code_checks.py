@@ -86,11 +86,11 @@ class _CheckRun:
     def verdict(self) -> Grade:
         """Run check and program in turn until the check passes or fails."""
         for _ in range(ROUNDS):
-            said = self.ask_check()
-            if "calls" not in said:
-                return self.grade(said)
-            del self.known[said["known"] :]
-            reason = self.make_calls(said["calls"])
+            message = self.ask_check()
+            if "calls" not in message:
+                return self.grade(message)
+            del self.known[message["known"] :]
+            reason = self.make_calls(message["calls"])
             if reason:
                 return self.grade({"failed": reason, "line": 0})
         return self.grade({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
@@ -108,10 +108,10 @@ class _CheckRun:
         if lines and outcome.exit_code == 0:
             with suppress(ValueError):
                 return json.loads(lines[-1][len(token) :])
-        why = end_reason(outcome)
+        reason = end_reason(outcome)
         if self.known:  # else a program could choose to stay unscored
-            return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
-        raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
+            return {"failed": f"the check cannot use what it returned: {reason}", "line": 0}
+        raise SandboxError(f"A check ended without a verdict ({outcome.status}: {reason}).")
 
     def make_calls(self, calls: Sequence[str]) -> str:
         """Call the program; return why it failed, or nothing.
@@ -137,8 +137,8 @@ class _CheckRun:
             else:
                 return ""
         # It waited rather than computed: once more, while nothing else runs.
-        given = json.dumps([call]).encode()
-        return self.learn(call, run_once(self.box, program, given, LIMITS, alone=True))
+        data = json.dumps([call]).encode()
+        return self.learn(call, run_once(self.box, program, data, LIMITS, alone=True))
 
     def learn(self, call: str, outcome: ProgramOutcome) -> str:
         self.cpu_s += outcome.cpu_s
@@ -148,16 +148,16 @@ class _CheckRun:
         self.known.append((call, result))
         return ""
 
-    def grade(self, said: dict[str, Any]) -> Grade:
+    def grade(self, message: dict[str, Any]) -> Grade:
         """Return the grade by a check that has ended; assertions in a loop count once."""
         asserts = self.check.asserts
-        passed = said.get("passed") is True
-        held = len(asserts) if passed else sum(line < said["line"] for line in asserts)
-        reason = f"all {len(asserts)} assertions hold" if passed else str(said["failed"])
-        if said.get("line"):
-            reason = f"line {said['line']} of the check: {reason}"
+        passed = message.get("passed") is True
+        tests_passed = len(asserts) if passed else sum(line < message["line"] for line in asserts)
+        reason = f"all {len(asserts)} assertions hold" if passed else str(message["failed"])
+        if message.get("line"):
+            reason = f"line {message['line']} of the check: {reason}"
         facts = {
-            "tests_passed": held,
+            "tests_passed": tests_passed,
             "calls": self.calls,
             "cpu_s": round(self.cpu_s, 3),
             "reason": reason,
@@ -197,9 +197,9 @@ class UnitTestedSuite(DatasetSuite):
         if program is None:
             return no_program(len(check.asserts))
         started = perf_counter()
-        found = _CheckRun(program, check, box).verdict()
+        grade = _CheckRun(program, check, box).verdict()
         seconds = round(perf_counter() - started, 3)
-        return replace(found, metadata={**found.metadata, "seconds": seconds})
+        return replace(grade, metadata={**grade.metadata, "seconds": seconds})
 
 
 def no_program(tests: int) -> Grade:
@@ -209,11 +209,11 @@ def no_program(tests: int) -> Grade:
     return Grade(0.0, None, reason, facts)
 
 
-def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], where: str) -> None:
+def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) -> None:
     """Raise UserError for a raw row in which one of these is missing or no text."""
     for field_name in fields:
         if not isinstance(row.get(field_name), str):
-            raise UserError(f"{where}: {field_name} is missing or no text.")
+            raise UserError(f"{origin}: {field_name} is missing or no text.")
 
 
 @cache
@@ -262,14 +262,14 @@ def complete_program(prompt: str, entry: str, reply: str) -> str | None:
     """
     program = extract_program(reply, [entry])
     if program and defines(program, [entry]) and compiles(program):
-        whole = prompt[: prompt.rindex(f"def {entry}(")] + program
-        return whole if compiles(whole) else program
-    said = spoken(reply)[0]
-    indented = [one.text for one in code_blocks(said) if one.text[0].isspace()]
-    completes = said.lstrip("\n")[:1].isspace()
-    rest = indented[-1] if indented else said if completes else program or said
-    ends = [at for stop in STOPS if (at := rest.find(stop)) >= 0]
-    for body in (rest, rest[: min(ends, default=len(rest))]):
+        full_program = prompt[: prompt.rindex(f"def {entry}(")] + program
+        return full_program if compiles(full_program) else program
+    text = spoken(reply)[0]
+    indented = [block.text for block in code_blocks(text) if block.text[0].isspace()]
+    completes = text.lstrip("\n")[:1].isspace()
+    completion = indented[-1] if indented else text if completes else program or text
+    ends = [index for stop in STOPS if (index := completion.find(stop)) >= 0]
+    for body in (completion, completion[: min(ends, default=len(completion))]):
         if body.strip() and compiles(prompt + body):
             return prompt + body
     return program

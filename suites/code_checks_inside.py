@@ -32,7 +32,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "frozenset": frozenset,
     "dict": dict,
     "bytes": base64.b64decode,
-    "complex": lambda parts: complex(*parts),
+    "complex": lambda pair: complex(*pair),
     "type": lambda name: getattr(builtins, name),
 }
 
@@ -41,11 +41,11 @@ def decode(value: Any) -> Any:
     """Return the value that type-tagged JSON stands for; the inverse of `encode`."""
     if not isinstance(value, dict):
         return value
-    ((tag, parts),) = cast(dict[str, Any], value).items()
+    ((tag, content),) = cast(dict[str, Any], value).items()
     if tag == "dict":
-        return {decode(key): decode(one) for key, one in parts}
+        return {decode(key): decode(item) for key, item in content}
     return KINDS[tag](
-        parts if tag in ("bytes", "complex", "type") else [decode(one) for one in parts]
+        content if tag in ("bytes", "complex", "type") else [decode(item) for item in content]
     )
 
 
@@ -65,10 +65,10 @@ def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
 
     def answer(call: str) -> list[Any]:
         name, args, kwargs = json.loads(call)
-        function, given = space[name], decode(args)
-        named = {key: decode(one) for key, one in kwargs.items()}
+        function, arguments = space[name], decode(args)
+        keywords = {key: decode(argument) for key, argument in kwargs.items()}
         try:
-            value = function(*given, **named) if setup is None else eval(given[0], space)
+            value = function(*arguments, **keywords) if setup is None else eval(arguments[0], space)
             return ["returned", *plain(value)]
         except BaseException as error:
             return ["raised", [kind.__name__ for kind in type(error).__mro__], str(error)]
@@ -85,7 +85,7 @@ def plain(value: Any) -> tuple[str, Any]:
     if isinstance(value, range):
         return "range", [value.start, value.stop, value.step]
     if isinstance(value, (map, filter, zip, reversed)) or type(value).__name__ == "generator":
-        return "iterator", [bare(one) for one in cast(Any, value)]
+        return "iterator", [bare(item) for item in cast(Any, value)]
     return "value", bare(value)
 
 
@@ -100,9 +100,9 @@ def bare(value: Any) -> Any:
             return kind(value)
     for kind in cast("tuple[Any, ...]", (list, tuple, set, frozenset)):
         if isinstance(value, kind):
-            return kind(bare(one) for one in value)
+            return kind(bare(item) for item in value)
     if isinstance(value, dict):
-        return {bare(key): bare(one) for key, one in cast(Any, dict).items(value)}
+        return {bare(key): bare(item) for key, item in cast(Any, dict).items(value)}
     return value
 
 
@@ -115,9 +115,9 @@ def encode(value: Any) -> Any:
     if value is None or kind in (bool, int, float, str):
         return value
     if kind in (list, tuple, set, frozenset):
-        return {kind.__name__: [encode(one) for one in value]}
+        return {kind.__name__: [encode(item) for item in value]}
     if kind is dict:
-        return {"dict": [[encode(key), encode(one)] for key, one in value.items()]}
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is complex:
@@ -187,8 +187,8 @@ class Check:
         try:
             self.execute(self.tree, self.answer)
         except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-            self.say({"failed": said[:500], "line": line_of(error), "used": self.used})
+            message = f"{type(error).__name__}: {error}"
+            self.say({"failed": message[:500], "line": line_of(error), "used": self.used})
         self.say({"passed": True, "used": self.used})
 
     def execute(self, tree: ast.Module, answer: Callable[[str], Any]) -> None:
@@ -208,16 +208,16 @@ class Check:
         self.used += 1
         return revived(self.known[self.used - 1][1])
 
-    def foreseen(self, first: str) -> list[str]:
+    def foreseen(self, next_call: str) -> list[str]:
         """Return the calls that follow, as far as they do not depend on results."""
         calls: list[str] = []
-        at = 0
+        index = 0
 
         def guess(call: str) -> Any:
-            nonlocal at
-            at += 1
-            if at <= len(self.known):
-                return revived(self.known[at - 1][1])
+            nonlocal index
+            index += 1
+            if index <= len(self.known):
+                return revived(self.known[index - 1][1])
             calls.append(call)
             if len(calls) == MOST_CALLS:
                 raise Foreseen
@@ -226,7 +226,7 @@ class Check:
         with suppress(BaseException):  # a guess may go wrong in any way; the real check decides
             calm = ast.fix_missing_locations(Unasserted().visit(copy.deepcopy(self.tree)))
             self.execute(calm, guess)
-        return calls if calls[:1] == [first] else [first]
+        return calls if calls[:1] == [next_call] else [next_call]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
         """Write the message behind the token, and end the process."""
@@ -256,8 +256,8 @@ def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
     """Return a function that stands for the program's."""
 
     def stands_in(*args: Any, **kwargs: Any) -> Any:
-        given = [name, encode(args), {key: encode(one) for key, one in kwargs.items()}]
-        return answer(json.dumps(given))
+        request = [name, encode(args), {key: encode(argument) for key, argument in kwargs.items()}]
+        return answer(json.dumps(request))
 
     stands_in.__name__ = name
     return stands_in
@@ -265,18 +265,18 @@ def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
 
 def revived(result: Any) -> Any:
     """Return what the program returned; raise what it raised, as the nearest builtin exception."""
-    how, what, value = decode(result)
-    if how == "raised":
-        kinds = [getattr(builtins, name, None) for name in what]
-        kind = next(one for one in [*kinds, Exception] if isinstance(one, type))
+    outcome, detail, value = decode(result)
+    if outcome == "raised":
+        kinds = [getattr(builtins, name, None) for name in detail]
+        kind = next(candidate for candidate in [*kinds, Exception] if isinstance(candidate, type))
         try:
             error = kind(value)
         except TypeError:  # an exception that wants more than a message
             error = Exception(value)
         raise error
-    if what == "range":
+    if detail == "range":
         return range(*value)
-    return iter(value) if what == "iterator" else value
+    return iter(value) if detail == "iterator" else value
 
 
 def line_of(error: BaseException) -> int:

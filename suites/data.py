@@ -76,8 +76,8 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
         lines = io.StringIO(text.decode("utf-8-sig"), newline="")
         return [row for _, row in dicts_of_csv(lines)]
     if suffix == ".json":
-        made = parse_json(text)
-        return cast(list[object], made) if isinstance(made, list) else [made]
+        value = parse_json(text)
+        return cast(list[object], value) if isinstance(value, list) else [value]
     return [parse_json(line) for line in text.splitlines() if line.strip()]
 
 
@@ -134,8 +134,8 @@ def sources() -> dict[str, DataSource]:
 
 def data_folder(data: str | Path | None = None) -> Path:
     """Return the folder of local data: this, PODIUM_DATA, shared/data or one in podium's cache."""
-    named = data or os.environ.get("PODIUM_DATA")
-    return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
+    folder = data or os.environ.get("PODIUM_DATA")
+    return Path(folder or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
@@ -148,13 +148,13 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
     """Return checked rows of a dataset, cached or downloaded; UserError says how to do without."""
-    asked = (str(source.hub), source.config, source.revision, source.split)
-    rows = cached_rows(*asked)
+    request = (str(source.hub), source.config, source.revision, source.split)
+    rows = cached_rows(*request)
     if rows is None or source.rows not in (None, len(rows)):
         try:
-            rows = hub_rows(*asked)
+            rows = hub_rows(*request)
         except Exception as error:
-            raise hub_refusal(error, asked[0], by_hand(source, data)) from error
+            raise hub_refusal(error, request[0], by_hand(source, data)) from error
     return check_rows(list(rows), source, f"{source.hub} at {source.revision}")
 
 
@@ -187,8 +187,8 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
     path = local_file(source, data)
     if not path.is_file():
         fetch = f"`podium data fetch {name}` gets it, or " if source.public else ""
-        put = f"put {source.file} there, or name its folder in PODIUM_DATA"
-        raise UserError(f"There is no {path}: {fetch}{put}.")
+        instruction = f"put {source.file} there, or name its folder in PODIUM_DATA"
+        raise UserError(f"There is no {path}: {fetch}{instruction}.")
     return path
 
 
@@ -203,10 +203,10 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     """Return a local file's content; UserError when it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
-    found = hashlib.sha256(content).hexdigest()
-    if source.sha256 and found != source.sha256:
+    digest = hashlib.sha256(content).hexdigest()
+    if source.sha256 and digest != source.sha256:
         raise UserError(
-            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}; "
+            f"{path} is not the pinned file: its sha256 is {digest[:12]}, not {source.sha256[:12]}; "
             "move it away, then `podium data fetch` gets the pinned one."
         )
     return content
@@ -223,23 +223,23 @@ def held_bytes(source: DataSource, path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: fetch it again.") from None
 
 
-def check_rows(rows: Rows, source: DataSource, where: str) -> Rows:
+def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
     """Return the rows; UserError for another number of them or a column that is not there."""
     if source.rows is not None and len(rows) != source.rows:
-        raise UserError(f"{where} has {len(rows)} rows, not the pinned {source.rows}.")
+        raise UserError(f"{origin} has {len(rows)} rows, not the pinned {source.rows}.")
     for number, row in enumerate(rows, start=1):
         for column in source.columns:
             if column not in row:
-                raise UserError(f"{where}, row {number} has no column {column!r}.")
+                raise UserError(f"{origin}, row {number} has no column {column!r}.")
     return rows
 
 
-def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Question]:
+def refuse_duplicates(questions: Sequence[Question], origin: str) -> Sequence[Question]:
     """Return the questions; UserError when two have the same id."""
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
-        twice = next(id for at, id in enumerate(ids) if id in ids[:at])
-        raise UserError(f"{where} has the id {twice!r} twice.")
+        twice = next(id for index, id in enumerate(ids) if id in ids[:index])
+        raise UserError(f"{origin} has the id {twice!r} twice.")
     return questions
 
 
@@ -287,12 +287,12 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     folder /= f"{owner}___{snake}" if owner else snake
     cached = sorted(folder.glob(f"{config or '*'}/*/{revision}"))
-    every = ([_of_split(one, part) for part in split.split("+")] for one in cached)
-    found = [tuple(chain(*parts)) for parts in every if all(parts)]
-    return _arrow_rows(found[0]) if len(found) == 1 else None
+    every = ([_of_split(directory, split_name) for split_name in split.split("+")] for directory in cached)
+    matches = [tuple(chain(*shards)) for shards in every if all(shards)]
+    return _arrow_rows(matches[0]) if len(matches) == 1 else None
 
 
-def hub_file(source: DataSource, otherwise: str, shown: str = "") -> Path:
+def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
     """Return a source's file of a dataset, cached or downloaded once."""
     from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
@@ -303,7 +303,7 @@ def hub_file(source: DataSource, otherwise: str, shown: str = "") -> Path:
         _refuse_unreachable()
         return Path(hf_hub_download(hub, file, repo_type="dataset", revision=source.revision))
     except Exception as error:  # offline, gated, no such revision, a full disk
-        raise hub_refusal(error, shown or hub, otherwise) from error
+        raise hub_refusal(error, label or hub, otherwise) from error
 
 
 def _refuse_unreachable() -> None:
@@ -335,44 +335,44 @@ def cached_file(source: DataSource) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     hub, file = str(source.hub), str(source.hub_file)
-    found = try_to_load_from_cache(hub, file, repo_type="dataset", revision=source.revision)
-    return Path(found) if isinstance(found, str) else None
+    cached = try_to_load_from_cache(hub, file, repo_type="dataset", revision=source.revision)
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
     """Return what to do about an error of the hub's clients."""
     chain = list(_causes(error))
-    names = {type(one).__name__ for one in chain}
-    said = " ".join(str(one) for one in chain)
-    if any(isinstance(one, OSError) and one.errno == errno.ENOSPC for one in chain):
+    names = {type(cause).__name__ for cause in chain}
+    messages = " ".join(str(cause) for cause in chain)
+    if any(isinstance(cause, OSError) and cause.errno == errno.ENOSPC for cause in chain):
         full = f"{hub} cannot be loaded: the disk is full. Free some space, or name another folder"
         return UserError(f"{full} for the hub's cache in HF_HOME, or {otherwise}.")
-    if "GatedRepoError" in names or "is a gated dataset" in said:
+    if "GatedRepoError" in names or "is a gated dataset" in messages:
         terms = f"accept the terms on the hub's page of {hub} and set HF_TOKEN"
         return UserError(f"{hub} is gated: {terms}, or {otherwise}.")
-    if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", said):
+    if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", messages):
         return UserError(f"The hub's {hub} no longer has the pinned revision: {otherwise}.")
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
-        others = f"The hub has no {hub}, or shows it to other accounts only"
-        return UserError(f"{others}: set HF_TOKEN to one that may see it, or {otherwise}.")
-    if "OfflineModeIsEnabled" in names or "OfflineModeIsEnabled" in said:
+        problem = f"The hub has no {hub}, or shows it to other accounts only"
+        return UserError(f"{problem}: set HF_TOKEN to one that may see it, or {otherwise}.")
+    if "OfflineModeIsEnabled" in names or "OfflineModeIsEnabled" in messages:
         return UserError(
             f"{hub} cannot be loaded (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set, so the hub is "
             f"not asked): unset it and try again, or {otherwise}."
         )
-    first = first_line(error)
-    reason = first if len(first) <= LONGEST_REASON else type(error).__name__
+    line = first_line(error)
+    reason = line if len(line) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
 
 
 def _causes(error: BaseException) -> Generator[BaseException]:
-    seen, left = set[int](), list[BaseException | None]([error])
-    while left:
-        one = left.pop(0)
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            yield one
-            left += [one.__cause__, one.__context__]
+    visited, queue = set[int](), list[BaseException | None]([error])
+    while queue:
+        cause = queue.pop(0)
+        if cause is not None and id(cause) not in visited:
+            visited.add(id(cause))
+            yield cause
+            queue += [cause.__cause__, cause.__context__]
 
 
 def _of_split(folder: Path, split: str) -> list[Path]:

@@ -29,90 +29,90 @@ MOST = 200
 """Questions of one system that the page lists; the matrix has all of this run."""
 
 
-def against_context(found: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
+def against_context(difference: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
     """Return what runs.html shows of one run that is held against another."""
-    changes = [[one.name, *_sides(one), _concerned(one.systems, found)] for one in found.changes]
+    changes = [[change.name, *_sides(change), _concerned(change.systems, difference)] for change in difference.changes]
     return {
         "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
-        "here": found.here,
-        "against": found.against,
-        "grades": tabulate(GRADES, found.systems),
-        "costs": tabulate(COSTS, found.systems),
-        "changes": [["what", found.here, found.against, "systems"], *changes],
-        "alone": [(found.here, found.only_here), (found.against, found.only_against)],
+        "here": difference.here,
+        "against": difference.against,
+        "grades": tabulate(GRADES, difference.systems),
+        "costs": tabulate(COSTS, difference.systems),
+        "changes": [["what", difference.here, difference.against, "systems"], *changes],
+        "alone": [(difference.here, difference.only_here), (difference.against, difference.only_against)],
         "systems": [
             {
-                "name": _name(one),
-                "questions": [_question(one, each, blocks) for each in one.changed[:MOST]],
-                "more": len(one.changed[MOST:]),
+                "name": _name(system),
+                "questions": [_question(system, verdict, blocks) for verdict in system.changed[:MOST]],
+                "more": len(system.changed[MOST:]),
             }
-            for one in found.systems
-            if one.changed
+            for system in difference.systems
+            if system.changed
         ],
     }
 
 
-def _sides(found: RunChange) -> tuple[str, str]:
+def _sides(change: RunChange) -> tuple[str, str]:
     """Return what either run says, cut where it is long: a list of plans is for files."""
-    return shortened(found.here, ARGUMENTS), shortened(found.against, ARGUMENTS)
+    return shortened(change.here, ARGUMENTS), shortened(change.against, ARGUMENTS)
 
 
-def _concerned(systems: Sequence[str], found: RunDifference) -> str:
-    return "all" if len(systems) == len(found.systems) else ", ".join(systems)
+def _concerned(systems: Sequence[str], difference: RunDifference) -> str:
+    return "all" if len(systems) == len(difference.systems) else ", ".join(systems)
 
 
 def _question(
-    found: SystemDifference, one: ChangedVerdict, blocks: Sequence[SiteBlock]
+    system: SystemDifference, verdict: ChangedVerdict, blocks: Sequence[SiteBlock]
 ) -> tuple[str, str, str, str, str]:
     """Return a question, its address in this site, both grades and which way they went."""
-    held = (
+    candidates = (
         block
         for block in blocks
         for row, _ in block.pairs
-        if (row.suite, row.split, row.system) == (found.suite, found.split, found.system)
+        if (row.suite, row.split, row.system) == (system.suite, system.split, system.system)
     )
-    block = next((block for block in held if one.question in block.questions), None)
-    address = query_address(block.name, one.question, 1, found.system) if block else ""
-    way = "won" if one.here > one.against else "lost"
-    return one.question, address, percent(one.against), percent(one.here), way
+    block = next((block for block in candidates if verdict.question in block.questions), None)
+    address = query_address(block.name, verdict.question, 1, system.system) if block else ""
+    way = "won" if verdict.here > verdict.against else "lost"
+    return verdict.question, address, percent(verdict.against), percent(verdict.here), way
 
 
 def _signed(value: Decimal) -> str:
     return ("+" if value > 0 else "-" if value < 0 else "") + usd(abs(value))
 
 
-def _bounds(found: CostChange) -> str:
-    if found.interval is None:
+def _bounds(change: CostChange) -> str:
+    if change.interval is None:
         return UNKNOWN
-    return "[{},{}]".format(*(_signed(Decimal(repr(one))) for one in found.interval))
+    return "[{},{}]".format(*(_signed(Decimal(repr(bound))) for bound in change.interval))
 
 
 def _cost(show: Callable[[CostChange], str]) -> Callable[[SystemDifference], str]:
-    return lambda one: show(one.cost) if one.cost else UNKNOWN
+    return lambda system: show(system.cost) if system.cost else UNKNOWN
 
 
-def _name(found: SystemDifference) -> str:
-    return f"{found.suite} {found.system}"
+def _name(system: SystemDifference) -> str:
+    return f"{system.suite} {system.system}"
 
 
 GRADES: Columns[SystemDifference] = (
     ("system", _name),
-    ("questions", lambda one: f"{one.difference.n_paired:,}"),
-    ("difference, points", lambda one: points(one.difference.paired_diff)),
+    ("questions", lambda system: f"{system.difference.n_paired:,}"),
+    ("difference, points", lambda system: points(system.difference.paired_diff)),
     (
         "95 % interval",
-        lambda one: interval(one.difference.paired_low, one.difference.paired_high, signed=True),
+        lambda system: interval(system.difference.paired_low, system.difference.paired_high, signed=True),
     ),
-    ("verdict", lambda one: one.difference.verdict),
-    ("won", lambda one: f"{one.difference.n_better:,}"),
-    ("lost", lambda one: f"{one.difference.n_worse:,}"),
-    ("alike", lambda one: f"{one.tied:,}"),
+    ("verdict", lambda system: system.difference.verdict),
+    ("won", lambda system: f"{system.difference.n_better:,}"),
+    ("lost", lambda system: f"{system.difference.n_worse:,}"),
+    ("alike", lambda system: f"{system.tied:,}"),
 )
 COSTS: Columns[SystemDifference] = (
     ("system", _name),
-    ("questions", _cost(lambda one: f"{one.n:,}")),
-    ("before", _cost(lambda one: usd(one.against))),
-    ("now", _cost(lambda one: usd(one.here))),
-    ("change", _cost(lambda one: _signed(one.change))),
+    ("questions", _cost(lambda cost: f"{cost.n:,}")),
+    ("before", _cost(lambda cost: usd(cost.against))),
+    ("now", _cost(lambda cost: usd(cost.here))),
+    ("change", _cost(lambda cost: _signed(cost.change))),
     ("95 % interval", _cost(_bounds)),
 )

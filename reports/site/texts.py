@@ -64,58 +64,58 @@ def row_texts(
     dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
     """Return what the texts of each row are made of; `audits` are of the directories, by each."""
-    found = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
-    by_log = {log.resolve(): one for one in reversed(found) for log in one[1].logs}
-    made: list[RowTexts] = []
+    pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
+    by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
+    texts: list[RowTexts] = []
     for block in site_blocks(report.shown):
         places = block.places()
-        for at, (_, system_run) in enumerate(block.pairs, block.first):
+        for number, (_, system_run) in enumerate(block.pairs, block.first):
             folder, files = by_log[system_run.paths[0].resolve()]
             verdicts = own_faults(audits[folder], files) if folder in audits else ()
             files = replace(files, logs=system_run.paths)
-            made.append(RowTexts(at, folder, files, places, block.shown, verdicts))
-    return tuple(made)
+            texts.append(RowTexts(number, folder, files, places, block.shown, verdicts))
+    return tuple(texts)
 
 
 def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
     """Return the verdicts of an audit with the faults of one system run alone."""
     name = system_run_name(files)
     return tuple(
-        replace(one, faults=tuple(fault for fault in one.faults if fault.task == name))
-        for one in audit.verdicts
+        replace(verdict, faults=tuple(fault for fault in verdict.faults if fault.task == name))
+        for verdict in audit.verdicts
     )
 
 
 @contextmanager
 def text_files(
-    rows: Sequence[RowTexts], wanted: bool | None = None
+    rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
     """Yield the files of texts, by name: of up to `MOST` queries, or as it is `wanted`.
 
     They are made by several processes, and wait in a folder of their own until they are written.
     """
-    if not _are_wanted(rows, wanted):
+    if not _are_wanted(rows, include):
         yield {}
         return
     with TemporaryDirectory(prefix="podium-texts-") as scratch:
-        many = sum(one.files.size for one in rows) >= LARGE
-        made = map_over_processes(partial(_write, Path(scratch)), rows, many=many)
-        names = [name for some in made for name in some]
+        many = sum(row.files.size for row in rows) >= LARGE
+        names_by_row = map_over_processes(partial(_write, Path(scratch)), rows, many=many)
+        names = [name for some in names_by_row for name in some]
         yield {name: partial(shutil.move, Path(scratch, name)) for name in names}
 
 
-def left_out(rows: Sequence[RowTexts], wanted: bool | None) -> tuple[str, ...]:
+def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
     """Return what a site says that has no texts; nothing of one that has them."""
-    said = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
-    return () if _are_wanted(rows, wanted) else (said,)
+    notice = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
+    return () if _are_wanted(rows, include) else (notice,)
 
 
-def _are_wanted(rows: Sequence[RowTexts], wanted: bool | None) -> bool:
-    return _queries(rows) <= MOST if wanted is None else wanted
+def _are_wanted(rows: Sequence[RowTexts], include: bool | None) -> bool:
+    return _queries(rows) <= MOST if include is None else include
 
 
 def _queries(rows: Sequence[RowTexts]) -> int:
-    return sum(len(one.places) for one in rows)
+    return sum(len(row.places) for row in rows)
 
 
 def _write(scratch: Path, row: RowTexts) -> list[str]:
@@ -133,23 +133,23 @@ def _name(row: RowTexts, number: int) -> str:
     return f"text/{row.row}/{number}"
 
 
-def text_shard(one: RowTexts, number: int, most: float = inf) -> str:
+def text_shard(row: RowTexts, number: int, limit: float = inf) -> str:
     """Return the script of one file, `data/text/<row>/<number>.js`: `podium.put(name, base64)`.
 
     Texts longer than `most` characters are cut; none is as `podium view` serves them. A number that
     no file has raises IndexError.
     """
-    if number not in one.numbers:
+    if number not in row.numbers:
         raise IndexError(number)
-    first = number * SHARD
-    queries = ["null"] * min(SHARD, len(one.places) - first)
-    read = read_queries(one.files, one.files.size)
-    run = replace(read, shown=read.shown and one.shown)
-    here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
+    start = number * SHARD
+    queries = ["null"] * min(SHARD, len(row.places) - start)
+    read = read_queries(row.files, row.files.size)
+    run = replace(read, shown=read.shown and row.shown)
+    here = [pair for pair in run.rows if row.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
-        queries[one.places[pair] - first] = json.dumps(_cut(_detail(one, detail), most))
+        queries[row.places[pair] - start] = json.dumps(_cut(_detail(row, detail), limit))
     # Every character but ASCII is escaped, so that also halves of characters survive.
-    return data_script(_name(one, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
+    return data_script(_name(row, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
@@ -162,7 +162,7 @@ def read_queries(files: RunFiles, size: int) -> RunQueries:
 def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     row = detail.row
     wheres = {f"sample {row.question} epoch {row.epoch}"}
-    wheres |= {name for one in detail.calls for name in (f"call {one.call}", f"event {one.event}")}
+    wheres |= {name for call in detail.calls for name in (f"call {call.call}", f"event {call.event}")}
     checks = [
         {
             "invariant": verdict.invariant,
@@ -175,13 +175,13 @@ def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     return {"row": of.row, **as_json(detail, of.folder), "checks": checks}
 
 
-def _cut(value: Any, most: float) -> Any:
+def _cut(value: Any, limit: float) -> Any:
     """Return plain values with every text cut that is longer than `most` characters."""
     if isinstance(value, str):
-        return value if len(value) <= most else {"cut": value[: int(most)], "length": len(value)}
+        return value if len(value) <= limit else {"cut": value[: int(limit)], "length": len(value)}
     if isinstance(value, dict):
-        return {name: _cut(one, most) for name, one in cast(dict[str, Any], value).items()}
+        return {name: _cut(item, limit) for name, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        return [_cut(one, most) for one in cast(list[Any], value)]
+        return [_cut(item, limit) for item in cast(list[Any], value)]
     # A log that was edited may hold numbers that no script can read.
     return None if isinstance(value, float) and not isfinite(value) else value

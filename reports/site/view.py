@@ -108,21 +108,21 @@ class ServedRuns:
         """Return what the page that asks was made of."""
         return self._made or self.fresh()
 
-    def file(self, made: _Made, name: str) -> Path | None:
+    def file(self, site: _Made, name: str) -> Path | None:
         """Return a file of the pages, made now if it is one to take along; None without one."""
-        if name not in made.later:
-            return made.pages.get(name)
+        if name not in site.later:
+            return site.pages.get(name)
         with self._lock:
             path = self.folder / name
             if not path.is_file():
-                write_files(self.folder, {name: made.later[name]()})
+                write_files(self.folder, {name: site.later[name]()})
         return path
 
     def log(self, name: str) -> Path | None:
         """Return a log of the runs, never a file that lies elsewhere, also not through a link."""
         path = self.made().logs.get(name)
-        places = [one.resolve() for one in self.dirs]
-        if path is None or not any(path.resolve().is_relative_to(one) for one in places):
+        places = [folder.resolve() for folder in self.dirs]
+        if path is None or not any(path.resolve().is_relative_to(folder) for folder in places):
             return None
         return path
 
@@ -142,9 +142,9 @@ class ServedRuns:
             pages={path.relative_to(site.folder).as_posix(): path for path in site.files},
             first=site.first,
             index=Index(tuple(site_blocks(report.shown)) if report else (), served=True),
-            texts={one.row: one for one in site.texts},
+            texts={texts.row: texts for texts in site.texts},
             later=site.later,
-            logs={path.name: path for one in report.system_runs for path in one.paths}
+            logs={path.name: path for system_run in report.system_runs for path in system_run.paths}
             if report
             else {},
         )
@@ -152,7 +152,7 @@ class ServedRuns:
 
 def _are_served(dirs: Sequence[Path]) -> bool:
     """Say whether directories hold what was served, and no run."""
-    return not any(any(logs_below(one)) for one in dirs) and any(map(served_below, dirs))
+    return not any(any(logs_below(folder)) for folder in dirs) and any(map(served_below, dirs))
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
@@ -167,18 +167,18 @@ def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
 
 
 def serve_view(
-    dirs: Sequence[Path], say: Callable[[str], None], wanted: ViewOptions = ViewOptions()
+    dirs: Sequence[Path], say: Callable[[str], None], options: ViewOptions = ViewOptions()
 ) -> None:
     """Serve the pages of runs to this machine until a signal; UserError before, where it can be."""
     with (
-        bound_socket(ADDRESS, wanted.port) as taken,
+        bound_socket(ADDRESS, options.port) as listener,
         TemporaryDirectory(prefix="podium-view-") as folder,
     ):
-        runs = ServedRuns(tuple(dirs), Path(folder), wanted)
+        runs = ServedRuns(tuple(dirs), Path(folder), options)
         runs.fresh()
-        url = listen(taken)
-        application = view_app(runs, taken.getsockname()[1])
-        serve(application, taken, ready=lambda: say(f"Look at {url}/ (Ctrl-C ends it)."))
+        url = listen(listener)
+        application = view_app(runs, listener.getsockname()[1])
+        serve(application, listener, ready=lambda: say(f"Look at {url}/ (Ctrl-C ends it)."))
         say("Stopped.")
 
 
@@ -188,27 +188,27 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
     def page(request: Request) -> Response:
         name = request.path_params.get("name") or ""
         # A page is made of the files as they are; what it loads, of what it was made of itself.
-        made = runs.fresh() if not name or name.endswith(".html") else runs.made()
-        path = runs.file(made, name or made.first)
+        site = runs.fresh() if not name or name.endswith(".html") else runs.made()
+        path = runs.file(site, name or site.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
 
     def texts(request: Request) -> Response:
         row, number = request.path_params["row"], request.path_params["number"]
-        one = runs.made().texts.get(row)
-        if one is None or number not in one.numbers:
+        row_texts = runs.made().texts.get(row)
+        if row_texts is None or number not in row_texts.numbers:
             return _missing(f"Row {row} of this comparison has no queries in a file {number}.")
-        return Response(text_shard(one, number), media_type=SCRIPT)
+        return Response(text_shard(row_texts, number), media_type=SCRIPT)
 
     def cells(request: Request) -> Response:
-        name, made = request.path_params["name"], runs.made()
-        if found := made.index.text(name):
-            return Response(found, media_type=SCRIPT)
-        path = runs.file(made, f"data/{name}.js")
+        name, site = request.path_params["name"], runs.made()
+        if script := site.index.text(name):
+            return Response(script, media_type=SCRIPT)
+        path = runs.file(site, f"data/{name}.js")
         return FileResponse(path, media_type=SCRIPT) if path else _missing(NO_PAGE.format(name))
 
     viewer = InspectViewer.installed(runs)
     served = json.dumps({"inspect": INSPECT if viewer else None})
-    own = [
+    page_routes = [
         Route("/data/text/{row:int}/{number:int}.js", texts),
         Route("/data/{name:path}.js", cells),
         Route("/assets/served.js", _script(f"podium.served = {served};")),
@@ -216,7 +216,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         Route("/", page),
         Route("/{name:path}", page),
     ]
-    routes = [*(viewer.routes if viewer else ()), *own]
+    routes = [*(viewer.routes if viewer else ()), *page_routes]
     application = Starlette(routes=routes, exception_handlers={UserError: _unreadable})
     guarded = _guarded(application, viewer.policy if viewer else OWN_POLICY)
     return with_access(guarded, Access(ADDRESS, port, remedy=""))
@@ -258,10 +258,10 @@ class InspectViewer:
     def _page(self, _: Request) -> Response:
         page = (self.folder / "index.html").read_text(encoding="utf-8")
         # Texts of models are shown as text, not as Markdown.
-        told = {"inspect_version": version("inspect-ai"), "trust_content": False}
-        about = {"log_dir": "logs", **told}
-        said = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
-        return HTMLResponse(page.replace("</head>", f"{said}</head>", 1))
+        settings = {"inspect_version": version("inspect-ai"), "trust_content": False}
+        about = {"log_dir": "logs", **settings}
+        script = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
+        return HTMLResponse(page.replace("</head>", f"{script}</head>", 1))
 
     def _listing(self, _: Request) -> Response:
         listed = {name: _overview(path) for name, path in self.runs.made().logs.items()}
@@ -285,17 +285,17 @@ def _overview(path: Path) -> Json:
         header = log.header
         about, stats = header["eval"], header.get("stats") or NOTHING
         times = {name: stats.get(name) or "" for name in ("started_at", "completed_at")}
-        whole = {"version": header.get("version", 2), "status": header.get("status", "started")}
-        return {**{name: about.get(name) for name in NAMED}, **whole, **times}
+        progress = {"version": header.get("version", 2), "status": header.get("status", "started")}
+        return {**{name: about.get(name) for name in NAMED}, **progress, **times}
 
 
 def _nothing(_: Request) -> Response:
     return Response(status_code=204)
 
 
-def _script(said: str) -> Callable[[Request], Response]:
+def _script(script: str) -> Callable[[Request], Response]:
     """Return an endpoint that answers with a script."""
-    return lambda _: Response(f'"use strict";\n{said}\n', media_type=SCRIPT)
+    return lambda _: Response(f'"use strict";\n{script}\n', media_type=SCRIPT)
 
 
 def _missing(sentence: str) -> Response:
@@ -309,16 +309,16 @@ def _unreadable(_: Request, error: Exception) -> Response:
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
     """Return an application that only reads, with the headers of its answers."""
-    said = "These pages can only be read: GET or HEAD.\n"
-    refusal = PlainTextResponse(said, 405, {"Allow": "GET, HEAD"})
+    message = "These pages can only be read: GET or HEAD.\n"
+    refusal = PlainTextResponse(message, 405, {"Allow": "GET, HEAD"})
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         policy = inspects if scope["path"].startswith(f"/{INSPECT}") else OWN_POLICY
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {**HEADERS, "Content-Security-Policy": policy}
-                MutableHeaders(scope=message).update(own)
+                headers = {**HEADERS, "Content-Security-Policy": policy}
+                MutableHeaders(scope=message).update(headers)
             await send(message)
 
         reads = scope["method"] in ("GET", "HEAD")
