@@ -59,15 +59,15 @@ def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str
 
     A profile that is not there any more, or is not the one that a run was begun with, has none.
     """
-    shown: set[str] = set()
+    digests: set[str] = set()
     for row, system_run in pairs:
         for workers, table in _profile_of(system_run):
             lines: list[Sequence[str]] = [_heads(workers), *_kinds(table)]
             digest = sha256(repr(lines).encode()).hexdigest()
-            if digest not in shown:
-                shown.add(digest)
-                named = str(system_run.facts.args["sha256"])[:12]
-                yield KNEW.format(row.system, named), lines
+            if digest not in digests:
+                digests.add(digest)
+                profile_digest = str(system_run.facts.args["sha256"])[:12]
+                yield KNEW.format(row.system, profile_digest), lines
 
 
 def _profile_of(system_run: SystemRun) -> Iterator[tuple[tuple[str, ...], ProfileTable]]:
@@ -84,10 +84,10 @@ def _profile_of(system_run: SystemRun) -> Iterator[tuple[tuple[str, ...], Profil
 
 def _kinds(table: ProfileTable) -> Iterator[tuple[str, ...]]:
     forms, lengths = table.kinds.forms.tolist(), table.kinds.lengths.tolist()
-    for at, (form, length) in enumerate(zip(forms, lengths, strict=True)):
-        pairs = zip(table.right[at].tolist(), table.asked[at].tolist(), strict=True)
+    for index, (form, length) in enumerate(zip(forms, lengths, strict=True)):
+        pairs = zip(table.right[index].tolist(), table.asked[index].tolist(), strict=True)
         cells = (
-            f"{percent(right / asked)} of {asked:.0f}" if asked else UNKNOWN
-            for right, asked in pairs
+            f"{percent(right / total)} of {total:.0f}" if total else UNKNOWN
+            for right, total in pairs
         )
-        yield f"{at + 1}: {FORMS[form]}, {length:.0f} characters", *cells
+        yield f"{index + 1}: {FORMS[form]}, {length:.0f} characters", *cells

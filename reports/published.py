@@ -51,14 +51,14 @@ def figures() -> tuple[Figure, ...]:
 
 def of_suite(suite: str) -> list[Figure]:
     """Return the figures of one suite, best first within their setting."""
-    matches = [figure for figure in figures() if figure.suite == suite]
-    return sorted(matches, key=lambda figure: (figure.setting, -float(figure.value)))
+    matches = [row for row in figures() if row.suite == suite]
+    return sorted(matches, key=lambda row: (row.setting, -float(row.value)))
 
 
 def averages() -> list[Figure]:
     """Return the means over several suites that tell tokens or dollars, best first."""
-    matches = [figure for figure in figures() if figure.suite == AVERAGE and (figure.tokens or figure.usd)]
-    return sorted(matches, key=lambda figure: -float(figure.value))
+    matches = [row for row in figures() if row.suite == AVERAGE and (row.tokens or row.usd)]
+    return sorted(matches, key=lambda row: -float(row.value))
 
 
 def table_of(rows: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:

@@ -68,10 +68,10 @@ def usd(value: Decimal | None) -> str:
     return f"{value:.{places}f}"
 
 
-def usd_sum(parts: Sequence[Decimal | None]) -> Decimal | None:
+def usd_sum(amounts: Sequence[Decimal | None]) -> Decimal | None:
     """Return a sum of dollars; None as soon as a part is unknown."""
-    known = [part for part in parts if part is not None]
-    return sum(known, Decimal(0)) if len(known) == len(parts) else None
+    present = [amount for amount in amounts if amount is not None]
+    return sum(present, Decimal(0)) if len(present) == len(amounts) else None
 
 
 def usd_about(value: float | None) -> str:
@@ -85,8 +85,8 @@ def usd_about(value: float | None) -> str:
 
 def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
     """Return the mean of figures; None as soon as one is unknown, or where there is none."""
-    known = [float(value) for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    numbers = [float(value) for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def count(value: float | None, places: int = 0) -> str:
@@ -104,9 +104,9 @@ def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequen
     return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
 
 
-def shortened(name: str, most: int) -> str:
+def shortened(name: str, limit: int) -> str:
     """Return a name of at most so many characters; `~` stands for its end."""
-    return name if len(name) <= most else f"{name[: most - 1]}~"
+    return name if len(name) <= limit else f"{name[: limit - 1]}~"
 
 
 WIDTH = 120
@@ -150,16 +150,16 @@ def wrapped(text: str) -> list[str]:
     return wrap(text, room, break_on_hyphens=False, break_long_words=False)
 
 
-def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
+def footnoted(name: str, texts: Iterable[str], notes: list[str]) -> str:
     """Return a name with the numbers of its footnotes; those that are new join `notes`."""
-    marks = ", ".join(map(str, note_numbers(found, notes)))
+    marks = ", ".join(map(str, note_numbers(texts, notes)))
     return f"{name} ({marks})" if marks else name
 
 
-def note_numbers(found: Iterable[str], notes: list[str]) -> list[int]:
+def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
     """Return the numbers of some footnotes, from 1; those that are new join `notes`."""
     marks: list[int] = []
-    for note in filter(None, found):
+    for note in filter(None, texts):
         if note not in notes:
             notes.append(note)
         marks.append(notes.index(note) + 1)
@@ -184,21 +184,21 @@ def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
 
 def figures_table(rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table, heads first; columns that begin with figures go to the right."""
-    heads, *rest = rows
+    heads, *body = rows
     ruler = [
-        "---:" if all(one[:1].isdigit() or one[:1] in "+-<" for one in column) else "---"
-        for column in zip(*rest, strict=True)
+        "---:" if all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in column) else "---"
+        for column in zip(*body, strict=True)
     ]
-    return "\n".join(map(markdown_line, (heads, ruler or ["---"] * len(heads), *rest)))
+    return "\n".join(map(markdown_line, (heads, ruler or ["---"] * len(heads), *body)))
 
 
-def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[object], object]) -> str:
+def rows_csv(rows: Iterable[Any], columns: Sequence[str], show: Callable[[object], object]) -> str:
     """Return records as CSV; an empty cell is an unknown figure."""
     lines = [csv_line(columns)]
     for row in rows:
         values = asdict(row)
         cells = (values[name] for name in columns)
-        lines.append(csv_line(None if cell is None else shown(cell) for cell in cells))
+        lines.append(csv_line(None if cell is None else show(cell) for cell in cells))
     return "\n".join(lines) + "\n"
 
 
@@ -212,9 +212,9 @@ def as_json(data: Mapping[str, object]) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def report_folder(first: Path) -> Path:
+def report_folder(logs: Path) -> Path:
     """Return where a report is written unless told otherwise: in or beside its first logs."""
-    return (first.parent if first.is_file() else first) / "report"
+    return (logs.parent if logs.is_file() else logs) / "report"
 
 
 Content = str | Callable[[Path], object]
@@ -236,8 +236,8 @@ def write_files(
             scratch.append(path)
         return tuple(path.replace(path.with_suffix("")) for path in scratch)
     except OSError as error:
-        for left in scratch:
-            left.unlink(missing_ok=True)
+        for new_file in scratch:
+            new_file.unlink(missing_ok=True)
         reason = f"{type(error).__name__}: {error.strerror}"
         raise UserError(f"{path} cannot be written ({reason}); name another {option}.") from error
 
@@ -252,8 +252,8 @@ def _write(path: Path, content: Content) -> None:
 def as_written(name: str, text: str) -> bytes:
     """Return the bytes of a text file; Markdown below podium's mark is made harmless."""
     if name.endswith(".md"):
-        mark, end, rest = text.partition("\n")
-        text = mark + end + escape_markdown(rest)
+        mark, end, body = text.partition("\n")
+        text = mark + end + escape_markdown(body)
     return text.encode()
 
 

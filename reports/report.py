@@ -121,16 +121,19 @@ def report_of(
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
     choices = tuple(gateway_choices(comparison.pairs, dirs)) if options.choices else ()
-    page = (markdown(comparison, system_runs, skipped, chosen), *(table.markdown for table in choices))
+    page = (
+        markdown(comparison, system_runs, skipped, chosen),
+        *(table.markdown for table in choices),
+    )
     texts = {
         "table.md": "\n".join(page),
         "table.csv": render.rows_csv([*rows, *comparison.derived], COLUMNS, _cell),
     }
     digests = {name: sha256(render.as_written(name, texts[name])).hexdigest() for name in texts}
-    choice_data = {"choices": [asdict(table) for table in choices]} if choices else {}
+    extra = {"choices": [asdict(table) for table in choices]} if choices else {}
     contents: dict[str, render.Content] = {
         **texts,
-        "table.json": render.as_json({**_data(comparison, skipped), **choice_data, "files": digests}),
+        "table.json": render.as_json({**_data(comparison, skipped), **extra, "files": digests}),
         "plot.png": lambda path: draw(rows, path),
     }
     spend, runs = _selection(system_runs), tuple(system_runs)
@@ -236,9 +239,9 @@ class RunFrames:
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
     """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
-    if remaining := system_run.asked - len(system_run.attempts):
+    if todo := system_run.asked - len(system_run.attempts):
         raise UserError(
-            f"{row.system} has {remaining} of {system_run.asked} questions of {row.suite} left to ask: "
+            f"{row.system} has {todo} of {system_run.asked} questions of {row.suite} left to ask: "
             "the same `podium run` finishes them."
         )
     if row.accuracy is None:

@@ -96,7 +96,7 @@ def _refuse(runs: Sequence[Finished]) -> None:
 
 
 def _refuse_strange(runs: Sequence[Finished], theirs: Mapping[str, str]) -> None:
-    models = {worker.model for _, system_run, _ in runs for worker in system_run.facts.workers.values()}
+    models = {worker.model for _, run, _ in runs for worker in run.facts.workers.values()}
     names = {*models, *map(_bare, models)}
     if strange := sorted(theirs.keys() - names):
         listed = ", ".join(sorted(map(_bare, models)))
@@ -180,8 +180,8 @@ def _charged(
     detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
 ) -> tuple[str, Decimal]:
     """Return the model to name and what their evaluator reckons, never less where that can be."""
-    tokens_in, tokens_out = _tokens(calls)
-    there = {name: (tokens_in * price.input + tokens_out * price.output) / MTOK for name, price in rates.items()}
+    n_in, n_out = _tokens(calls)
+    there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}
     cost = detail.row.usd_list or Decimal(0)
     enough = {name: usd for name, usd in there.items() if usd >= cost}
     if enough:

@@ -113,8 +113,8 @@ def _values(routing: RouteComparison, system: RoutedSystem) -> Values:
     return {name: [score] for name, score in zip(routing.questions, scores, strict=True)}
 
 
-def _difference(routing: RouteComparison, system: RoutedSystem, reference: RoutedSystem) -> Difference:
-    delta = difference(_values(routing, system), _values(routing, reference))
+def _difference(routing: RouteComparison, row: RoutedSystem, reference: RoutedSystem) -> Difference:
+    delta = difference(_values(routing, row), _values(routing, reference))
     if delta is None:
         raise UserError(f"{routing.name}: no question is judged.")
     return delta
@@ -260,13 +260,13 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     singles = [(system.usd.mean(), system.scores.mean()) for system in routing.systems
                if system.kind == "single"]  # fmt: skip
     between, mixed = _singles_usd(routing), _aiq(routing, singles)
-    figures = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
-    if between is None or mixed is None or not figures:
+    values = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
+    if between is None or mixed is None or not values:
         return []
     low, high = map(usd_about, between)
     return [
         f"AIQ, the mean accuracy that a budget from USD {low} to {high} a query buys (sweep over "
-        f"the willingness to pay, points in route.json): {', '.join(figures)}; single workers mixed "
+        f"the willingness to pay, points in route.json): {', '.join(values)}; single workers mixed "
         f"at random, picked in hindsight, {mixed:.3f}."
     ]
 
@@ -280,16 +280,16 @@ def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     """Say what becomes of routers' errors when questions that came together are taken together."""
-    ratios = [
+    times = [
         row.difference_se_clustered / row.difference_se
         for row in rows
         if row.kind == "router" and row.difference_se and row.difference_se_clustered
     ]
-    if not ratios:
+    if not times:
         return []
     return [
         f"Questions that came together (one comparison, one subject: {len(set(routing.clusters))} "
-        f"clusters) taken together, a router's difference has {min(ratios):.2f} to {max(ratios):.2f} "
+        f"clusters) taken together, a router's difference has {min(times):.2f} to {max(times):.2f} "
         "times the standard error that intervals and verdicts here go by (CR1; a check, and too "
         "small with few clusters)."
     ]
@@ -332,5 +332,5 @@ def _data(routing: RouteComparison, rows: Sequence[RouteRow]) -> Mapping[str, ob
         "about": {name: getattr(routing, name) for name in ABOUT},
         "headline": headline(routing, rows),
         "rows": [{name: NUMBER(value) for name, value in asdict(row).items()} for row in rows],
-        "frontiers": {name: list(map(asdict, frontier)) for name, frontier in routing.frontiers.items()},
+        "frontiers": {name: list(map(asdict, curve)) for name, curve in routing.frontiers.items()},
     }

@@ -153,6 +153,6 @@ COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Sta
 
 def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str, str]:
     """Return what the rows of one block share; tables and plots show a block at a time."""
-    asked = (row.suite, row.split, row.label, row.prompt)
+    task = (row.suite, row.split, row.label, row.prompt)
     book = (row.price_book, row.price_book_sha256)
-    return (*asked, row.pool, row.pool_sha256, row.seed, *book, row.equal)
+    return (*task, row.pool, row.pool_sha256, row.seed, *book, row.equal)

@@ -171,10 +171,10 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = (top.sum() - top) / (below.sum() - below)
-    if not np.isfinite(left).all() or np.ptp(left) < TIE:
+        jackknife = (top.sum() - top) / (below.sum() - below)
+    if not np.isfinite(jackknife).all() or np.ptp(jackknife) < TIE:
         return None
-    return _bca(float(top.sum() / below.sum()), resampled, left.mean() - left)
+    return _bca(float(top.sum() / below.sum()), resampled, jackknife.mean() - jackknife)
 
 
 def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
@@ -184,10 +184,10 @@ def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
     acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
     tail = normal_quantile((1 - LEVEL) / 2)
     z = bias + np.array([tail, -tail])
-    at = np.asarray(special.ndtr(bias + z / (1 - acceleration * z)), dtype=np.float64)
-    if not np.isfinite(at).all():
+    quantiles = np.asarray(special.ndtr(bias + z / (1 - acceleration * z)), dtype=np.float64)
+    if not np.isfinite(quantiles).all():
         return None
-    low, high = np.quantile(resampled, at)
+    low, high = np.quantile(resampled, quantiles)
     return Bounds(float(low), float(high))
 
 
@@ -225,8 +225,8 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
     observed, slack = abs(moved.sum()), 1e-9
     if moved.size <= MOST_FLIPS:
         sums = np.zeros(1)
-        for one in moved:
-            sums = np.concatenate((sums + one, sums - one))
+        for delta in moved:
+            sums = np.concatenate((sums + delta, sums - delta))
         return float((np.abs(sums) >= observed - slack).mean())
     rng, bits = np.random.default_rng(seed), 8 * ((moved.size + 7) // 8)
     step, hits = max(1, CELLS // bits), 0
@@ -268,11 +268,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted, floor = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(order):
-        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
-        adjusted[at] = floor
+    for rank, index in enumerate(order):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = floor
     return adjusted
 
 
@@ -327,15 +327,15 @@ def _power_factor(power: float, comparisons: int = 1) -> float:
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
     """Return the variance for two accuracies whose grades of one draw go together so much."""
-    mine, other = ours * (1 - ours), theirs * (1 - theirs)
-    return Variance(max(mine + other - 2 * correlation * sqrt(mine * other), 0.0), 0.0)
+    v_ours, v_theirs = ours * (1 - ours), theirs * (1 - theirs)
+    return Variance(max(v_ours + v_theirs - 2 * correlation * sqrt(v_ours * v_theirs), 0.0), 0.0)
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
     """Estimate both parts from grades (questions, epochs); of one epoch all counts as between."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
-    noises = [(one.var(axis=1, ddof=1).mean(), one.shape[1]) for one in (ours, theirs)
-              if one.shape[1] > 1]  # fmt: skip
+    noises = [(grades.var(axis=1, ddof=1).mean(), grades.shape[1]) for grades in (ours, theirs)
+              if grades.shape[1] > 1]  # fmt: skip
     within = float(sum(noise for noise, _ in noises))
     share = float(sum(noise / epochs for noise, epochs in noises))
     return Variance(max(spread - share, 0.0), within)
@@ -373,11 +373,11 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
     if not 1 <= k <= n:
         raise ValueError(f"maj@{k} needs {k} tries, and there are {n}")
     names: dict[Hashable, int] = {}
-    codes = np.array([-1 if one is None else names.setdefault(one, len(names)) for one in answers])
+    codes = np.array([-1 if key is None else names.setdefault(key, len(names)) for key in answers])
     if not names:
         return 0.0
-    grades = np.array([np.mean([v for v, c in zip(values, codes, strict=True) if c == at])
-                       for at in range(len(names))])  # fmt: skip
+    grades = np.array([np.mean([v for v, c in zip(values, codes, strict=True) if c == code])
+                       for code in range(len(names))])  # fmt: skip
     if comb(n, k) <= MOST_SUBSETS:
         picks = np.array(list(combinations(range(n), k)))
     else:
@@ -385,8 +385,8 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
         picks = rng.permuted(np.tile(np.arange(n), (MOST_SUBSETS, 1)), axis=1)[:, :k]
     chosen = codes[picks]
     votes = (chosen[:, :, None] == np.arange(len(names))).sum(axis=1)
-    most = votes.max(axis=1, keepdims=True)
-    wins = (votes == most) & (most > 0)
+    largest = votes.max(axis=1, keepdims=True)
+    wins = (votes == largest) & (largest > 0)
     shares = wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)
     return float((shares @ grades).mean())
 
@@ -410,7 +410,7 @@ def equivalence_interval(deltas: Floats) -> Bounds | None:
 
 def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
     """Return the p-value of "the mean of the differences is `margin` or more, either way"."""
-    return max(_p_below(one, margin, single=single) for one in (deltas, -deltas))
+    return max(_p_below(side, margin, single=single) for side in (deltas, -deltas))
 
 
 def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[float, float]:
@@ -420,7 +420,7 @@ def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[f
 
 def tost(deltas: Floats, margin: float) -> float:
     """Return the same by Student's t alone: the 90 % interval lies within the margin below 5 %."""
-    return max(_student(one, margin) for one in (deltas, -deltas))
+    return max(_student(side, margin) for side in (deltas, -deltas))
 
 
 def fewest_questions(margin: float) -> int:
@@ -468,11 +468,11 @@ def _supposing_more(deltas: Floats, margin: float) -> float:
     So many of them as would bring the mean to the margin. For means over epochs, whose differences
     no exact model has: with it no simulated case passed 5 % (equivalence_size.py at bbc2f728).
     """
-    left = min(max(margin - float(deltas.mean()), 0.0), 1.0)
-    error = sqrt(_mean_and_error(deltas)[1] ** 2 + left * (1 - left) / deltas.size)
+    gap = min(max(margin - float(deltas.mean()), 0.0), 1.0)
+    error = sqrt(_mean_and_error(deltas)[1] ** 2 + gap * (1 - gap) / deltas.size)
     if error < TIE or deltas.size < 2:
         return 1.0
-    return float(special.stdtr(deltas.size - 1, -left / error))
+    return float(special.stdtr(deltas.size - 1, -gap / error))
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:

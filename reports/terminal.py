@@ -51,28 +51,28 @@ def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
     compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
     margins = {row.equivalence_margin for row in comparison.rows} - {None}
-    below += [line for margin in margins if margin for line in render.wrapped(equivalence_words(margin))]
+    below += [line for each in margins if each for line in render.wrapped(equivalence_words(each))]
     below += render.wrapped(STAR) if any(map(_is_limited, comparison.rows)) else []
     sections += ["\n".join(below)] if below else []
     return "\n\n".join(filter(None, (*sections, across_text(comparison.across))))
 
 
-def _block(block: Sequence[TableRow], comparison: Comparison, chosen: Columns[TableRow]) -> str:
-    first_row, rows = block[0], comparison.rows
-    pool, book = blocks.pool_name(first_row, rows), blocks.book_name(first_row, rows)
+def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRow]) -> str:
+    head, rows = block[0], table.rows
+    pool, book = blocks.pool_name(head, rows), blocks.book_name(head, rows)
     reference = blocks.reference_of_block(block)
-    title = f"{blocks.asked_name(first_row)}, pool {pool}, prices {book}; reference: {reference}"
+    title = f"{blocks.asked_name(head)}, pool {pool}, prices {book}; reference: {reference}"
     if chosen:
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
         some = any(row.n_too_long for row in block)
-        figures = [column for column in FIGURES if some or column[0] != TOO_LONG]  # else all would be 0
+        figures = [col for col in FIGURES if some or col[0] != TOO_LONG]  # else all would be 0
         lines, gone = render.fitted(render.tabulate(figures, block), LEFT_OUT)
     lines += render.left_out(gone)
     lines += [*_each(block, (NO_ANSWER, TOO_LONG) if chosen else gone), *_once(block)]
-    for grouping, scores in comparison.blocks(block):
+    for grouping, scores in table.blocks(block):
         lines += _parts(grouping, scores)
-    summary = next((candidate for candidate in comparison.fields if candidate.rows[0] is first_row), None)
+    summary = next((field for field in table.fields if field.rows[0] is head), None)
     above = [summary.headline, title, summary.said, *summary.cautions] if summary else [title]
     heads = [line for sentence in above for line in render.wrapped(sentence)]
     return "\n".join((*heads, *lines))
@@ -162,7 +162,9 @@ def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
     smallest = [
         head for _, _, head in sorted(zip(sizes, range(0, -len(heads), -1), heads, strict=True))
     ]
-    table = [(_name(row), *(percent(score and score.value) for score in row_scores)) for row, row_scores in rows]
+    table = [
+        (_name(row), *(percent(score and score.value) for score in cells)) for row, cells in rows
+    ]
     lines, gone = render.fitted([(grouping, *heads), *table], smallest)
     return [*lines, *render.left_out(gone), *([f"{grouping}: {beyond}"] if beyond else [])]
 

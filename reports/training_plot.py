@@ -87,7 +87,7 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
     colours = {run.name: COLOURS[index % len(COLOURS)] for index, run in enumerate(runs)}
     means = any(curve.mean for curve in panel.curves)
     for curve in panel.curves:
-        steps, values = [point.step for point in curve.points], [point.value for point in curve.points]
+        steps, values = [dot.step for dot in curve.points], [dot.value for dot in curve.points]
         look = {"color": colours.get(curve.run, "black"), "linewidth": 2.2 if curve.mean else 1.3}
         has_label = curve.mean or len(runs) <= MOST
         marker = "." if len(steps) <= 60 else ""
@@ -107,8 +107,8 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
 def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
     """Stack the shares of workers among the steps of plans."""
     step_shares = asked_shares(runs)
-    workers = sorted({name for _, worker_shares in step_shares for name in worker_shares})
-    stacked = [[worker_shares.get(name, 0.0) for _, worker_shares in step_shares] for name in workers]
+    workers = sorted({name for _, table in step_shares for name in table})
+    stacked = [[table.get(name, 0.0) for _, table in step_shares] for name in workers]
     palette = [COLOURS[index % len(COLOURS)] for index in range(len(workers))]
     steps = [step for step, _ in step_shares]
     axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)

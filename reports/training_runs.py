@@ -253,7 +253,7 @@ def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
     """Return the entropy of the workers' shares at each step; older lines have the shares, too."""
     step_shares = ((line["step"], shares(line)) for line in run.lines)
-    return tuple(CurvePoint(step, entropy(worker_shares.values())) for step, worker_shares in step_shares if worker_shares)
+    return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
@@ -300,7 +300,7 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
 
 def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
     """Return every figure of some trainings; of several seeds of one training their mean too."""
-    return [CurvePanel(title, unit, tuple(_curves(runs, curve_of))) for title, unit, curve_of in PANELS]
+    return [CurvePanel(title, unit, tuple(_curves(runs, make))) for title, unit, make in PANELS]
 
 
 def _curves(
@@ -331,10 +331,10 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
     many = len(curves) >= ENOUGH
     return tuple(
         CurvePoint(
-            step, sum(step_values) / len(step_values), *((many and stats.t_interval(step_values)) or (None, None))
+            step, sum(group) / len(group), *((many and stats.t_interval(group)) or (None, None))
         )
-        for step, step_values in sorted(values.items())
-        if len(step_values) == len(curves)
+        for step, group in sorted(values.items())
+        if len(group) == len(curves)
     )
 
 

@@ -181,32 +181,32 @@ class _Reader:
             if isinstance(value, list):
                 raise ValueError("a list without its tag")
             return value
-        ((tag, held),) = cast("dict[str, Any]", value).items()
-        return _READERS[tag](self, held)
+        ((tag, content),) = cast("dict[str, Any]", value).items()
+        return _READERS[tag](self, content)
 
-    def all(self, held: list[object]) -> list[object]:
-        return [self.read(one) for one in held]
+    def all(self, content: list[object]) -> list[object]:
+        return [self.read(item) for item in content]
 
-    def hashable(self, held: list[object]) -> list[object]:
-        found = self.all(held)
-        self._hashed += sum(not isinstance(one, str) for one in found)
+    def hashable(self, content: list[object]) -> list[object]:
+        items = self.all(content)
+        self._hashed += sum(not isinstance(item, str) for item in items)
         if self._hashed > HASHED:
             raise ValueError(f"more than {HASHED} keys or set elements")
-        return found
+        return items
 
-    def pairs(self, held: list[list[object]]) -> dict[object, object]:
-        keys = self.hashable([key for key, _ in held])
-        return dict(zip(keys, self.all([one for _, one in held]), strict=True))
+    def pairs(self, content: list[list[object]]) -> dict[object, object]:
+        keys = self.hashable([key for key, _ in content])
+        return dict(zip(keys, self.all([item for _, item in content]), strict=True))
 
 
 _READERS: dict[str, Callable[[_Reader, Any], object]] = {
     "list": _Reader.all,
-    "tuple": lambda reader, held: tuple(reader.all(held)),
-    "set": lambda reader, held: set(reader.hashable(held)),
-    "frozenset": lambda reader, held: frozenset(reader.hashable(held)),
+    "tuple": lambda reader, content: tuple(reader.all(content)),
+    "set": lambda reader, content: set(reader.hashable(content)),
+    "frozenset": lambda reader, content: frozenset(reader.hashable(content)),
     "dict": _Reader.pairs,
-    "bytes": lambda _, held: base64.b64decode(held, validate=True),
-    "complex": lambda _, held: complex(*held),
+    "bytes": lambda _, content: base64.b64decode(content, validate=True),
+    "complex": lambda _, content: complex(*content),
 }
 
 

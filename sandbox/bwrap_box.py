@@ -148,18 +148,18 @@ def why_unusable() -> str | None:
         bwrap = _bwrap()
     except SandboxError as error:
         return str(error)
-    said = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
-    version = re.search(r"(\d+)\.(\d+)", said.stdout)
+    run = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"(\d+)\.(\d+)", run.stdout)
     if not version or (int(version[1]), int(version[2])) < OLDEST:
-        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {said.stdout.strip()!r}."
+        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {run.stdout.strip()!r}."
     return _trial()
 
 
 def switches_users() -> bool:
     """Say whether this process is root enough to give every program a user id of its own."""
     status = Path("/proc/self/status").read_text()
-    held = int(re.findall(r"^CapEff:\s*(\w+)", status, re.MULTILINE)[0], 16)
-    if any(not held >> needed & 1 for needed in (CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN)):
+    capabilities = int(re.findall(r"^CapEff:\s*(\w+)", status, re.MULTILINE)[0], 16)
+    if any(not capabilities >> needed & 1 for needed in (CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN)):
         return False
     inside, _, count = map(int, Path("/proc/self/uid_map").read_text().split()[:3])
     return os.geteuid() == 0 and inside == 0 and count > LAST_USER
@@ -192,17 +192,17 @@ def _trial() -> str | None:
     argv = bwrap_argv(seccomp_fd, host_python(), users=users)
     argv += ["-I", "-S", "-c", "import ctypes"]
     try:
-        ended = subprocess.run(
+        result = subprocess.run(
             argv, pass_fds=[seccomp_fd], capture_output=True, timeout=TRIAL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"The bwrap sandbox does not start: {error}."
     finally:
         os.close(seccomp_fd)
-    if ended.returncode == 0:
+    if result.returncode == 0:
         return None
-    said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-    return f"The bwrap sandbox does not start: {said[-1]}{_forbidden()}."
+    lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+    return f"The bwrap sandbox does not start: {lines[-1]}{_forbidden()}."
 
 
 def _forbidden() -> str:
@@ -231,12 +231,12 @@ def _system(python: Path) -> list[str]:
     return argv
 
 
-def _bind(how: str, path: Path, place: str = "") -> list[str]:
+def _bind(option: str, path: Path, place: str = "") -> list[str]:
     """Return a bind mount and the directories above it: bubblewrap's own only root may enter."""
     argv: list[str] = []
     for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]
-    return [*argv, how, str(path), place or str(path)]
+    return [*argv, option, str(path), place or str(path)]
 
 
 def _places() -> list[str]:

@@ -40,10 +40,10 @@ LACKS = (
 
 
 @cache
-def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes:
+def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> bytes:
     """Return the first bytes of a stream: the mode, the filter and the judge's modules as text."""
     folder = resources.files("podium.sandbox.inside")
-    modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
+    modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *extra)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
     order = {"mode": mode, "refused": refused.hex(), "promised": promised, "sources": modules}
     data = json.dumps(order).encode()
@@ -62,13 +62,13 @@ def run_header(size: int, limits: Limits) -> bytes:
     return json_line({"run": size, **asdict(limits)})
 
 
-def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
+def parse_outcome(header: Mapping[str, Any], contents: Sequence[bytes]) -> ProgramOutcome:
     """Return what an answer says: its header, and the parts that followed it."""
     if lacks := header.get("lacks"):
         raise SandboxError(LACKS.format(", ".join(lacks)))
-    stdout, stderr, result = parts
-    ended, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
-    return ProgramOutcome(*ended, stdout, stderr, result, *spent)
+    stdout, stderr, result = contents
+    ending, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
+    return ProgramOutcome(*ending, stdout, stderr, result, *spent)
 
 
 def json_line(order: Mapping[str, Any]) -> bytes:
@@ -205,8 +205,8 @@ class SandboxCell:
             self._send(order)
             self._send(data)
         header = self._line()
-        parts = [self._exactly(header[name]) for name in PARTS]
-        return parse_outcome(header, parts), header["clean"]
+        contents = [self._exactly(header[name]) for name in PARTS]
+        return parse_outcome(header, contents), header["clean"]
 
     def facts(self) -> dict[str, Any]:
         """Return the version of Python inside and the packages that programs can import."""
@@ -283,10 +283,10 @@ class CellKind:
 class CellPool:
     """Cells of several kinds: started ahead, reused while they are clean, replaced when not."""
 
-    def __init__(self, start: Callable[[CellKind], SandboxCell], most: int, reuse: bool) -> None:
+    def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
         """Start cells with `start`; `reuse` them for other programs where they isolate enough."""
-        self._start, self._most, self._reuse = start, most, reuse
-        self._bound = most if reuse else 2 * most
+        self._start, self._most, self._reuse = start, limit, reuse
+        self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
         self._cells: set[SandboxCell] = set()
         self._count = 0  # of all cells, those that are being started included
@@ -299,14 +299,14 @@ class CellPool:
         cell, evicted = self._reserve(kind, fresh)
         if evicted:
             evicted.close()
-        cell = cell or self._begin(kind, held=1)
+        cell = cell or self._begin(kind, leases=1)
         self._ahead(kind)
         return cell
 
     def give_back(self, kind: CellKind, cell: SandboxCell) -> None:
         """Keep a clean cell for the next program, or throw it away."""
         if self._reuse and cell.runs < PROGRAMS:
-            self._rest(kind, cell, held=1)
+            self._rest(kind, cell, leases=1)
         else:
             self.drop(cell)
             self._ahead(kind)
@@ -347,10 +347,10 @@ class CellPool:
             if self._closed:
                 raise SandboxError("The sandbox has been closed.")
             self._held += 1
-            known = next((one for one in self._idle if one[0] == kind and not fresh), None)
-            if known:
-                self._idle.remove(known)
-                return known[1], None
+            match = next((entry for entry in self._idle if entry[0] == kind and not fresh), None)
+            if match:
+                self._idle.remove(match)
+                return match[1], None
             if self._count < self._bound:
                 self._count += 1
                 return None, None
@@ -361,14 +361,14 @@ class CellPool:
     def _has_place(self) -> bool:
         return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
-    def _begin(self, kind: CellKind, held: int) -> SandboxCell:
+    def _begin(self, kind: CellKind, leases: int) -> SandboxCell:
         """Start a cell that has been counted; count it no more when that fails."""
         try:
             cell = self._start(kind)
         except BaseException:
             with self._changed:
                 self._count -= 1
-                self._held -= held
+                self._held -= leases
                 self._changed.notify_all()
             raise
         with self._changed:
@@ -388,12 +388,12 @@ class CellPool:
     def _warm(self, kind: CellKind) -> None:
         """Start a cell and leave it idle; whoever needs one next meets the failure itself."""
         with suppress(SandboxError):
-            self._rest(kind, self._begin(kind, held=0), held=0)
+            self._rest(kind, self._begin(kind, leases=0), leases=0)
 
-    def _rest(self, kind: CellKind, cell: SandboxCell, held: int) -> None:
+    def _rest(self, kind: CellKind, cell: SandboxCell, leases: int) -> None:
         with self._changed:
             if cell in self._cells:
-                self._held -= held
+                self._held -= leases
                 self._idle.append((kind, cell))
             self._changed.notify_all()
 
@@ -475,16 +475,16 @@ class CellBox(ABC):
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
         kind = CellKind(program.image, limits.memory_bytes, limits.processes)
-        with closing(_HeldCell(self._pool, kind, program)) as held:
+        with closing(_HeldCell(self._pool, kind, program)) as holder:
             for data in inputs:
-                held.take()
+                holder.take()
                 with CORES.all() if alone else CORES.one():
-                    outcome = self._try(held, data, limits)
+                    outcome = self._try(holder, data, limits)
                 if outcome is None:
                     self.check()
-                    held.take(fresh=True)
+                    holder.take(fresh=True)
                     with CORES.all():
-                        outcome = self._try(held, data, limits)
+                        outcome = self._try(holder, data, limits)
                 if outcome is None:
                     self.check()
                 yield outcome or TWICE
@@ -495,21 +495,21 @@ class CellBox(ABC):
         kind = CellKind(image, limits.memory_bytes, limits.processes)
         cell = self._pool.take(kind)
         try:
-            said = cell.facts()
+            reply = cell.facts()
         except (CellDied, CellStuck) as error:
             self._pool.drop(cell)
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
         self._pool.give_back(kind, cell)
-        return SandboxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+        return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 
     def close(self) -> None:
         """End every cell."""
         atexit.unregister(self.close)
         self._pool.close()
 
-    def _try(self, held: "_HeldCell", data: bytes, limits: Limits) -> ProgramOutcome | None:
+    def _try(self, holder: "_HeldCell", data: bytes, limits: Limits) -> ProgramOutcome | None:
         try:
-            return held.run(data, limits, self.grace_s)
+            return holder.run(data, limits, self.grace_s)
         except CellDied:
             return None
         except CellStuck as error:

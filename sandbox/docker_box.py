@@ -51,7 +51,7 @@ class DockerBox(CellBox):
         client = self._engine()
         api = cast(Any, client.api)  # its types are partial
         with explained():
-            made = api.create_container(
+            container = api.create_container(
                 kind.image,
                 ["python3", *cells.PYTHON_FLAGS],
                 entrypoint=[],
@@ -62,11 +62,11 @@ class DockerBox(CellBox):
                 working_dir="/tmp",
                 host_config=api.create_host_config(**self._limits(kind)),
             )
-            id = str(made["Id"])
+            id = str(container["Id"])
             try:
-                wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+                params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
                 stream = _DockerStream(
-                    api.attach_socket(id, params=wanted), lambda: self._remove(id)
+                    api.attach_socket(id, params=params), lambda: self._remove(id)
                 )
             except BaseException:
                 self._remove(id)
@@ -86,8 +86,8 @@ class DockerBox(CellBox):
     def facts(self, image: str = IMAGE) -> SandboxFacts:
         """Say what programs would run on; SandboxError names what is missing and its fix."""
         with explained():
-            found = self._engine().images.get(image)
-        return replace(super().facts(image), image=image, image_id=str(found.id))
+            docker_image = self._engine().images.get(image)
+        return replace(super().facts(image), image=image, image_id=str(docker_image.id))
 
     def close(self) -> None:
         """Remove every container."""
@@ -182,12 +182,12 @@ class _DockerStream:
             if not select.select([self._socket], [], [], left_s)[0]:
                 raise CellStuck("it did not answer in time")
             try:
-                more = self._socket.recv(cells.PIECE)
+                piece = self._socket.recv(cells.PIECE)
             except OSError as error:
                 raise CellDied(str(error)) from error
-            if not more:
+            if not piece:
                 raise CellDied(self._said.decode(errors="replace").strip() or "it ended")
-            self._raw += more
+            self._raw += piece
         data = bytes(self._raw[:size])
         del self._raw[:size]
         return data

@@ -168,19 +168,19 @@ def explain(error: BaseException) -> SandboxError:
     if isinstance(error, SandboxError):
         return error
     chain = list(_chain(error))
-    image = next((found for found in chain if isinstance(found, ImageNotFound)), None)
+    image = next((link for link in chain if isinstance(link, ImageNotFound)), None)
     if image is not None:
-        found = re.search(r"no such image: ([^\s:]+)", str(image.explanation), re.IGNORECASE)
-        name = found[1] if found else "that was asked for"
-        which = " --image bigcodebench" if "bigcodebench" in name else ""
+        match = re.search(r"no such image: ([^\s:]+)", str(image.explanation), re.IGNORECASE)
+        name = match[1] if match else "that was asked for"
+        option = " --image bigcodebench" if "bigcodebench" in name else ""
         return SandboxError(
-            f"The image {name} is missing: run `podium sandbox build{which}` first."
+            f"The image {name} is missing: run `podium sandbox build{option}` first."
         )
     text = "; ".join(f"{type(link).__name__}: {link}" for link in chain)
     for pattern, sentence in _REASONS:
-        found = re.search(pattern, text, re.IGNORECASE)
-        if found:
-            return SandboxError(sentence.format(*found.groups(), where=_address()))
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            return SandboxError(sentence.format(*match.groups(), where=_address()))
     if isinstance(error, APIError):
         return SandboxError(f"The container engine refused: {error.explanation}.")
     return SandboxError(f"The container engine failed: {error}.")
@@ -192,12 +192,12 @@ def _address() -> str:
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and all that it was made from: causes, and exceptions among its arguments."""
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:
         link = waiting.pop(0)
-        if isinstance(link, BaseException) and link not in seen:
-            seen.append(link)
+        if isinstance(link, BaseException) and link not in visited:
+            visited.append(link)
             yield link
             waiting += [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
 
@@ -263,9 +263,9 @@ def make_image(
     return image
 
 
-def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str:
+def base_image(client: docker.DockerClient, base: str | None, say: Say) -> str:
     """Return the name of a base image that is here, pulling it where that is needed."""
-    candidates = [wanted] if wanted else [BASE_IMAGE, LOCAL_BASE]
+    candidates = [base] if base else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
         with explained(), suppress(ImageNotFound):
             client.images.get(name)
@@ -286,7 +286,7 @@ def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str
 def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
     """Ask an image which Python it has; SandboxError when it has none that we can use."""
     with explained():
-        said = client.containers.run(
+        output = client.containers.run(
             image,
             ["-c", _DESCRIBE],
             entrypoint="python3",
@@ -294,7 +294,7 @@ def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
             labels=labels(),
             remove=True,
         )
-    return WheelTarget(**json.loads(said))
+    return WheelTarget(**json.loads(output))
 
 
 def _write_context(context: BinaryIO, scratch: Path) -> None:
@@ -410,19 +410,19 @@ def _engine_status(client: docker.DockerClient, say: Say) -> bool:
     ready = False
     for recipe in RECIPES.values():
         with explained():
-            found = client.images.list(name=recipe.image)
-        lines = _image_lines(recipe, found[0]) if found else [f"missing; `{MAKE[recipe.name]}`"]
+            images = client.images.list(name=recipe.image)
+        lines = _image_lines(recipe, images[0]) if images else [f"missing; `{MAKE[recipe.name]}`"]
         for line in lines:
             say(f"image {recipe.image}: {line}")
-        ready = ready or (recipe.name == "basic" and bool(found))
-    ours, left = our_containers(client), orphaned_containers(client)
-    say(f"containers: {len(ours)}, of which {_pluralise(len(left), 'orphan')}")
+        ready = ready or (recipe.name == "basic" and bool(images))
+    ours, orphans = our_containers(client), orphaned_containers(client)
+    say(f"containers: {len(ours)}, of which {_pluralise(len(orphans), 'orphan')}")
     return ready
 
 
 def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
-    made = datetime.fromisoformat(image.attrs["Created"])
-    hours = (datetime.now(UTC) - made).total_seconds() / 3600
+    creation = datetime.fromisoformat(image.attrs["Created"])
+    hours = (datetime.now(UTC) - creation).total_seconds() / 3600
     labels: dict[str, str] = image.labels
     packages = labels.get("podium.packages", "").split()
     size_mb = image.attrs["Size"] / 1e6
@@ -445,5 +445,5 @@ def _drop(image: Image, say: Say) -> bool:
     return True
 
 
-def _pluralise(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _pluralise(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

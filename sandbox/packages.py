@@ -52,10 +52,10 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     command += ["--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=cp"]
     command += [f"--python-version={target.python}", f"--target={folder}", "-r", str(requirements)]
     command += [f"--platform={platform}" for platform in wheel_platforms(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reasons = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
-        reasons = reasons or done.stderr.splitlines() or ["no reason given"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        reasons = re.findall(r"^ERROR: (.*)$", result.stderr, re.MULTILINE)
+        reasons = reasons or result.stderr.splitlines() or ["no reason given"]
         raise SandboxError(f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}.")
     shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that start with our Python's path
 

@@ -158,18 +158,18 @@ def _at_least(number: int, verdict: int) -> _Code:
     return [_op(_AT_LEAST, number, if_false=1), _op(_RETURN, verdict)]
 
 
-def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
+def _calls(rules: Mapping[str, Rule], architecture: Literal[0, 1]) -> _Code:
     code = _at_least(NEWEST + 1, REFUSE | errno.ENOSYS)
     for refused, error in ((NO_PERMISSION, errno.EPERM), (NOT_THERE, errno.ENOSYS)):
         for numbers in refused.values():
-            number = numbers[which]
+            number = numbers[architecture]
             if number is not None:
                 code += [_op(_EQUAL, number, if_false=1), _op(_RETURN, REFUSE | error)]
     for rule in rules.values():
         refuse = _op(_RETURN, REFUSE | rule.error)
-        checks = [one for check in rule.checks for one in _check(check, refuse)]
+        checks = [instruction for check in rule.checks for instruction in _check(check, refuse)]
         body = [*checks, _op(_RETURN, ALLOW)]
-        code += [_op(_EQUAL, rule.numbers[which], if_false=len(body)), *body]
+        code += [_op(_EQUAL, rule.numbers[architecture], if_false=len(body)), *body]
     return [*code, _op(_RETURN, ALLOW)]
 
 
@@ -177,8 +177,8 @@ def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
     """Refuse, or run on past the end of this code."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":
-        last = len(check.values)
-        code += [_op(_EQUAL, v, if_true=last - i) for i, v in enumerate(check.values)]
+        count = len(check.values)
+        code += [_op(_EQUAL, v, if_true=count - i) for i, v in enumerate(check.values)]
         return [*code, refuse]
     test = _ANY_BIT if check.test == "no bit of" else _EQUAL
     for value in check.values:

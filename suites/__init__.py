@@ -68,10 +68,10 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
         self._described = dict[str, Suite[Any]]()
 
     def __getitem__(self, name: str) -> Suite[Any]:
-        known = self._listed if name in self._listed else self._described
-        if name not in known:
-            known[name] = self._made(name)
-        return known[name]
+        suites = self._listed if name in self._listed else self._described
+        if name not in suites:
+            suites[name] = self._made(name)
+        return suites[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)
@@ -80,22 +80,22 @@ class SuiteRegistry(Mapping[str, Suite[Any]]):
         return len(self._listed)
 
     def _made(self, name: str) -> Suite[Any]:
-        plain, at, window = name.partition("@")
-        known = LIVECODEBENCH_TRAIN if plain == TRAIN else self._listed.get(plain)
-        if known is None:
+        plain, separator, window = name.partition("@")
+        suite = LIVECODEBENCH_TRAIN if plain == TRAIN else self._listed.get(plain)
+        if suite is None:
             release = named_release(plain)
             if release is None:
                 raise KeyError(name)
-            known = LiveCodeBench(release)
-        if not at:
-            return known
-        if isinstance(known, PracticeSuite):
+            suite = LiveCodeBench(release)
+        if not separator:
+            return suite
+        if isinstance(suite, PracticeSuite):
             if window == UNSEEN:
-                return unseen(known)
+                return unseen(suite)
             raise UserError(f"{plain!r} has one other suite, '{plain}@{UNSEEN}', and no {name!r}.")
-        if not isinstance(known, LiveCodeBench):
+        if not isinstance(suite, LiveCodeBench):
             raise UserError(f"The questions of {plain!r} have no dates, so it has no {name!r}.")
-        return replace(known, window=read_window(window))
+        return replace(suite, window=read_window(window))
 
 
 SUITES: Mapping[str, Suite[Any]] = SuiteRegistry(

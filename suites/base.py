@@ -88,8 +88,8 @@ class PromptedSuite(DatasetSuite):
     def prompted(self, prompt: Prompt) -> Self:
         """Return the suite with its questions put so; UserError for a way that is not known."""
         if prompt not in self.prompts:
-            known = ", ".join(self.prompts)
-            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {known}.")
+            names = ", ".join(self.prompts)
+            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {names}.")
         return replace(self, prompt=prompt)
 
 
@@ -162,8 +162,8 @@ def _card(name: str, table: object, path: Path) -> Card:
         facts["about"] = " ".join(facts["about"].split())
         return Card(**facts)
     except ValidationError as error:
-        field, said = first_fault(error)
-        raise UserError(f"{path.name}, [{name}], {field or 'the table'}: {said}.") from error
+        field, problem = first_fault(error)
+        raise UserError(f"{path.name}, [{name}], {field or 'the table'}: {problem}.") from error
 
 
 def choice_text(asked: str, printed: Sequence[str], instruction: str = CHOICE_INSTRUCTION) -> str:
@@ -185,16 +185,16 @@ def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
-        "permutation": [places.index(at) for at in range(len(places))],
+        "permutation": [places.index(index) for index in range(len(places))],
     }
 
 
 def choice_question(
-    id: str, asked: str, printed: Sequence[str], place: int, topic: str = ""
+    id: str, question: str, printed: Sequence[str], place: int, topic: str = ""
 ) -> Question:
     """Return a four-way question with its options in this order, the one at `place` being right."""
-    text, shown = choice_text(asked, printed), choice_metadata(printed)
-    return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=shown)
+    text, metadata = choice_text(question, printed), choice_metadata(printed)
+    return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=metadata)
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:

@@ -75,15 +75,15 @@ class BigCodeBench(UnitTestedSuite):
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
         """Return the question of a raw row, of the hub or of the project's files."""
-        named = {
+        fields = {
             "task_id": row.get("task_id") or None,
             "prompt": row.get("complete_prompt") or row.get("prompt") or None,
             "code_prompt": row.get("code_prompt") or row.get("prompt_wo_doc") or None,
             "test": row.get("test") or None,
             "entry_point": row.get("entry_point") or None,
         }
-        refuse_untold(named, [*named], f"{where} is no raw BigCodeBench row")
-        name, prompt, code_prompt, test, entry = map(str, named.values())
+        refuse_untold(fields, [*fields], f"{where} is no raw BigCodeBench row")
+        name, prompt, code_prompt, test, entry = map(str, fields.values())
         total = _count_tests(test)
         if not total or f"def {entry}(" not in prompt:
             raise UserError(f"{where}: {name} cannot be used: it has no tests, or no function.")
@@ -97,7 +97,7 @@ class BigCodeBench(UnitTestedSuite):
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
         """Return which needed packages a box lacks, and where they are; empty when it has all."""
-        missing = sorted(NEEDED - {one.partition("==")[0].lower() for one in packages})
+        missing = sorted(NEEDED - {package.partition("==")[0].lower() for package in packages})
         if not missing:
             return ""
         return (
@@ -154,13 +154,13 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
     """Run a program with the tests of a question and return what the report comes to."""
     tests, code_prompt = json.loads(question.target or ""), question.metadata["code_prompt"]
     token = secrets.token_hex(16)
-    given = json.dumps({"token": token, "test": tests["test"]}).encode()
+    data = json.dumps({"token": token, "test": tests["test"]}).encode()
     source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
-    outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), given, LIMITS)
+    outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), data, LIMITS)
 
     def read(report: Any) -> Any:
-        whole = report["token"] == token and isinstance(report["failed"], dict)
-        return report if whole and isinstance(report["ran"], int) else None
+        valid = report["token"] == token and isinstance(report["failed"], dict)
+        return report if valid and isinstance(report["ran"], int) else None
 
     report: dict[str, Any] = read_report(outcome, read) or {"ran": 0, "failed": {}}
     ran, failed, total = int(report["ran"]), dict[str, str](report["failed"]), int(tests["total"])
@@ -186,6 +186,6 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
 def _count_tests(text: str) -> int:
     """Return how many tests `class TestCases` has; 0 when there is no such class."""
     body = ast.parse(text).body if compiles(text) else []
-    cases = [one for one in body if isinstance(one, ast.ClassDef) and one.name == "TestCases"]
-    methods = [one for case in cases for one in case.body if isinstance(one, ast.FunctionDef)]
-    return len({one.name for one in methods if one.name.startswith("test")})
+    cases = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "TestCases"]
+    methods = [node for case in cases for node in case.body if isinstance(node, ast.FunctionDef)]
+    return len({method.name for method in methods if method.name.startswith("test")})

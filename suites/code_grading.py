@@ -89,19 +89,19 @@ def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseR
 
 
 def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
-    error_line = _last_line(outcome.stderr)
+    line = _last_line(outcome.stderr)
     if outcome.status in ("time", "memory", "output"):
         return cast("Verdict", f"{outcome.status} limit"), ""
     if outcome.status == "processes":
         return "runtime error", "too many processes or threads"
     if outcome.status == "died":
-        return "runtime error", error_line or "the program ended its sandbox"
+        return "runtime error", line or "the program ended its sandbox"
     if outcome.exit_code == 0:
         return "pass", ""
-    if error_line.startswith("MemoryError"):
-        return "memory limit", error_line
+    if line.startswith("MemoryError"):
+        return "memory limit", line
     killed = {-sig: f"killed by {sig.name}" for sig in signal.Signals}
-    return "runtime error", error_line or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
+    return "runtime error", line or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
 
 
 def _verdict_on(same: bool) -> tuple[Verdict, str]:
@@ -212,7 +212,7 @@ class ProgramResult:
     @property
     def first_failure(self) -> int | None:
         """The place of the first test that failed, from 0."""
-        failed = (index for index, verdict in enumerate(self.verdicts) if verdict not in ("pass", "not run"))
+        failed = (index for index, v in enumerate(self.verdicts) if v not in ("pass", "not run"))
         return next(failed, None)
 
     def summary(self, redact: Callable[[str], str] = str) -> str:
@@ -313,8 +313,8 @@ class _ProgramRun:
             for index, outcome in zip(order, outcomes, strict=False):
                 expected, method = self.tests.cases[index].output, self.tests.method is not None
                 results[index] = real_result(outcome, expected, method, self.limits.cpu_s)
-                failure = results[index].verdict != "pass" if alone else self._failed(results[index])
-                if stop_early and failure:
+                stop = results[index].verdict != "pass" if alone else self._failed(results[index])
+                if stop_early and stop:
                     break
         return results
 
@@ -412,7 +412,7 @@ def _same_numbers(line: str, expected_line: str) -> bool:
     try:
         mine, theirs = line.split(), expected_line.split()
         return len(mine) == len(theirs) and all(
-            Decimal(number) == Decimal(expected_number) for number, expected_number in zip(mine, theirs, strict=True)
+            Decimal(number) == Decimal(target) for number, target in zip(mine, theirs, strict=True)
         )
     except InvalidOperation:
         return False

@@ -203,10 +203,10 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     """Return a local file's content; UserError when it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
-    digest = hashlib.sha256(content).hexdigest()
-    if source.sha256 and digest != source.sha256:
+    sha = hashlib.sha256(content).hexdigest()
+    if source.sha256 and sha != source.sha256:
         raise UserError(
-            f"{path} is not the pinned file: its sha256 is {digest[:12]}, not {source.sha256[:12]}; "
+            f"{path} is not the pinned file: its sha256 is {sha[:12]}, not {source.sha256[:12]}; "
             "move it away, then `podium data fetch` gets the pinned one."
         )
     return content
@@ -287,7 +287,7 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     folder /= f"{owner}___{snake}" if owner else snake
     cached = sorted(folder.glob(f"{config or '*'}/*/{revision}"))
-    every = ([_of_split(directory, split_name) for split_name in split.split("+")] for directory in cached)
+    every = ([_of_split(path, piece) for piece in split.split("+")] for path in cached)
     matches = [tuple(chain(*shards)) for shards in every if all(shards)]
     return _arrow_rows(matches[0]) if len(matches) == 1 else None
 

@@ -131,17 +131,19 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
     if not item.sources:
         yield GENERATED
         return
-    checks = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
-    findings = [finding for finding, instead in checks if not (instead and finding.state == "absent")]
-    yield from {finding.said: finding for finding in findings}.values()  # two tables may read one file
+    pairs = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
+    findings = [check for check, instead in pairs if not (instead and check.state == "absent")]
+    yield from {check.said: check for check in findings}.values()  # two tables may read one file
     if item.suite is None:
-        for name, finding in zip(item.sources, findings, strict=True):
-            if finding.state == "ok" and local_file(sources()[name], data).is_file():
+        for name, check in zip(item.sources, findings, strict=True):
+            if check.state == "ok" and local_file(sources()[name], data).is_file():
                 yield _finding(
                     lambda name=name: f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
                 )
-    elif all(finding.state != "wrong" for finding in findings):
-        yield from _check_questions(item.suite, data, any(finding.state == "absent" for finding in findings))
+    elif all(check.state != "wrong" for check in findings):
+        yield from _check_questions(
+            item.suite, data, any(check.state == "absent" for check in findings)
+        )
 
 
 def _finding(check: Callable[[], str]) -> DataFinding:
@@ -168,7 +170,9 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
         rows = cached_rows(source.hub, source.config, source.revision, source.split)
         if rows is not None:
             origin = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
-            return _finding(lambda: f"{name}: {origin} ({len(check_rows([*rows], source, origin)):,} rows)")
+            return _finding(
+                lambda: f"{name}: {origin} ({len(check_rows([*rows], source, origin)):,} rows)"
+            )
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [pluralise(source.rows, "row")] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
@@ -256,7 +260,7 @@ def _fetch_item(
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
     """Download one source, its size and licence said first; UserError says why it cannot be had."""
     source = sources()[name]
-    path, public_error = local_file(source, data), None
+    path, fault = local_file(source, data), None
     if source.public:
         size = format_bytes(sum(original.size for original in source.public))
         origins = ", ".join(dict.fromkeys(original.at[:-28] for original in source.public))
@@ -267,7 +271,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         except Unreachable as error:
             if source.hub is None:
                 raise
-            public_error = error
+            fault = error
     if source.hub is None:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
     tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}. Trying.")
@@ -277,13 +281,13 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         else:
             pinned_hub_rows(source, data)
     except UserError as error:
-        raise UserError(f"{public_error.summary}; {error}" if public_error else str(error)) from error
+        raise UserError(f"{fault.summary}; {error}" if fault else str(error)) from error
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
     """Return each source's name, size, licence, where its file goes and whether it is there."""
-    source_names = [name for item in data_items(names) for name in item.sources] if names else sources()
-    listed = {name: sources()[name] for name in source_names}
+    tables = [name for item in data_items(names) for name in item.sources] if names else sources()
+    listed = {name: sources()[name] for name in tables}
     return [
         {
             "name": name,
@@ -403,11 +407,11 @@ def _refusing_disk(folder: Path) -> Generator[None]:
 @contextmanager
 def _part_of(path: Path) -> Generator[BufferedRandom]:
     """Yield the file that is being written, at the end of what an earlier run wrote of it."""
-    part_path = path.with_name(f".{path.name}.part")
-    with part_path.open("a+b") as file:
+    partial = path.with_name(f".{path.name}.part")
+    with partial.open("a+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = part_path.exists() and part_path.stat().st_ino == os.fstat(file.fileno()).st_ino
+            locked = partial.exists() and partial.stat().st_ino == os.fstat(file.fileno()).st_ino
         except BlockingIOError:
             locked = False
         if not locked:  # another run writes it, or has just moved it to its place
@@ -415,8 +419,8 @@ def _part_of(path: Path) -> Generator[BufferedRandom]:
         try:
             yield file
         finally:
-            if part_path.exists() and not part_path.stat().st_size:
-                part_path.unlink()
+            if partial.exists() and not partial.stat().st_size:
+                partial.unlink()
 
 
 def _write_part(url: str, file: BufferedRandom, size: int, path: Path) -> int:

@@ -29,25 +29,25 @@ MOST = 200
 """Questions of one system that the page lists; the matrix has all of this run."""
 
 
-def against_context(difference: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
+def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
     """Return what runs.html shows of one run that is held against another."""
-    changes = [[change.name, *_sides(change), _concerned(change.systems, difference)] for change in difference.changes]
+    changes = [[item.name, *_sides(item), _concerned(item.systems, diff)] for item in diff.changes]
     return {
         "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
-        "here": difference.here,
-        "against": difference.against,
-        "grades": tabulate(GRADES, difference.systems),
-        "costs": tabulate(COSTS, difference.systems),
-        "changes": [["what", difference.here, difference.against, "systems"], *changes],
-        "alone": [(difference.here, difference.only_here), (difference.against, difference.only_against)],
+        "here": diff.here,
+        "against": diff.against,
+        "grades": tabulate(GRADES, diff.systems),
+        "costs": tabulate(COSTS, diff.systems),
+        "changes": [["what", diff.here, diff.against, "systems"], *changes],
+        "alone": [(diff.here, diff.only_here), (diff.against, diff.only_against)],
         "systems": [
             {
-                "name": _name(system),
-                "questions": [_question(system, verdict, blocks) for verdict in system.changed[:MOST]],
-                "more": len(system.changed[MOST:]),
+                "name": _name(row),
+                "questions": [_question(row, verdict, blocks) for verdict in row.changed[:MOST]],
+                "more": len(row.changed[MOST:]),
             }
-            for system in difference.systems
-            if system.changed
+            for row in diff.systems
+            if row.changed
         ],
     }
 
@@ -88,25 +88,25 @@ def _bounds(change: CostChange) -> str:
 
 
 def _cost(show: Callable[[CostChange], str]) -> Callable[[SystemDifference], str]:
-    return lambda system: show(system.cost) if system.cost else UNKNOWN
+    return lambda row: show(row.cost) if row.cost else UNKNOWN
 
 
-def _name(system: SystemDifference) -> str:
-    return f"{system.suite} {system.system}"
+def _name(row: SystemDifference) -> str:
+    return f"{row.suite} {row.system}"
 
 
 GRADES: Columns[SystemDifference] = (
     ("system", _name),
-    ("questions", lambda system: f"{system.difference.n_paired:,}"),
-    ("difference, points", lambda system: points(system.difference.paired_diff)),
+    ("questions", lambda row: f"{row.difference.n_paired:,}"),
+    ("difference, points", lambda row: points(row.difference.paired_diff)),
     (
         "95 % interval",
-        lambda system: interval(system.difference.paired_low, system.difference.paired_high, signed=True),
+        lambda row: interval(row.difference.paired_low, row.difference.paired_high, signed=True),
     ),
-    ("verdict", lambda system: system.difference.verdict),
-    ("won", lambda system: f"{system.difference.n_better:,}"),
-    ("lost", lambda system: f"{system.difference.n_worse:,}"),
-    ("alike", lambda system: f"{system.tied:,}"),
+    ("verdict", lambda row: row.difference.verdict),
+    ("won", lambda row: f"{row.difference.n_better:,}"),
+    ("lost", lambda row: f"{row.difference.n_worse:,}"),
+    ("alike", lambda row: f"{row.tied:,}"),
 )
 COSTS: Columns[SystemDifference] = (
     ("system", _name),

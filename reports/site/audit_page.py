@@ -125,7 +125,7 @@ def _shown(
 def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
     """Return in one sentence whether all holds; what fails is named."""
     by_status = {
-        status: [f"{verdict.invariant} {verdict.title}" for verdict in verdicts if verdict.status == status]
+        status: [f"{item.invariant} {item.title}" for item in verdicts if item.status == status]
         for status in ORDER
     }
     failed, *remaining = by_status.values()

@@ -60,11 +60,11 @@ def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) ->
         site = write_site([folder], report, out / "runs" / name, SiteOptions(versions=versions))
         rows += _rows(name, folder, report, site.texts)
     tables = [*_tables(rows)]
-    provenance = f"Made by podium {version('podium')} from {pluralise(len(reports), 'run')}."
-    frame = SiteFrame(tuple((f"runs/{name}/index.html", name) for name in _names(reports)), provenance)
+    origin = f"Made by podium {version('podium')} from {pluralise(len(reports), 'run')}."
+    frame = SiteFrame(tuple((f"runs/{name}/index.html", name) for name in _names(reports)), origin)
     count = pluralise(len(rows), "row")
     page = render_page("board.html", site=frame, tables=tables, count=count, file=FILE)
-    data = {"schema": SCHEMA, "made": provenance, "tables": [_data(table) for table in tables]}
+    data = {"schema": SCHEMA, "made": origin, "tables": [_data(table) for table in tables]}
     style = "assets/podium.css"
     files = {FILE: render.as_json(data), "index.html": page, style: site_assets()[style]}
     render.write_files(out, files)
@@ -99,11 +99,11 @@ def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> No
 
 def _refuse_strangers(reports: Mapping[Path, Report]) -> None:
     suites = {folder: {row.suite for row in report.rows} for folder, report in reports.items()}
-    shared = Counter(suite for run_suites in suites.values() for suite in run_suites)
-    for folder, run_suites in suites.items():
-        if len(suites) > 1 and all(shared[suite] == 1 for suite in run_suites):
+    shared = Counter(suite for here in suites.values() for suite in here)
+    for folder, here in suites.items():
+        if len(suites) > 1 and all(shared[suite] == 1 for suite in here):
             raise UserError(
-                f"{folder} has only {', '.join(sorted(run_suites))}, and no other of these runs has that "
+                f"{folder} has only {', '.join(sorted(here))}, and no other of these runs has that "
                 "suite: leave it out, or make a board of its own."
             )
 

@@ -99,7 +99,7 @@ def write_site(
     dirs: Sequence[Path],
     report: Report,
     out: Path,
-    wanted: SiteOptions = SiteOptions(),
+    options: SiteOptions = SiteOptions(),
     beside: Beside[Reconciled] | None = None,
 ) -> Site:
     """Write the site of a report, made from the logs below `dirs`, into `out`.
@@ -110,22 +110,22 @@ def write_site(
     refuse_foreign_site(out)
     audits = {folder: audit(folder, beside=beside) for folder in dirs}
     blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
-    held = comparison.reference_files(report, blocks, served=wanted.served)
-    later = {**downloads, **held}
-    now = {} if wanted.served else {name: make() for name, make in later.items()}
-    rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
-    systems = served_systems(dirs, len(rows)) if wanted.served else ()
-    notes = left_out(rows, wanted.texts)
-    first = comparison.context(report, audits, wanted.versions, blocks, served=wanted.served)
+    references = comparison.reference_files(report, blocks, served=options.served)
+    later = {**downloads, **references}
+    now = {} if options.served else {name: make() for name, make in later.items()}
+    rows, runs = row_texts(dirs, report, audits), training_runs(options.trainings)
+    systems = served_systems(dirs, len(rows)) if options.served else ()
+    notes = left_out(rows, options.texts)
+    index_page = comparison.context(report, audits, options.versions, blocks, served=options.served)
     contexts: dict[str, dict[str, Any]] = {
-        "index.html": first | {"downloads": [*downloads]},
-        "matrix.html": {"index": Index(blocks, wanted.served)},
+        "index.html": index_page | {"downloads": [*downloads]},
+        "matrix.html": {"index": Index(blocks, options.served)},
         "query.html": {"notes": notes, "rules": [*rules()]},
         "rules.html": {"rules": rule_table()[0]},
         **_served_contexts(systems),
         "audit.html": audit_context(audits, blocks),
         **({"shards.html": shards} if (shards := shards_context(report.system_runs)) else {}),
-        **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
+        **({"runs.html": against_context(options.against, blocks)} if options.against else {}),
         **({"training.html": training_context(runs)} if runs else {}),
     }
     contents = {
@@ -136,10 +136,10 @@ def write_site(
         **_served_files(systems),
         **_training_files(runs),
     }
-    every = (*rows, *(one.texts(audits[one.folder]) for one in systems))
-    with text_files(rows, wanted.texts) as texts:
+    every = (*rows, *(system.texts(audits[system.folder]) for system in systems))
+    with text_files(rows, options.texts) as texts:
         files = _put(out, {**contents, **texts})
-    return Site(out, files, notes, every, later if wanted.served else {})
+    return Site(out, files, notes, every, later if options.served else {})
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
@@ -150,14 +150,14 @@ def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
     contexts = {**_served_contexts(systems), "audit.html": audit_context(audits, ())}
     contents = _pages(contexts, f"the journals of {pluralise(len(systems), 'served system')}")
     files = _put(out, {**site_assets(), **contents, **_served_files(systems)})
-    return Site(out, files, (), tuple(one.texts(audits[one.folder]) for one in systems))
+    return Site(out, files, (), tuple(system.texts(audits[system.folder]) for system in systems))
 
 
 def _served_contexts(systems: Sequence[ServedSystem]) -> dict[str, dict[str, Any]]:
     if not systems:
         return {}
-    shown = {"notes": (), "own_index": INDEX}
-    return {"served.html": served_context(systems), "request.html": shown}
+    context = {"notes": (), "own_index": INDEX}
+    return {"served.html": served_context(systems), "request.html": context}
 
 
 def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
@@ -172,14 +172,14 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
     return Site(out, _put(out, {**site_assets(), **contents, **_training_files(runs)}))
 
 
-def write_audit_site(folder: Path, found: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
+def write_audit_site(folder: Path, check: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
     """Write the page of one audit, with the invoices that it was held against; say where it is."""
     refuse_foreign_site(out)
     try:
         blocks = tuple(site_blocks(report_of([folder]).shown))
     except UserError:  # there is no table of other people's logs, and none of runs not yet begun
         blocks = ()
-    context = audit_context({folder: found}, blocks, bills, linked=False)
+    context = audit_context({folder: check}, blocks, bills, linked=False)
     contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
     return Site(out, _put(out, {**site_assets(), **contents})).address
 
@@ -209,10 +209,10 @@ def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
 def site_assets() -> dict[str, render.Content]:
     """Return the scripts and styles of every page, by their names in a site."""
     return {
-        f"assets/{one.name}": one.read_text(encoding="utf-8")
+        f"assets/{asset.name}": asset.read_text(encoding="utf-8")
         for folder in (ASSETS, VENDOR)
-        for one in folder.iterdir()
-        if one.name.endswith((".js", ".css", ".txt"))
+        for asset in folder.iterdir()
+        if asset.name.endswith((".js", ".css", ".txt"))
     }
 
 
@@ -234,7 +234,7 @@ def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, 
         pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
         made=f"Made by podium {version('podium')} from {made_from}. It asks nothing of a network.",
     )
-    return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
+    return {name: render_page(name, site=frame, **context) for name, context in contexts.items()}
 
 
 def _put(out: Path, contents: Mapping[str, render.Content]) -> tuple[Path, ...]:
@@ -257,8 +257,8 @@ def _listed(out: Path) -> set[str]:
     """Return the files of the site that is there already; none where there is no site of ours."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
-    found = cast(dict[str, Any], data) if isinstance(data, dict) else {}
-    if found.get("schema") != SCHEMA:
+    listing = cast(dict[str, Any], data) if isinstance(data, dict) else {}
+    if listing.get("schema") != SCHEMA:
         return set()
-    names = [PurePosixPath(str(one)) for one in found["files"]]
-    return {one.as_posix() for one in names if not one.is_absolute() and ".." not in one.parts}
+    names = [PurePosixPath(str(name)) for name in listing["files"]]
+    return {file.as_posix() for file in names if not file.is_absolute() and ".." not in file.parts}

@@ -87,24 +87,24 @@ def context(
     served: bool = False,
 ) -> dict[str, Any]:
     """Return what the template shows of a report, of its audits and of the suites as they are."""
-    comparison = report.shown
+    table = report.shown
     return {
-        "compared": "; ".join(_compared(block) for block in comparison.fields),
+        "compared": "; ".join(_compared(block) for block in table.fields),
         "alerts": [*_alerts(report, audits, versions)],
-        "labels": {label: meaning for label, meaning in LABELS.items() if _has(comparison.rows, label)},
+        "labels": {label: words for label, words in LABELS.items() if _has(table.rows, label)},
         **OF_BLOCKS,
         "blocks": [
             _block(report, block, site_block) | {"references": _references(site_block, served)}
-            for block, site_block in zip(comparison.fields, site_blocks, strict=True)
+            for block, site_block in zip(table.fields, site_blocks, strict=True)
         ],
-        "across": across.across_tables(comparison.across),
-        "learning": comparison.learning,
+        "across": across.across_tables(table.across),
+        "learning": table.learning,
         "queries": learning_cost.QUERIES,
         "workers": _workers(report),
-        "systems": systems_table(comparison.rows),
-        "boxes": blocks.package_lines(comparison.rows),
+        "systems": systems_table(table.rows),
+        "boxes": blocks.package_lines(table.rows),
         "spend": markdown.spend_table(report.system_runs),
-        "published": [*_published(comparison.rows)],
+        "published": [*_published(table.rows)],
         "invariants": _invariants(audits),
         "manifests": _manifests([*audits]),
         "command": _command(report, [*audits]),
@@ -158,8 +158,8 @@ def _held_against(report: Report, index: int, site_block: SiteBlock, number: int
         if run.facts.purpose != "eval" or group_of(run) == group_of(first_run)
     ]
     system = site_block.pairs[number - site_block.first][0].system
-    comparison = compare(runs, replace(report.wanted, vs=system))
-    block = _block(replace(report, shown=comparison), comparison.fields[0], site_block)
+    table = compare(runs, replace(report.wanted, vs=system))
+    block = _block(replace(report, shown=table), table.fields[0], site_block)
     values = {"id": index, "block": block, **OF_BLOCKS}
     html = {name: render_page(f"{name}.html", **values) for name in ("block", "learning")}
     return data_script(_reference_file(site_block, number), json.dumps(html).encode())
@@ -201,10 +201,10 @@ def _alerts(
 
 
 def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
-    expected = sum(row.n_asked for row, _ in pairs)
+    total = sum(row.n_asked for row, _ in pairs)
     answers = sum(len(system_run.attempts) for _, system_run in pairs)
-    if answers < expected:
-        yield f"interrupted, {answers:,} of {expected:,} answers are there; the same command goes on"
+    if answers < total:
+        yield f"interrupted, {answers:,} of {total:,} answers are there; the same command goes on"
     if not block.questions:
         yield "no question was graded, so there is nothing to compare"
     if unscored := answers - sum(row.n_graded for row, _ in pairs):
@@ -218,14 +218,14 @@ def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[str, Any]:
-    comparison, rows, first_row = report.shown, block.rows, block.rows[0]
+    table, rows, head = report.shown, block.rows, block.rows[0]
     notes: list[str] = []
-    box_notes = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
+    boxes = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     lines = [
         {
             "row": row,
             "number": site_block.first + beside,
-            "marks": render.note_numbers((*row.notes.split("; "), box_notes.get(id(row), "")), notes),
+            "marks": render.note_numbers((*row.notes.split("; "), boxes.get(id(row), "")), notes),
             "figures": [column.show(row) for column in COLUMNS],
             "limited": row.uses_targets or not row.reference_allowed,
             "on_frontier": bool(block.frontier and row.system in block.frontier.on),
@@ -233,16 +233,16 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         for beside, row in enumerate(rows)
     ]
     return {
-        "first": first_row,
+        "first": head,
         "summary": block,
         "main": _main(block),
-        "title": asked_name(first_row),
-        "prompt": blocks.prompt_words(first_row.prompt, first_row.equal),
-        "facts": _facts(rows, next(pairs for pairs in comparison.pairs if pairs[0][0] is first_row)),
+        "title": asked_name(head),
+        "prompt": blocks.prompt_words(head.prompt, head.equal),
+        "facts": _facts(rows, next(pairs for pairs in table.pairs if pairs[0][0] is head)),
         "lines": lines,
         "notes": notes,
         "said": [*markdown.block_lines(block)],
-        "parts": [_part(grouping, scores) for grouping, scores in comparison.blocks(rows)],
+        "parts": [_part(grouping, scores) for grouping, scores in table.blocks(rows)],
         "tables": [
             (f"{title}. {caption}", render.tabulate(columns, cells))
             for title, caption, columns, cells in markdown.row_tables(rows)
@@ -251,9 +251,9 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         + [*known_tables(site_block.pairs)],
         "derived": render.tabulate(
             markdown.DERIVED_COLUMNS,
-            [row for row in comparison.derived if block_of(row) == block_of(first_row)],
+            [row for row in table.derived if block_of(row) == block_of(head)],
         ),
-        "learning": [entry for entry in comparison.learning if any(entry.row is row for row in rows)],
+        "learning": [cost for cost in table.learning if any(cost.row is row for row in rows)],
         "name": site_block.name,
         "reference": next((row for row in rows if row.verdict == "reference"), None),
     }
@@ -268,21 +268,21 @@ def _main(block: BlockSummary) -> list[TableRow]:
 
 def _facts(rows: Sequence[TableRow], pairs: Sequence[Pair]) -> dict[str, str]:
     """Return what the rows of a block share, by name."""
-    first_row, boxes = rows[0], blocks.boxes_of(rows)
-    book = blocks.pinned_name(first_row.price_book, first_row.price_book_sha256)
+    head, boxes = rows[0], blocks.boxes_of(rows)
+    book = blocks.pinned_name(head.price_book, head.price_book_sha256)
     rule = next((row.reference_rule for row in rows if row.reference), "")
     files = [run.facts.run_file for _, run in pairs if run.facts.run_file]
     typed = {file["sha256"]: ", ".join(file["options"]) for file in files}
     facts = {
-        "run file": "; ".join(f"{digest}{names and f' and {names}'}" for digest, names in typed.items()),
-        "pool": blocks.pinned_name(first_row.pool, first_row.pool_sha256),
-        "price book": f"{book}, {first_row.price_book_date}",
+        "run file": "; ".join(f"{sha}{names and f' and {names}'}" for sha, names in typed.items()),
+        "pool": blocks.pinned_name(head.pool, head.pool_sha256),
+        "price book": f"{book}, {head.price_book_date}",
         "reference": f"{blocks.reference_of_block(rows)}{f' ({rule})' if rule else ''}",
-        "questions": f"dated {first_row.dates}; data {first_row.data_revision}",
-        "seed": str(first_row.seed),
+        "questions": f"dated {head.dates}; data {head.data_revision}",
+        "seed": str(head.seed),
         "box": ", ".join(boxes),
-        "seconds": f"rehearsal latency slept times {first_row.time_scale:g}"
-        if first_row.label == "rehearsal"
+        "seconds": f"rehearsal latency slept times {head.time_scale:g}"
+        if head.label == "rehearsal"
         else "",
     }
     return {name: value for name, value in facts.items() if value}
@@ -306,11 +306,11 @@ def _workers(report: Report) -> Table:
 
 def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
     suites = [suite for suite, _ in groupby(row.suite for row in rows)]
-    figures_by_suite = [(suite, published.of_suite(suite)) for suite in suites]
+    pairs = [(suite, published.of_suite(suite)) for suite in suites]
     sections = [
-        (f"{suite}: {published.TITLE.lower()}", published.TEXT, all) for suite, all in figures_by_suite
+        (f"{suite}: {published.TITLE.lower()}", published.TEXT, all) for suite, all in pairs
     ]
-    if any(figures for _, figures in figures_by_suite):
+    if any(figures for _, figures in pairs):
         sections.append((published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages()))
     for title, text, figures in sections:
         notes: list[str] = []
@@ -322,7 +322,7 @@ def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
 def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
     """Return each invariant with its status in each directory, and a sentence on them all."""
     columns = [audit.verdicts for audit in audits.values()]
-    counts = [sum(v.status == status for verdicts in columns for v in verdicts) for status in STATUSES]
+    counts = [sum(v.status == status for column in columns for v in column) for status in STATUSES]
     phrases = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]
     return {
         "folders": [_named(folder) for folder in audits],
@@ -364,5 +364,5 @@ def _command(report: Report, dirs: Sequence[Path]) -> str:
         "--equivalence": None if margin is None else f"{100 * margin:g}",
         "--columns": ",".join(settings.columns),
     }
-    arguments = [argument for name, value in options.items() if value for argument in (name, str(value))]
-    return join(["podium", "report", *map(_named, dirs), *arguments, "--site", "site"])
+    words = [word for name, value in options.items() if value for word in (name, str(value))]
+    return join(["podium", "report", *map(_named, dirs), *words, "--site", "site"])

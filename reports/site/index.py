@@ -84,13 +84,13 @@ def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
     """Yield the blocks of a report, in its order."""
     first_row = 0
     for name, pairs in zip(_names(comparison), comparison.pairs, strict=True):
-        attempts = [attempt for _, system_run in pairs for attempt in system_run.attempts]
+        queries = [query for _, system_run in pairs for query in system_run.attempts]
         yield SiteBlock(
             name=name,
             first=first_row,
             pairs=pairs,
-            questions=tuple(sorted({attempt.question for attempt in attempts})),
-            epochs=max((*(row.epochs for row, _ in pairs), *(attempt.epoch for attempt in attempts))),
+            questions=tuple(sorted({query.question for query in queries})),
+            epochs=max((*(row.epochs for row, _ in pairs), *(query.epoch for query in queries))),
             shown=all(system_run.facts.publishable for _, system_run in pairs),
         )
         first_row += len(pairs)
@@ -108,7 +108,7 @@ def _names(comparison: Comparison) -> list[str]:
             if len({getattr(peer, name) for peer in peers}) > 1
         ]
         name = re.sub(r"[^\w.-]+", "-", "-".join((head.suite, *qualifiers)))
-        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", other_name) is not None for other_name in names)
+        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", old) is not None for old in names)
         names.append(f"{name}.{again + 1}" if again else name)
     return names
 
@@ -172,7 +172,7 @@ def index_files(blocks: Sequence[SiteBlock]) -> dict[str, str]:
 def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
     head = block.pairs[0][0]
     facts = {result.question: result for _, run in block.pairs for result in run.attempts}
-    results = [facts[question] for question in block.questions]
+    rows = [facts[question] for question in block.questions]
     references = [index for index, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
     return {
         "name": block.name,
@@ -180,8 +180,8 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
         **{name: getattr(head, name) for name in ("suite", "split", "label", "pool")},
         "shown": block.shown,
         "questions": block.questions,
-        "subjects": [result.topic or None if block.shown else None for result in results],
-        "difficulties": [result.groups.get("difficulty") if block.shown else None for result in results],
+        "subjects": [row.topic or None if block.shown else None for row in rows],
+        "difficulties": [row.groups.get("difficulty") if block.shown else None for row in rows],
         "epochs": block.epochs,
         "reference": block.first + references[0] if references else None,
         "rows": _rows(block, folders),

@@ -70,9 +70,9 @@ def prose(text: str) -> Markup:
     '<code>single</code> is <em>below</em> &lt;b&gt;'
     """
 
-    def marked(found: re.Match[str]) -> str:
-        tag = _TAGS[found[1]]
-        return f"<{tag}>{found[2]}</{tag}>"
+    def marked(match: re.Match[str]) -> str:
+        tag = _TAGS[match[1]]
+        return f"<{tag}>{match[2]}</{tag}>"
 
     return Markup(_MARKED.sub(marked, str(escape(text))))
 
@@ -80,7 +80,7 @@ def prose(text: str) -> Markup:
 def figure_columns(rows: Sequence[Sequence[str]]) -> set[int]:
     """Return the columns of a table, heads first, that hold figures."""
     columns = enumerate(zip(*rows[1:], strict=True))
-    return {at for at, cells in columns if at and all(_FIGURE.match(cell) for cell in cells)}
+    return {col for col, cells in columns if col and all(_FIGURE.match(cell) for cell in cells)}
 
 
 _FIGURE = re.compile(r"[-+<\d—(]|$")

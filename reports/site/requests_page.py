@@ -56,7 +56,7 @@ class ServedSystem:
     def system(self) -> str:
         """Its name."""
         return next(
-            (query.system for query in self.run.served.values()), self.files.task.removeprefix(SERVING)
+            (req.system for req in self.run.served.values()), self.files.task.removeprefix(SERVING)
         )
 
     @property
@@ -92,7 +92,7 @@ def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, 
 
 def served_index(systems: Sequence[ServedSystem]) -> str:
     """Return the data file that the page of a request chooses from."""
-    return data_script(INDEX, json.dumps({"blocks": [system.about() for system in systems]}).encode())
+    return data_script(INDEX, json.dumps({"blocks": [each.about() for each in systems]}).encode())
 
 
 def served_context(systems: Sequence[ServedSystem]) -> dict[str, Any]:
@@ -102,11 +102,11 @@ def served_context(systems: Sequence[ServedSystem]) -> dict[str, Any]:
         "systems": [HEADS, *map(_line, systems)],
         "blocks": [
             {
-                "system": system.system,
-                "requests": [_request(system, query) for query in system.requests[: -MOST - 1 : -1]],
-                "more": len(system.requests[:-MOST]),
+                "system": row.system,
+                "requests": [_request(row, query) for query in row.requests[: -MOST - 1 : -1]],
+                "more": len(row.requests[:-MOST]),
             }
-            for system in systems
+            for row in systems
         ],
     }
 

@@ -161,14 +161,16 @@ def read_queries(files: RunFiles, size: int) -> RunQueries:
 
 def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     row = detail.row
-    wheres = {f"sample {row.question} epoch {row.epoch}"}
-    wheres |= {name for call in detail.calls for name in (f"call {call.call}", f"event {call.event}")}
+    marks = {f"sample {row.question} epoch {row.epoch}"}
+    marks |= {
+        name for call in detail.calls for name in (f"call {call.call}", f"event {call.event}")
+    }
     checks = [
         {
             "invariant": verdict.invariant,
             "title": verdict.title,
             "status": verdict.status,
-            "said": [fault.said for fault in verdict.faults if fault.where in wheres],
+            "said": [fault.said for fault in verdict.faults if fault.where in marks],
         }
         for verdict in of.verdicts
     ]

@@ -43,7 +43,7 @@ Stepped = tuple[TrainingRun, int, Line]
 def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
     """Return what training.html shows of some trainings."""
     validations = [(run, step, line) for run in runs for step, line in run.validations]
-    stepped = [(run, line["step"], line) for run in runs for line in _thinned(run) if "reward" in line]
+    stepped = [(run, row["step"], row) for run in runs for row in _thinned(run) if "reward" in row]
     return {
         "over": OVER,
         "labels": sorted({run.label for run in runs}),
@@ -137,7 +137,7 @@ STEPS: Columns[Stepped] = (
 
 def _thinned(run: TrainingRun) -> Sequence[Line]:
     apart = -(-len(run.lines) // MOST)
-    return [line for index, line in enumerate(run.lines, 1) if index % apart == 0 or index == len(run.lines)]
+    return [line for n, line in enumerate(run.lines, 1) if n % apart == 0 or n == len(run.lines)]
 
 
 def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:

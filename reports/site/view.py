@@ -260,8 +260,8 @@ class InspectViewer:
         # Texts of models are shown as text, not as Markdown.
         settings = {"inspect_version": version("inspect-ai"), "trust_content": False}
         about = {"log_dir": "logs", **settings}
-        script = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
-        return HTMLResponse(page.replace("</head>", f"{script}</head>", 1))
+        tag = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
+        return HTMLResponse(page.replace("</head>", f"{tag}</head>", 1))
 
     def _listing(self, _: Request) -> Response:
         listed = {name: _overview(path) for name, path in self.runs.made().logs.items()}
