@@ -25,7 +25,7 @@ AVERAGE_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One published figure; empty where the source does not say."""
+    """One published figure; fields that the source does not state are empty."""
 
     source: str
     table: str
@@ -56,13 +56,13 @@ def of_suite(suite: str) -> list[Figure]:
 
 
 def averages() -> list[Figure]:
-    """Return the means over several suites that tell tokens or dollars, best first."""
+    """Return the means over several suites that include tokens or dollars, best first."""
     matches = [row for row in figures() if row.suite == AVERAGE and (row.tokens or row.usd)]
     return sorted(matches, key=lambda row: -float(row.value))
 
 
 def table_of(rows: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
-    """Return the lines of a table, heads first; its notes are numbered and put into `notes`."""
+    """Return the lines of a table, heads first; its footnotes are added to `notes`."""
     heads = (
         "published, other harness", "%", "SE", "setting", "source",
         *map(label, ("tokens_out", "usd_per_query", "calls")),
@@ -96,10 +96,10 @@ def _block(text: str, rows: Sequence[Figure]) -> str:
 
 
 LEFT_OUT = ("SE", "setting", "calls", "tokens out")
-"""In this order columns give way where a terminal is too narrow."""
+"""The order in which columns are dropped on a narrow terminal."""
 
 
 def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the columns of a table, heads first, without those in which no source says a word."""
+    """Return the columns of a table, heads first, without those that are unknown in every row."""
     columns = zip(*table, strict=True)
     return [column for column in columns if {*column[1:]} != {UNKNOWN} or not column[1:]]

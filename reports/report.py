@@ -1,4 +1,4 @@
-"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone."""
+"""Write a report from log directories only: table.md, table.csv, table.json and plot.png."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ MARKS = {
     "table.json": f'"{SCHEMA}"',
     "plot.png": SOFTWARE,
 }
-"""By file; each kind carries a mark of its own."""
+"""File name -> the text by which podium recognises its own files."""
 PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01  # below this an estimate keeps six significant digits
@@ -50,23 +50,23 @@ SMALL = 0.01  # below this an estimate keeps six significant digits
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report says and where it was written."""
+    """A report's contents and the paths of its files."""
 
     shown: Comparison
     files: tuple[Path, ...]
     skipped: tuple[str, ...]
-    """One sentence for each log that was passed over."""
+    """One sentence for each skipped log."""
     spend: tuple[str, ...]
-    """One sentence for each spend that is in no row: choosing the best single worker."""
+    """One sentence for each cost that is in no row: choosing the best single worker."""
     wanted: ReportOptions
     contents: Mapping[str, render.Content]
-    """Of each file, written or not."""
+    """The content of each file, written or not."""
     system_runs: tuple[SystemRun, ...] = ()
     choices: tuple[ChoiceTable, ...] = ()
-    """What gateways chose; none unless it was asked for."""
+    """What gateways chose; empty unless requested."""
 
     def __repr__(self) -> str:
-        """Return it in one short line."""
+        """Return a one-line summary."""
         return f"Report({pluralise(len(self.rows), 'row')}, {pluralise(len(self.files), 'file')})"
 
     def _repr_html_(self) -> str:
@@ -79,12 +79,12 @@ class Report:
 
     @property
     def columns(self) -> render.Columns[TableRow]:
-        """The columns that were asked for; none where each table has its usual ones."""
+        """The requested columns; empty if each table has its default ones."""
         return named_columns(self.wanted.columns)
 
     @property
     def text(self) -> str:
-        """The tables for a terminal, and below them what they leave out."""
+        """The tables for a terminal, then costs and logs that are in no table."""
         derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
@@ -110,7 +110,7 @@ def write_report(
 def report_of(
     dirs: Sequence[Path], options: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
 ) -> Report:
-    """Return the same report, nothing written yet."""
+    """Return the same report without writing it."""
     chosen = named_columns(options.columns)
     system_runs, foreign = logs.load_runs(dirs, deep=options.deep, beside=beside)
     comparison = compare(system_runs, options)
@@ -191,7 +191,7 @@ def _cell(value: object) -> object:
 
 
 def json_number(value: object) -> object:
-    """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
+    """Round floats to a millionth, below `SMALL` to six significant digits; Decimals to 1e-8."""
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))
     if isinstance(value, float):
@@ -225,8 +225,8 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
 class RunFrames:
     """The runs of some log directories as data frames; `suite` and `system` join them.
 
-    The columns are Arrow's, as in Inspect's own frames, so that dollars stay exact decimals and
-    what nobody knows is `<NA>`, never 0.
+    The columns have Arrow types, as in Inspect's own frames: dollars stay exact decimals and
+    unknown values are `<NA>`, never 0.
     """
 
     runs: "pd.DataFrame"
@@ -238,7 +238,7 @@ class RunFrames:
 
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
-    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
+    """Raise UserError for a run that has unasked questions or no graded one."""
     if todo := system_run.asked - len(system_run.attempts):
         raise UserError(
             f"{row.system} has {todo} of {system_run.asked} questions of {row.suite} left to ask: "
@@ -251,7 +251,7 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
 
 
 def figure(*dirs: str | Path) -> Figure:
-    """Return the plot of a report as a figure of matplotlib's; nothing is written."""
+    """Return the plot of a report as a matplotlib figure; nothing is written."""
     return figure_of(compare(logs.load_runs([Path(folder) for folder in dirs])[0]).rows)
 
 
@@ -262,12 +262,12 @@ RENAMED = (
 
 
 def load_runs(*dirs: str | Path) -> RunFrames:
-    """Return what logs below directories hold; UserError where they can be no comparison.
+    """Return the logs below directories as frames; UserError if they cannot be compared.
 
-    What each column of runs means is in `podium report DIR --columns list`, of samples and calls in
-    `schema.md` of `podium ledger export`. A frame names its form in `attrs["schema"]`.
+    `podium report DIR --columns list` explains the columns of runs, `schema.md` of `podium ledger
+    export` those of samples and calls. A frame's `attrs["schema"]` names its schema.
     """
-    import pandas as pd  # it takes a moment to load, as the export does
+    import pandas as pd  # slow to import, as the export is
 
     from podium.harness.ledger.ledger_tables import SCHEMA as LEDGER
     from podium.harness.ledger.ledger_tables import each_of

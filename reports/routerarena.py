@@ -1,8 +1,8 @@
-"""RouterArena: runs as its prediction files, with config and prices, as a pull request has them.
+"""RouterArena: write runs as its prediction files, with config and prices, for a pull request.
 
-Their evaluator knows one model a question, and multiplies the tokens of a row by its price. A row
-here has the tokens of every call that was made for the question, those of a conductor included,
-and names the cheapest of the called models at whose price they cost no less than they did.
+Their evaluator supports one model per question, and multiplies the tokens of a row by its price. A
+row here has the tokens of all calls for the question, those of a conductor included, and names the
+cheapest of the called models at whose price they cost no less than they did.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,19 +26,19 @@ INFERENCE = "router_inference"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What one system is on their board."""
+    """One system's entry on their leaderboard."""
 
     router: str
     rows: int
     usd: Decimal
     """What its calls cost at list price."""
     charged: Decimal
-    """What their evaluator will reckon."""
+    """What their evaluator will compute as its cost."""
     understated: int
-    """Rows of which it reckons less than they cost: a price with tiers has one rate there."""
+    """Rows whose cost it underestimates: it has one rate for a price with tiers."""
 
     def __str__(self) -> str:
-        """Say what was written."""
+        """Return a summary of the written files."""
         summary = f"{self.router}: {self.rows:,} rows, USD {self.usd:.6f}; there {self.charged:.6f}"
         note = f" ({self.understated:,} rows cost more than that)" if self.understated else ""
         return f"{summary}{note}"
@@ -47,11 +47,11 @@ class Submission:
 def write_routerarena(
     dirs: Sequence[Path], out: Path, theirs: Mapping[str, str]
 ) -> tuple[Submission, ...]:
-    """Write every system run below directories as a router of theirs, into a new folder.
+    """Write every system run below directories as one of their routers, into a new folder.
 
-    `theirs` are their names of models where ours, without the provider, is another. UserError,
-    before anything is written, for runs of several suites or of private questions, for questions
-    asked more than once or not yet, and for calls without a price or token counts.
+    `theirs` maps our model names to theirs, if these differ from ours without the provider.
+    UserError, before anything is written, for runs of several suites or of private questions, for
+    questions asked more than once or not yet, and for calls without a price or token counts.
     """
     render.refuse_existing(out)
     runs = finished_runs(dirs)
@@ -111,7 +111,7 @@ Files = dict[str, render.Content]
 def _submission(
     finished: Finished, theirs: Mapping[str, str], prices: dict[str, Any]
 ) -> tuple[Submission, Files]:
-    """Return what a system is there and its files, and put the prices of its models to others."""
+    """Return a system's submission and files, and add the prices of its models to `prices`."""
     row, system_run, texts = finished
     router, book = safe_name(row.system), book_from_json(system_run.facts.prices)
     rows: list[dict[str, Any]] = []
@@ -152,7 +152,7 @@ def _calls(detail: QueryDetail) -> list[Call]:
 
 
 def _named(call: Call, theirs: Mapping[str, str]) -> str:
-    """Return a model's name there: `openai/gpt-4.1` is `gpt-4.1`, or what `theirs` has for it."""
+    """Return their name of a model: `theirs[model]`, else `gpt-4.1` for `openai/gpt-4.1`."""
     bare = _bare(call.model)
     return theirs.get(call.model) or theirs.get(bare) or bare
 
@@ -179,7 +179,7 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
 def _charged(
     detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
 ) -> tuple[str, Decimal]:
-    """Return the model to name and what their evaluator reckons, never less where that can be."""
+    """Return the model to name and their cost of the row: at least the true one if possible."""
     n_in, n_out = _tokens(calls)
     there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}
     cost = detail.row.usd_list or Decimal(0)

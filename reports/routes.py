@@ -1,4 +1,4 @@
-"""The router table: every system against the best single worker, on a terminal and as files."""
+"""The router table: every system against the best single worker, for a terminal and as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -35,7 +35,7 @@ class RouteRow:
     detectable: float | None
     verdict: str
     hindsight: float | None
-    """A router's difference to the best single worker in hindsight: the careful side."""
+    """A router's difference to the best single worker in hindsight: the conservative comparison."""
     hindsight_low: float | None
     hindsight_high: float | None
     p_value: float | None
@@ -43,13 +43,13 @@ class RouteRow:
     usd_per_query: float | None
     tokens_out_per_query: float | None
     gap_closed: float | None
-    """Of the way from the reference to the oracle; None where there is no way to go."""
+    """Share of the gap from the reference to the oracle; None if there is no gap."""
     elsewhere: float | None
     aiq: float | None
     note: str
     difference_se: float | None = None
     difference_se_clustered: float | None = None
-    """With the questions of a cluster taken together (CR1): a sensitivity check."""
+    """Standard error clustered by question group (CR1): a sensitivity check."""
 
 
 def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
@@ -121,12 +121,12 @@ def _difference(routing: RouteComparison, row: RoutedSystem, reference: RoutedSy
 
 
 def _mean(values: Floats) -> float | None:
-    """Return the mean, None as soon as one question's is unknown."""
+    """Return the mean; None if any value is unknown."""
     return None if not values.size or np.isnan(values).any() else float(values.mean())
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return the median, least and greatest detectable difference of routers that go elsewhere."""
+    """Return median, least and greatest detectable difference of routers, else of singles."""
     for kind in ("router", "single"):
         effects = [row.detectable for row in rows if row.kind == kind and row.detectable]
         if effects:
@@ -141,7 +141,7 @@ def _singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
 
 
 def _aiq(routing: RouteComparison, points: Sequence[tuple[float, float]]) -> float | None:
-    """Return AIQ of costs and scores between the cheapest and the dearest single worker."""
+    """Return AIQ of costs and scores between the cheapest and the most expensive single worker."""
     between = _singles_usd(routing)
     if not points or between is None:
         return None
@@ -156,7 +156,7 @@ MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"
 NUMBER = render.rounded(9)
 NAME = 44
 LEFT_OUT = ("moved %", "Holm p", label("ci_low"), "gap %")
-"""In this order columns give way where a terminal is too narrow; route.md has them all."""
+"""The order in which columns are dropped on a narrow terminal; route.md has them all."""
 FIGURES: Columns[RouteRow] = (
     (narrow_label("accuracy"), lambda row: percent(row.accuracy)),
     (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
@@ -182,7 +182,7 @@ LEGEND = (
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
-"""Below so many questions a table says that it decides nothing: a choice of ours."""
+"""With fewer questions a table states that it decides nothing (our choice of limit)."""
 
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
@@ -198,7 +198,7 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
 
 
 def route_text(routing: RouteComparison) -> str:
-    """Return the tables for a terminal, no wider than it is."""
+    """Return the tables, fitted to the terminal's width."""
     rows = route_rows(routing)
     fitted = (render.fitted(table, LEFT_OUT) for table in _tables(rows, NAME))
     tables = [[*lines, *render.left_out(gone)] for lines, gone in fitted]
@@ -208,7 +208,7 @@ def route_text(routing: RouteComparison) -> str:
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return routers with anchors, and single workers by accuracy; names cut to `longest`."""
+    """Return two tables: routers with anchors, singles by accuracy; names cut to `longest`."""
 
     def name(row: RouteRow) -> str:
         system_name = row.system.removeprefix("single:") if row.kind == "single" else row.system
@@ -229,7 +229,7 @@ def _wrapped(sentences: Sequence[str]) -> list[str]:
 
 
 def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return what so many questions can show."""
+    """Return what this number of questions can show."""
     n, effect = len(routing.questions), detectable_effect(rows)
     if effect is None:
         questions = f"{n} question" if n == 1 else f"{n} questions"
@@ -256,7 +256,7 @@ def _about(routing: RouteComparison) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    # What a coin that reads nothing reaches.
+    # The baseline: single workers mixed at random, without reading the question.
     singles = [(system.usd.mean(), system.scores.mean()) for system in routing.systems
                if system.kind == "single"]  # fmt: skip
     between, mixed = _singles_usd(routing), _aiq(routing, singles)
@@ -279,7 +279,7 @@ def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Say what becomes of routers' errors when questions that came together are taken together."""
+    """Return a sentence on routers' standard errors when clustered by question group."""
     times = [
         row.difference_se_clustered / row.difference_se
         for row in rows

@@ -1,4 +1,4 @@
-"""The comparison as plain text for a terminal: as wide as it is, no colour, essential columns."""
+"""The comparison as plain text for a terminal: fitted to its width, no colour, main columns."""
 
 from collections.abc import Sequence
 
@@ -26,8 +26,8 @@ LEGEND = (
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NO_ANSWER, TOO_LONG = map(narrow_label, ("n_unparsed", "n_too_long"))
 NAME = 30
-FEWEST = 10  # questions of a subject: shares of fewer say nothing at a glance
-DERIVED = 64  # of a derived row's name, which names its suite and its worker, too
+FEWEST = 10  # questions of a subject: a share of fewer is not informative
+DERIVED = 64  # characters of a derived row's name, which includes suite and worker
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
     *narrow_columns("accuracy", "ci_low", "paired_diff", "verdict", "usd_per_query"),
@@ -42,11 +42,11 @@ LEFT_OUT = (
     *map(narrow_label, ("n_graded", "tokens_out", "invalid_plan_pct", "n_unparsed", "n_too_long")),
     *map(narrow_label, ("calls", "critical_path_s", "ci_low", "paired_diff")),
 )
-"""In this order columns give way where a terminal is too narrow; table.md has them all."""
+"""The order in which columns are dropped on a narrow terminal; table.md has them all."""
 
 
 def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the rows block by block, no wider than the terminal."""
+    """Return the rows block by block, fitted to the terminal's width."""
     sections = [_block(block, comparison, chosen) for block in blocks.blocks_of(comparison.rows)]
     compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
@@ -79,7 +79,7 @@ def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRo
 
 
 def derived_text(comparison: Comparison) -> str:
-    """Return derived rows for those who ask for them."""
+    """Return the table of derived rows; empty if there are none."""
     if not comparison.derived:
         return ""
     lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, comparison.derived), LEFT_OUT)
@@ -93,7 +93,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     sentences = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
     sentences = [*(sentences if tries else []), *blocks.beaten_oracles(block, block)]
     reasons = dict.fromkeys(reason for row in block if (reason := why_inconclusive(row)))
-    priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
+    priced = block[0].price_book != "none"  # without prices the block's heading says so already
     for title, each in {
         **{
             f"inconclusive because {reason}": [
@@ -114,7 +114,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             for row in block
             if row.n_invalid_plans
         ],
-        # Of conductors that nobody bills, for they run where the run does.
+        # Conductors without a bill: they run on the machine of the run.
         "conductor on this machine's own processor, sec per query": [
             f"{row.system} {count(row.conductor_s, 3)}"
             for row in block
@@ -151,7 +151,7 @@ def _once(block: Sequence[TableRow]) -> list[str]:
 
 
 def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
-    """Return a table of as many groups as there is room for: the smallest give way."""
+    """Return a table of as many groups as fit: the smallest are dropped first."""
     maximum = max(score.n for score in scores)
     if grouping == SUBJECT and maximum < FEWEST:
         return [f"{grouping}: see table.md, none has more than {maximum} questions"]

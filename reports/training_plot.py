@@ -1,4 +1,4 @@
-"""curve.png: trainings over their steps, with intervals, and whom their plans ask."""
+"""curve.png: trainings over their steps, with intervals, and the workers that plans ask."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -21,7 +21,7 @@ from podium.reports.training_runs import (
 
 ACROSS = 2
 MOST = 8
-"""Runs that a panel names; more of them would hide what they name."""
+"""Maximum runs with a legend entry; more entries would hide the curves."""
 
 
 FORMATS: Mapping[str, Mapping[str, str | None]] = {
@@ -29,13 +29,13 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
     "pdf": {"Creator": SOFTWARE, "CreationDate": None},
     "svg": {"Creator": SOFTWARE, "Date": None},
 }
-"""What stands in a file of each format, which a later plot may overwrite; no time of drawing."""
+"""Metadata per format, by which a later plot recognises its own files; without a timestamp."""
 
 
 def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
     """Draw trainings into a file and return them.
 
-    Raises `UserError` for a folder that is none, and for a file that podium did not draw.
+    Raises `UserError` for a folder without a training, and for a file that podium did not draw.
     """
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
@@ -59,14 +59,14 @@ def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -
 
 
 def curves(*folders: str | Path) -> Figure:
-    """Return the curves of trainings as a figure; UserError for a folder that is none."""
+    """Return the curves of trainings as a figure; UserError for a folder without a training."""
     return curves_of(training_runs([Path(folder) for folder in folders]))
 
 
 def curves_of(runs: Sequence[TrainingRun]) -> Figure:
-    """Return the curves, a panel for each figure, and below them whom plans ask."""
+    """Return the curves, a panel per figure, and below them the workers that plans ask."""
     panels = panels_of(runs)
-    # Of one step there is no area.
+    # An area needs two steps.
     trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
     down = ceil((len(panels) + len(trainings)) / ACROSS)
     figure: Any = Figure(figsize=(11, 3.1 * down), layout="constrained")

@@ -1,4 +1,4 @@
-"""Trainings as their folders tell them: what each step came to, held-out questions, the bill."""
+"""Trainings read from their folders: figures of each step, held-out questions, costs."""
 
 import json
 import sys
@@ -20,20 +20,20 @@ from podium.reports import stats
 
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
 OVER = 10
-"""Steps that a reward is a mean of: one step's mean jumps with its questions."""
+"""Steps that a reward is averaged over: one step's mean varies with its questions."""
 UNKNOWN = "unknown"
 MOST = 2**53
-"""Steps; a browser counts no further."""
+"""Maximum step: the largest integer that a browser represents exactly."""
 COLLAPSE = "has collapsed to"
-"""In the note on a training whose plans became all alike."""
+"""Part of the note on a training whose plans became identical."""
 ENOUGH = 3
-"""Runs from which on their spread says something of others."""
+"""Minimum runs for an interval over runs."""
 Line = Mapping[str, Any]
 """One object of metrics.jsonl."""
 
 
 class CurvePoint(NamedTuple):
-    """A figure at a step; without bounds where nothing estimates them."""
+    """A figure at a step; bounds are None if there is no estimate."""
 
     step: int
     value: float
@@ -58,18 +58,18 @@ class TrainingRun:
     config: str
     seed: str
     label: str
-    """Of its workers: live, recorded or rehearsal; unknown without a manifest."""
+    """Label of its workers: live, recorded or rehearsal; unknown without a manifest."""
     pool: str
     book: str
     lines: tuple[Line, ...]
     bill: Mapping[str, CallSum]
-    """What each worker was asked in all, by the training's own ledger."""
+    """Total calls of each worker, by the training's own ledger."""
     notes: tuple[str, ...]
-    """A sentence for each thing that is not here."""
+    """A sentence for each missing part."""
 
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
-        """Yield the steps that were held against held-out questions."""
+        """Yield the steps that were validated on held-out questions."""
         return _validations(self.lines)
 
 
@@ -80,12 +80,12 @@ def _validations(lines: Iterable[Line]) -> Iterator[tuple[int, Line]]:
 
 
 def is_training(folder: Path) -> bool:
-    """Say whether `podium train` wrote a folder."""
+    """Return whether `podium train` wrote a folder."""
     return (folder / METRICS).is_file()
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError when it has none."""
+    """Return a run's lines in the order of their steps; UserError if it has none."""
     path = folder / METRICS
     if not path.is_file():
         problem = f"it has no {METRICS}; name what `podium train` wrote"
@@ -102,13 +102,13 @@ def read_run(folder: Path) -> list[dict[str, Any]]:
 
 
 def _whole_lines(path: Path) -> tuple[list[str], bool]:
-    """Return a file's lines without a last one that is half written, and whether there was one."""
+    """Return a file's lines without an incomplete last one, and whether there was one."""
     *lines, tail = path.read_text(encoding="utf-8", errors="replace").split("\n")
     return ([*lines, tail], False) if _object(tail) else (lines, bool(tail))
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Return the object that a line is; an empty one where it is none."""
+    """Parse a line as a JSON object; an empty one if it is none."""
     try:
         read: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -117,7 +117,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
-    """Return trainings, each with a name of its own; UserError for a folder that is none."""
+    """Return trainings with unique names; UserError for a folder without one."""
     names = [folder.resolve().name for folder in folders]
     return [
         _training_run(folder, f"{name} ({index + 1})" if names.count(name) > 1 else name)
@@ -161,7 +161,7 @@ def _manifest(folder: Path) -> Line:
 
 
 def _table(value: object) -> Line:
-    """Return what should be a table; an empty one where it is none."""
+    """Return the value if it is a table, else an empty table."""
     return cast(Line, value) if isinstance(value, dict) else {}
 
 
@@ -173,11 +173,11 @@ def _said(table: Line, *path: str) -> str:
 
 
 def number(line: Line, name: str) -> float | None:
-    """Return a figure of a line; None where it has none, or what stands there is no number."""
+    """Return a figure of a line; None if it is missing or no finite number."""
     value = line.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) < sys.float_info.max else None  # which no NaN is
+    return float(value) if abs(value) < sys.float_info.max else None  # excludes NaN, too
 
 
 def shares(line: Line) -> dict[str, float]:
@@ -200,7 +200,7 @@ def _value(line: Line, figure: str) -> float | None:
 
 
 def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the share of held-out questions that were right, with Wilson's 95 % interval."""
+    """Return the share of right held-out questions, with Wilson's 95 % interval."""
     # Each question is asked once, greedily, so it is its own cluster.
     points: list[CurvePoint] = []
     for step, validation in run.validations:
@@ -214,7 +214,7 @@ def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 
 
 def reward_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the mean reward of each step and those before it, with Student's t over them."""
+    """Return the mean reward of the `OVER` steps up to each step, with Student's t interval."""
     steps, values = curve_points(run.lines, "reward")
     points: list[CurvePoint] = []
     for end, step in enumerate(steps, 1):
@@ -235,7 +235,7 @@ def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
 def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
     """Return the dollars spent up to each step, validations included; up to the first unknown.
 
-    Step 0 has those of what was asked before the first update.
+    Step 0 has the cost of calls before the first update.
     """
     spent, points = Decimal(0), list[CurvePoint]()
     for line in run.lines:
@@ -259,7 +259,7 @@ def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
     """Return the step from which on all held-out plans are alike, and in what; None if they differ.
 
-    Lines older than `one_step` tell one step by their mean, and do not count different plans.
+    Lines older than `one_step` show one-step plans by their mean only, and no `distinct` plans.
     """
     collapse_point: tuple[int, str] | None = None
     for step, line in reversed(validations):
@@ -299,7 +299,7 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
 
 
 def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
-    """Return every figure of some trainings; of several seeds of one training their mean too."""
+    """Return every figure of some trainings; for several seeds of one training their mean, too."""
     return [CurvePanel(title, unit, tuple(_curves(runs, make))) for title, unit, make in PANELS]
 
 
@@ -323,7 +323,7 @@ def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
-    """Return the mean at the steps that all have, with Student's t over the runs."""
+    """Return the mean at the steps that all runs have, with Student's t interval over the runs."""
     values: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve:
@@ -339,7 +339,7 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return each worker's share of the steps of held-out plans: means, where all runs have one."""
+    """Return each worker's mean share of held-out plan steps, at the steps that all runs have."""
     shares_by_step: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
         for step, validation in run.validations:

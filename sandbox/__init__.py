@@ -25,7 +25,7 @@ __all__ = [
 
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:
-    """Return what makes a box; its module is imported by who opens one, as few runs do."""
+    """Return a function that makes a box; it imports the module on demand, as few runs need it."""
     return lambda limit: getattr(import_module(f"podium.sandbox.{home}"), kind)(limit, **settings)
 
 

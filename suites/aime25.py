@@ -44,13 +44,13 @@ PROBLEMS = 15
 _SUM = re.compile(
     r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
 )
-"""Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
+"""Arithmetic with digits only: no letters, percent signs or bases."""
 LONGEST = 400
 MOST_SIDES = 4
-"""Characters and sides of a sum that is compared; each side may take a second."""
+"""Maximum characters and sides of a compared sum; each side may take a second."""
 _WHOLE = re.compile(r"[\d\s$]*")
-"""What the first look reads: it was refused for what stands behind it."""
-# Real replies of four models, one a problem. The source kept no prompts, so a reply is filed under
+"""Plain integers, which the first look has read and refused."""
+# Real replies of four models, one per problem. The source has no prompts, so a reply is filed under
 # our request for each prompt, and marked so; its input tokens fit our `paper` prompt, Lighteval's.
 SATURN = "saturn-aime25"
 """The cassette in harness/pools/recorded-aime25.toml, made of the source RECORDED."""
@@ -92,7 +92,7 @@ class Aime25(PromptedSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference.
 
-        A last box with a sum in it gets a second look; `look` in the metadata says which decided.
+        A sum in the last box gets a second look; `look` in the metadata says which look decided.
         """
         gold, reading = int(unsealed(question)), read_integer(reply)
         answer, facts = reading.value, {"look": "exact", READ_BY: reading.rule}
@@ -111,7 +111,7 @@ AIME25 = Aime25()
 
 
 def _grade_sum(gold: int, reply: str) -> Grade:
-    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one."""
+    r"""Grade a reply without an integer: `\boxed{\frac{140}{2}}` may still equal the target."""
     expressions = extract_expressions(reply)
     sides = [side for expression in expressions for side in expression[:LONGEST].split("=")]
     sums = len(sides) <= MOST_SIDES and all(
@@ -174,10 +174,10 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
 def saturn_cassette(data: str | Path | None = None) -> Path:
     """Return the imported cassette, made in the user's cache on first use.
 
-    Its name carries a digest of the source, of our questions and of the way it is imported, so what
-    differs is another file. UserError names the file that is missing.
+    Its name has a digest of the source, our questions and the import version, so that any change
+    makes another file. UserError names a missing file.
     """
-    local_path(RECORDED, data)  # without replies the questions are not worth a request to the hub
+    local_path(RECORDED, data)  # fail before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)
     digests = [  # per prompt, of each question's canonical request: one user message
         {

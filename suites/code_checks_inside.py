@@ -1,8 +1,8 @@
-"""Runs inside a box, sent in as text: a data set's check with results put in for its calls.
+"""Runs inside a box, sent as text: a data set's check, with recorded results of its calls.
 
-The check's process knows what is expected; where a result is lacking it says which call it wants,
-and ends. The program's process is given one call. Only JSON passes between them, values of plain
-builtins, so no `__eq__` of the program's decides, and nothing is to be learned from this code.
+The check's process knows the expected values; if a result is missing it reports the call it needs,
+and ends. The program's process receives one call. They exchange only JSON of plain builtins, so no
+`__eq__` of the program decides, and this code reveals nothing.
 """
 
 import ast
@@ -18,10 +18,10 @@ from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias, cast
 
 MOST_CALLS = 256
-"""Calls that a check may foresee at once: one that loops until a result pleases it never ends."""
+"""Maximum calls predicted at once: a check that loops until a certain result never ends."""
 
 FRAMES = 20
-"""Calls below the program here: Python counts them as its recursion."""
+"""Frames below the program here: Python counts them towards its recursion limit."""
 
 Space: TypeAlias = dict[str, Any]
 
@@ -38,7 +38,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 
 
 def decode(value: Any) -> Any:
-    """Return the value that type-tagged JSON stands for; the inverse of `encode`."""
+    """Return the value of type-tagged JSON; the inverse of `encode`."""
     if not isinstance(value, dict):
         return value
     ((tag, content),) = cast(dict[str, Any], value).items()
@@ -50,7 +50,7 @@ def decode(value: Any) -> Any:
 
 
 def loaded(program: str) -> Space:
-    """Execute the program as a module of its own and return its names."""
+    """Execute the program as a new module and return its namespace."""
     sys.setrecursionlimit(1000 + FRAMES)
     space: Space = {"__name__": "solution", "__builtins__": builtins}
     exec(compile(program, "solution.py", "exec"), space)
@@ -58,7 +58,7 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return what makes one call and tells what came of it; as text, after any `setup`."""
+    """Return a function that makes one call and reports its result; after `setup`, from text."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
@@ -77,10 +77,10 @@ def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
 
 
 def plain(value: Any) -> tuple[str, Any]:
-    """Return a value as one of builtins, and what it is beside that.
+    """Return a value's kind and the value as plain builtins.
 
-    An iterator becomes the list of what it yields and a range its bounds; a subclass of a builtin
-    (a named tuple, a number of numpy) becomes that builtin, whatever its own `__eq__` would say.
+    An iterator becomes the list of its items and a range its bounds; a subclass of a builtin (a
+    named tuple, a numpy number) becomes that builtin, so that its own `__eq__` has no effect.
     """
     if isinstance(value, range):
         return "range", [value.start, value.stop, value.step]
@@ -90,7 +90,7 @@ def plain(value: Any) -> tuple[str, Any]:
 
 
 def bare(value: Any) -> Any:
-    """Return a value of plain builtins; what has no such form is left as it is, and refused."""
+    """Return a value of plain builtins; others stay unchanged, and `encode` rejects them."""
     if value is None or isinstance(value, bool):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
@@ -128,10 +128,10 @@ def encode(value: Any) -> Any:
 
 
 class Unknown:
-    """What a call that was not made yet returns while a check's further calls are foreseen.
+    """The placeholder result of a call not made yet, while a check's next calls are predicted.
 
-    It agrees with everything, so that the check goes on. Whatever comes of it is only a guess: the
-    real check makes sure of each call before it uses a result.
+    It agrees with everything, so that the check goes on. The predicted calls are only guesses: the
+    real check compares each call before it uses a result.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -164,14 +164,14 @@ class Unknown:
 
 
 class Foreseen(BaseException):
-    """Enough calls are foreseen."""
+    """Enough calls are predicted."""
 
 
 class Check:
-    """A check, and the results that are known so far."""
+    """A check, and the results known so far."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Take the order apart (suites/code_checks.py); what the check prints is thrown away."""
+        """Unpack the order (suites/code_checks.py); the check's own output is discarded."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:
@@ -183,7 +183,7 @@ class Check:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
     def run(self) -> NoReturn:
-        """Run the check; say that it passed or failed, or which calls it lacks."""
+        """Run the check; report that it passed or failed, or which calls it needs."""
         try:
             self.execute(self.tree, self.answer)
         except BaseException as error:
@@ -192,7 +192,7 @@ class Check:
         self.say({"passed": True, "used": self.used})
 
     def execute(self, tree: ast.Module, answer: Callable[[str], Any]) -> None:
-        """Execute a check; its functions of the program are answered by `answer`."""
+        """Execute a check; `answer` replaces the program's functions."""
         random.seed(0)
         space: Space = {"__name__": "check", "__builtins__": builtins}
         exec(compile(self.setup, "setup.py", "exec"), space)
@@ -201,7 +201,7 @@ class Check:
         exec(compile(tree, "check.py", "exec"), space)
 
     def answer(self, call: str) -> Any:
-        """Return or raise what is known of the next call; without that, ask for it and end."""
+        """Return or raise the known result of the next call; if unknown, request it and end."""
         if self.used == len(self.known) or self.known[self.used][0] != call:
             del self.known[self.used :]
             self.say({"known": self.used, "calls": self.foreseen(call)})
@@ -209,7 +209,7 @@ class Check:
         return revived(self.known[self.used - 1][1])
 
     def foreseen(self, next_call: str) -> list[str]:
-        """Return the calls that follow, as far as they do not depend on results."""
+        """Return the next calls, as far as they do not depend on results."""
         calls: list[str] = []
         index = 0
 
@@ -229,7 +229,7 @@ class Check:
         return calls if calls[:1] == [next_call] else [next_call]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
-        """Write the message behind the token, and end the process."""
+        """Write the token and the message, and end the process."""
         data = f"{self.token} {json.dumps(message)}\n".encode()
         while data:
             data = data[os.write(self.stdout, data) :]
@@ -237,7 +237,7 @@ class Check:
 
 
 class Unasserted(ast.NodeTransformer):
-    """Turns assertions into expressions: what they assert is evaluated, and passes."""
+    """Turns assertions into expressions: their tests are evaluated, and pass."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Return the assertion's expression as a statement."""
@@ -245,7 +245,7 @@ class Unasserted(ast.NodeTransformer):
 
 
 def as_text(tree: ast.Module, names: list[str]) -> ast.Module:
-    """Return the check with the text of each call of the program in place of its arguments."""
+    """Replace the arguments of each call of the program by the call's source text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
             node.args, node.keywords = [ast.Constant(ast.unparse(node))], []
@@ -253,7 +253,7 @@ def as_text(tree: ast.Module, names: list[str]) -> ast.Module:
 
 
 def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
-    """Return a function that stands for the program's."""
+    """Return a function that replaces the program's."""
 
     def stands_in(*args: Any, **kwargs: Any) -> Any:
         request = [name, encode(args), {key: encode(argument) for key, argument in kwargs.items()}]
@@ -271,7 +271,7 @@ def revived(result: Any) -> Any:
         kind = next(candidate for candidate in [*kinds, Exception] if isinstance(candidate, type))
         try:
             error = kind(value)
-        except TypeError:  # an exception that wants more than a message
+        except TypeError:  # an exception that needs more than a message
             error = Exception(value)
         raise error
     if detail == "range":
@@ -280,7 +280,7 @@ def revived(result: Any) -> Any:
 
 
 def line_of(error: BaseException) -> int:
-    """Return the line of the check that was being executed; 0 when none was."""
+    """Return the line of the check at which an error was raised; 0 if there is none."""
     line, trace = 0, error.__traceback__
     while trace:
         if trace.tb_frame.f_code.co_filename == "check.py":

@@ -1,9 +1,9 @@
 """Judge a program on tests in a box: hidden ones for the grade, shown ones for a try.
 
-By `real` rules, the default, a test is a process of its own, limited in CPU time, so that the load
-of the machine does not decide; by `official` ones all is as LiveCodeBench's published evaluator
-does it (sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here,
-as lcb_runner/evaluation/testing_util.py @28fef95 does: a box never learns what is expected.
+By `real` rules, the default, each test is a separate process, limited in CPU time, so that the load
+of the machine does not matter; `official` rules do as LiveCodeBench's published evaluator does
+(sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here, as in
+lcb_runner/evaluation/testing_util.py @28fef95: expected outputs never enter a box.
 """
 
 import ast
@@ -30,41 +30,41 @@ Verdict = Literal[
 NOTE_CHARS = 200
 NOT_PLAIN = "returned a value that is no plain builtin"
 SLOW = -3
-"""The published evaluator's code for a test that ran out of time."""
+"""The published evaluator's code for a test that timed out."""
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Per test: the official six seconds, as CPU time, thrice that in real time; the memory is ours."""
+"""Per test: the official 6 s as CPU time, three times that in real time; memory is our choice."""
 FLOAT_TOLERANCE = 1e-9
-"""By how much, relative to the larger, a float that a method returns may differ by `real` rules."""
+"""Relative tolerance (to the larger) for floats that a method returns, by `real` rules."""
 NEAR = 0.2
-"""A time within this fraction of its limit might fall on either side of it another time."""
+"""A time within this fraction of its limit might exceed it, or not, on a rerun."""
 COMPUTING = 0.05
-"""A program that used less of its CPU time while real time ran out was waiting, not starved."""
+"""If real time ran out: a program that used a smaller share of its CPU limit was only waiting."""
 OFFICIAL_S = 6
-"""The published evaluator's limit per test, in real time; kept by the program's own process."""
+"""The published evaluator's limit per test, in real time; the program's own process enforces it."""
 ROOM_BYTES = 1 << 16
-"""What a program may print beyond twice what is expected, where that passes the output limit."""
+"""Extra output beyond twice the expected length, if that exceeds the output limit."""
 SHOWN_CHARS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of a program on one test."""
+    """The result of a program on one test."""
 
     verdict: Verdict
     cpu_s: float = 0.0
     wall_s: float = 0.0
     note: str = ""
-    """Why it failed, for people: the last line on stderr, mostly."""
+    """Why it failed, for people: usually the last line of stderr."""
     exact: bool = True
     """False if it passed because floats may differ by `FLOAT_TOLERANCE`."""
 
 
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
-    """Return the result of a run as a true process; `cpu_s` is the limit of its CPU time.
+    """Return the result of a run in a process of its own; `cpu_s` is its CPU limit in seconds.
 
-    A wrong answer is one however long it took, so a `time limit` might pass another time.
+    `wrong answer` takes precedence over `time limit`, so a rerun after `time limit` might pass.
     """
     (verdict, note), exact = _end_verdict(outcome), True
     if verdict == "pass":
@@ -79,7 +79,7 @@ def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: flo
 
 
 def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
-    """Return the result of a run the published way; `late` when all time together is used up."""
+    """Return the result of a run by official rules; `late`: the total time is used up."""
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
         verdict, note = _compare_reported(outcome.result, expected)
@@ -109,9 +109,9 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
 
 
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
-    """Compare what a method returned; a report that is none was forged, or never written.
+    """Compare a method's return value; a malformed report was forged, an empty one never written.
 
-    The last is whether it is equal, and not only close.
+    The last element is whether the value is equal, not only close.
     """
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned", True
@@ -168,20 +168,20 @@ class ProgramTests:
     """Name of the method of `class Solution`; None for programs that read standard input."""
 
     def as_json(self) -> str:
-        """Return the tests as they are kept in a question's target."""
+        """Return the tests in the form of a question's target."""
         return json.dumps({"method": self.method, "cases": [asdict(case) for case in self.cases]})
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What became of a program: one result per test, in the order of the tests."""
+    """The results of a program, one per test in their order."""
 
     results: tuple[CaseResult, ...]
     margin: float
-    """Largest time of a test that ran, as a part of its limit: CPU time, or real time under the
+    """Largest time of a test that ran, as a fraction of its limit: CPU time, or real time under the
     official rules."""
     reruns: int = 0
-    """Tests that came near the time limit and were run again, alone; the second time counts."""
+    """Tests near the time limit that were run again, alone; the second run counts."""
     rerun_s: float = 0.0
 
     @property
@@ -191,7 +191,7 @@ class ProgramResult:
 
     @property
     def cpu_s(self) -> float:
-        """CPU time of all the tests that ran, reruns apart."""
+        """CPU time of all tests that ran, without replaced first runs."""
         return sum((result.cpu_s for result in self.results), 0.0)
 
     @property
@@ -206,17 +206,17 @@ class ProgramResult:
 
     @property
     def fragile(self) -> bool:
-        """True when a test came so near the time limit that another machine might judge else."""
+        """True if a test came so near the time limit that another machine might disagree."""
         return 1 - NEAR <= self.margin <= 1 + NEAR
 
     @property
     def first_failure(self) -> int | None:
-        """The place of the first test that failed, from 0."""
+        """The index of the first failed test, from 0."""
         failed = (index for index, v in enumerate(self.verdicts) if v not in ("pass", "not run"))
         return next(failed, None)
 
     def summary(self, redact: Callable[[str], str] = str) -> str:
-        """Say how far it came: `test 3 of 5: time limit (NOTE)`, of a note what `shown` returns."""
+        """Return e.g. `test 3 of 5: time limit (NOTE)`; `redact` filters the note."""
         index, total = self.first_failure, len(self.results)
         if index is None:
             return f"all {total} tests passed"
@@ -242,9 +242,9 @@ def judge_program(
 ) -> ProgramResult:
     """Run a program on its tests and compare; see the module for the two rules.
 
-    With `stop_early` the longest inputs come first and the first failure is the last run; official
-    rules keep the order and always stop. SandboxError when the box fails, ValueError when the
-    problem is at fault: no tests, or an expected value is no JSON.
+    With `stop_early` the longest inputs run first and the first failure ends it; official rules
+    keep the order and always stop early. SandboxError if the box fails, ValueError if the problem
+    is malformed: no tests, or an expected value is no JSON.
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
@@ -256,7 +256,7 @@ def judge_program(
 
 @dataclass(frozen=True, slots=True)
 class _ProgramRun:
-    """A program before its tests."""
+    """A program with its tests, box and limits."""
 
     source: str
     tests: ProgramTests
@@ -285,7 +285,7 @@ class _ProgramRun:
     def officially(self) -> ProgramResult:
         """Run all tests in one process, in their order, until one fails.
 
-        A program may catch the alarm of one test; then the limit for all together ends it.
+        A program may catch the alarm of one test; then the total limit ends it.
         """
         program = Program(self.source, "official", self.tests.method)
         cases = self.tests.cases
@@ -304,7 +304,7 @@ class _ProgramRun:
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
-        """Run the tests in this order; early on, a near miss is no reason to stop."""
+        """Run the tests in this order; unless `alone`, results near the limit do not stop it."""
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
@@ -322,9 +322,9 @@ class _ProgramRun:
         return result.verdict != "pass" and not self._near(result)
 
     def _near(self, result: CaseResult) -> bool:
-        """Return whether time alone decides this result, and might decide it otherwise.
+        """Return whether only time decided this result, so that a rerun might differ.
 
-        So does a stop by real time of a program that was computing: others had the processor.
+        That includes a computing program that real time ended: other processes had the CPU.
         """
         fraction = result.cpu_s / self.limits.cpu_s
         starved = result.wall_s >= self.limits.wall_s and fraction >= COMPUTING
@@ -332,7 +332,7 @@ class _ProgramRun:
         return result.verdict in ("pass", "time limit") and close and fraction < 1 + NEAR
 
     def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
-        """Yield the bytes of one input after another; none is kept."""
+        """Yield the bytes of each input, lazily."""
         for index in order:
             text = self.tests.cases[index].input
             if self.tests.method:  # one JSON value per line, as one JSON list
@@ -345,7 +345,7 @@ class _ProgramRun:
 
 
 def program_of(reply: str, method: str | None) -> str | None:
-    """Return a reply's program: for a method of `class Solution` the block that defines either."""
+    """Return a reply's program: for a method the block that defines it or `class Solution`."""
     return extract_program(reply, ("Solution", method) if method else ())
 
 
@@ -400,7 +400,7 @@ def _close(mine: object, theirs: object) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines without the blanks around them, one at a time: outputs may be large."""
+    """Yield the stripped lines lazily: outputs may be large."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end].strip()
@@ -419,7 +419,7 @@ def _same_numbers(line: str, expected_line: str) -> bool:
 
 
 def shown_tests(question: Question) -> ProgramTests | None:
-    """Return the tests that a question shows; None when it shows none."""
+    """Return the tests that a question shows; None if it shows none."""
     public_tests: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
     cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in public_tests)
     starter = str(question.metadata.get("starter_code") or "")
@@ -427,9 +427,9 @@ def shown_tests(question: Question) -> ProgramTests | None:
 
 
 def starter_method(starter: str) -> str | None:
-    r"""Return the method that starter code begins: the last one, helpers come before it.
+    r"""Return the method that starter code begins: the last one, after any helpers.
 
-    Starter code ends where the body should begin, so it is no whole Python yet.
+    Starter code ends where the body should begin, so it does not parse by itself.
 
     >>> starter_method("class Solution:\n    def f(self, x: int) -> int:\n        ")
     'f'
@@ -447,7 +447,7 @@ def starter_method(starter: str) -> str | None:
 def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Grade:
     """Return the share of the shown tests that a reply's program passes; 0 without either.
 
-    They come from visible metadata, so nobody learns what the question does not say.
+    The tests come from visible metadata, so the reason reveals nothing hidden.
     """
     box, tests = required_box(box, question.id), shown_tests(question)
     program = program_of(reply, tests.method if tests else None)

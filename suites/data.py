@@ -1,7 +1,7 @@
 """Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub.
 
-The hub is checked by revision and row count: offline, `datasets` takes the newest cached revision,
-whichever was asked for, so its cache is read here, and what a load returns is held to the revision.
+Hub data is checked by revision and row count: offline, `datasets` takes the newest cached revision
+in place of the requested one, so this module reads its cache and checks the revision of each load.
 """
 
 import errno
@@ -37,23 +37,23 @@ from podium.harness.records import Question
 Rows = list[dict[str, Any]]
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
-"""Where the data lies beside a checkout; PODIUM_DATA names another folder."""
+"""The data folder beside a checkout; PODIUM_DATA overrides it."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
 REACH_S = 10.0
-"""Seconds in which the hub's address must answer, as long as its client waits."""
+"""Timeout for the hub's address, in seconds, as in its client."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
-    """Return the rows of a file with this content; UserError names it when it cannot be read."""
+    """Return the rows of a file with this content; UserError names the file if that fails."""
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
         text = unpack_gzip(content) if path.suffix == ".gz" else content
         rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-        # The error is not chained: it holds what it could not read.
+        # The error is not chained: it contains the unreadable data.
         raise UserError(f"{path} cannot be read: fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path} cannot be read: it has a row that is no JSON object.")
@@ -61,12 +61,12 @@ def parse_rows(content: bytes, path: Path) -> Rows:
 
 
 def parquet_rows(path: Path) -> Rows:
-    """Return the rows of a parquet file; UserError when it is none."""
+    """Return the rows of a parquet file; UserError if it is none."""
     from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
     try:
         return cast(Any, parquet).read_table(path).to_pylist()
-    except (ValueError, NotImplementedError, OSError) as error:  # Arrow's own are below these
+    except (ValueError, NotImplementedError, OSError) as error:  # Arrow raises subclasses
         reason = first_line(error)[:160]
         raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
 
@@ -95,31 +95,31 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
     file: str
     sha256: str = ""
-    """Empty where nobody could read the file to pin it: its digest then is the data's revision."""
+    """Empty if the file could not be read to pin it: its digest then is the data's revision."""
     rows: int | None = None
     size: int | None = None
-    """Bytes, for files so large that a download cut off should be told before all is read."""
+    """Size in bytes, for large files: a truncated one is reported without hashing it."""
     licence: str
     hub: str | None = None
     revision: str | None = None
     split: str = "test"
     config: str | None = None
     hub_file: str | None = None
-    """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
+    """A file of that dataset, read in place of a split; if named as `file`, it is the same file."""
     at: str | None = None
     path: str = ""
-    """Where in public the very file is, as of an original."""
+    """Path of the same file in the public repository `at`."""
     originals: tuple[Original, ...] = ()
     made: str = ""
-    """What makes the file of its originals (suites/data_command.py)."""
+    """The recipe that builds the file from its originals (suites/data_command.py)."""
     needs: tuple[str, ...] = ()
     instead_of: str | None = None
-    """Another table whose questions this one has too: one of the two will do."""
+    """Another table with the same questions: one of the two is enough."""
     columns: tuple[str, ...] = ()
 
     @property
     def public(self) -> tuple[Original, ...]:
-        """What of it can be downloaded by address: the very file, or those it is made of."""
+        """Its files that can be downloaded by URL: the file itself, or its originals."""
         if self.at is None:
             return self.originals
         return (Original(at=self.at, path=self.path, size=self.size or 0, sha256=self.sha256),)
@@ -133,13 +133,13 @@ def sources() -> dict[str, DataSource]:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data: this, PODIUM_DATA, shared/data or one in podium's cache."""
+    """Return the folder of local data: `data`, PODIUM_DATA, shared/data or podium's cache."""
     folder = data or os.environ.get("PODIUM_DATA")
     return Path(folder or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return a source's rows, local or the hub's; UserError when they cannot be had or differ."""
+    """Return a source's rows, local or the hub's; UserError if unavailable or not as pinned."""
     source = sources()[name]
     if local_file(source, data).is_file() or source.hub is None:
         return local_rows(name, data)
@@ -147,7 +147,7 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return checked rows of a dataset, cached or downloaded; UserError says how to do without."""
+    """Return checked rows of a dataset, cached or downloaded; UserError names the alternative."""
     request = (str(source.hub), source.config, source.revision, source.split)
     rows = cached_rows(*request)
     if rows is None or source.rows not in (None, len(rows)):
@@ -159,7 +159,7 @@ def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
 
 
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
-    """Return what to do where a source cannot be downloaded: which file to put where."""
+    """Return the fix for a source that cannot be downloaded: which file to put where."""
     path = data_folder(data) / source.file
     return f"put the file at {path} (PODIUM_DATA names another folder)"
 
@@ -177,12 +177,12 @@ def data_revision(name: str, data: str | Path | None = None) -> str:
 
 
 def local_file(source: DataSource, data: str | Path | None = None) -> Path:
-    """Return where a source's file is or belongs: by its name, or packed with .gz behind it."""
+    """Return the path of a source's file, present or not: its name, or the same with .gz."""
     return plain_or_packed(data_folder(data) / source.file)
 
 
 def local_path(name: str, data: str | Path | None = None) -> Path:
-    """Return the path of a source's local file; UserError says how to get it when absent."""
+    """Return the path of a source's local file; UserError says how to get an absent one."""
     source = sources()[name]
     path = local_file(source, data)
     if not path.is_file():
@@ -193,14 +193,14 @@ def local_path(name: str, data: str | Path | None = None) -> Path:
 
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return the rows of a local file; UserError when it is absent or not the pinned one."""
+    """Return the rows of a local file; UserError if it is absent or not the pinned one."""
     path = local_path(name, data)
     rows = parse_rows(local_bytes(name, data), path.with_name(Path(sources()[name].file).name))
     return check_rows(rows, sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
-    """Return a local file's content; UserError when it is absent or not the pinned one."""
+    """Return a local file's content; UserError if it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
     sha = hashlib.sha256(content).hexdigest()
@@ -213,7 +213,7 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
 
 
 def held_bytes(source: DataSource, path: Path) -> bytes:
-    """Return what a source's local file holds, unpacked where it is packed only here."""
+    """Return the content of a source's local file, unpacked if only the local copy is packed."""
     content = path.read_bytes()
     if path.name == Path(source.file).name:
         return content
@@ -224,7 +224,7 @@ def held_bytes(source: DataSource, path: Path) -> bytes:
 
 
 def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
-    """Return the rows; UserError for another number of them or a column that is not there."""
+    """Return the rows; UserError if their number differs from the pin or a column is missing."""
     if source.rows is not None and len(rows) != source.rows:
         raise UserError(f"{origin} has {len(rows)} rows, not the pinned {source.rows}.")
     for number, row in enumerate(rows, start=1):
@@ -235,7 +235,7 @@ def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
 
 
 def refuse_duplicates(questions: Sequence[Question], origin: str) -> Sequence[Question]:
-    """Return the questions; UserError when two have the same id."""
+    """Return the questions; UserError if two have the same id."""
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
         twice = next(id for index, id in enumerate(ids) if id in ids[:index])
@@ -245,18 +245,18 @@ def refuse_duplicates(questions: Sequence[Question], origin: str) -> Sequence[Qu
 
 @cache
 def file_digest(path: Path, mtime_ns: int) -> str:
-    """Return the sha256 of a file; hashed again only once it was written at another time."""
+    """Return the sha256 of a file, cached by its modification time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class HubError(Exception):
-    """The hub is left alone or out of reach, or its cache holds another revision."""
+    """The hub must not be asked or is unreachable, or its cache has another revision."""
 
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """Make everything below raise HubError where it would ask the hub; its cache is read."""
+    """In the block, raise HubError instead of asking the hub; its cache is still read."""
     token = ALONE.set(True)
     try:
         yield
@@ -266,7 +266,7 @@ def hub_left_alone() -> Generator[None]:
 
 @cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
-    """Return a dataset's rows, loaded once a process; raises what `datasets` raises."""
+    """Return a dataset's rows, loaded once per process; raises what `datasets` raises."""
     if not Path(hub).is_dir():
         _refuse_unreachable()
     loaded: Any = _datasets().load_dataset(
@@ -279,7 +279,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
-    """Return the rows that the hub's cache has at this revision, without any request, else None."""
+    """Return the rows in the hub's cache at this revision, without any request, else None."""
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")
@@ -307,7 +307,7 @@ def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
 
 
 def _refuse_unreachable() -> None:
-    """Raise HubError where the hub is not to be asked, or nothing answers at its address."""
+    """Raise HubError if the hub must not be asked, or does not answer."""
     if ALONE.get():
         raise HubError("it is not in the hub's cache")
     _reach_hub()
@@ -315,7 +315,7 @@ def _refuse_unreachable() -> None:
 
 @cache
 def _reach_hub() -> None:
-    """Ask for the hub's address, twice, once a process."""
+    """Check that the hub answers, with one retry, once per process."""
     from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
@@ -324,14 +324,14 @@ def _reach_hub() -> None:
         try:
             get_session().head(constants.ENDPOINT, timeout=REACH_S)
             return
-        except Exception as error:  # of an HTTP library that is the client's own affair
+        except Exception as error:  # the client's HTTP library may be any
             if not tries_left:
                 raise HubError(f"nothing answers at {constants.ENDPOINT}: {error}") from error
             time.sleep(1)
 
 
 def cached_file(source: DataSource) -> Path | None:
-    """Return a source's file of a dataset if the hub's cache has it; asks nobody."""
+    """Return a source's file of a dataset if the hub's cache has it; sends no request."""
     from huggingface_hub import try_to_load_from_cache
 
     hub, file = str(source.hub), str(source.hub_file)
@@ -340,7 +340,7 @@ def cached_file(source: DataSource) -> Path | None:
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
-    """Return what to do about an error of the hub's clients."""
+    """Return the UserError, with a fix, for an error of the hub's clients."""
     chain = list(_causes(error))
     names = {type(cause).__name__ for cause in chain}
     messages = " ".join(str(cause) for cause in chain)
@@ -386,7 +386,7 @@ def _arrow_rows(files: tuple[Path, ...]) -> HubRows:
 
 
 def _datasets() -> Any:
-    # Heavy, and needed only where there is no local file; its types are partial.
+    # Slow to import, and needed only without a local file; its types are partial.
     import datasets  # pyright: ignore[reportMissingTypeStubs]
 
     return datasets

@@ -1,8 +1,8 @@
-"""`podium data`: verify what lies here against sources.toml, fetch what is absent.
+"""`podium data`: verify local files against sources.toml, download absent ones.
 
-What is here is left as it is, right or wrong. A public file, ours or one that ours is made of, is
-downloaded at a commit: a download that broke off goes on where it stopped, and what is not the
-pinned file is never kept.
+Existing files are never changed, right or wrong. A public file (the source itself or one of its
+originals) is downloaded at a pinned commit: an interrupted download resumes where it stopped, and a
+file with another digest is deleted.
 """
 
 import errno
@@ -52,24 +52,24 @@ from podium.suites.practice import PracticeSuite
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "which nobody has pinned"
 MIRROR = "PODIUM_MIRROR"
-"""Names another address of the same files: ADDRESS/OWNER/NAME/COMMIT/PATH."""
+"""Environment variable: another base URL of the same files, as BASE/OWNER/NAME/COMMIT/PATH."""
 GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_S = 30
 CHUNK = 1 << 16
 
 
 class Unreachable(UserError):
-    """Nothing answers at an address, or it does not have the file."""
+    """The server does not answer, or it does not have the file."""
 
     def __init__(self, url: str, reason: str, otherwise: str) -> None:
-        """Say why the file at an address cannot be had, and what to do."""
+        """Say why the file at an address cannot be downloaded, and what to do."""
         super().__init__(f"{url} {reason}{otherwise}.")
         self.summary = f"{urlsplit(url).netloc} {reason.partition(';')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFinding:
-    """What became of one thing that was looked at."""
+    """The result of one check."""
 
     state: DataState
     said: str
@@ -83,7 +83,7 @@ GENERATED = DataFinding("ok", "generated; there is nothing to fetch")
 
 @dataclass(frozen=True, slots=True)
 class DataItem:
-    """A suite with its sources, or a source that no suite has as its questions."""
+    """A suite with its sources, or a source that belongs to no suite."""
 
     name: str
     sources: tuple[str, ...]
@@ -93,7 +93,7 @@ class DataItem:
 def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Say what is right, absent and wrong of these suites (or all); return 1 for a wrong one."""
+    """Print the state of each source of these suites (or all); return 1 if one is wrong."""
     findings: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)
@@ -112,7 +112,7 @@ def verify_data(
 
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
-    """Return what names stand for, in order; every listed suite and lone source without a name."""
+    """Return an item per name, in order; without names, every suite and every lone source."""
     lone = [name.partition(":")[0] for name in sources() if suite_of_source(name) is None]
     return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
 
@@ -127,7 +127,7 @@ def _item(name: str) -> DataItem:
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
-    """Yield what is found of each source, then of the questions they make."""
+    """Yield a finding per source, then one per split of the questions made of them."""
     if not item.sources:
         yield GENERATED
         return
@@ -147,7 +147,7 @@ def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataF
 
 
 def _finding(check: Callable[[], str]) -> DataFinding:
-    """Return what a check says of what is right, or why it refused."""
+    """Run a check: return `ok` with its text, or `wrong` with its UserError."""
     try:
         return DataFinding("ok", check())
     except UserError as error:
@@ -155,14 +155,14 @@ def _finding(check: Callable[[], str]) -> DataFinding:
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
-    """Return whether a source is here: its local file, else what the hub's cache has."""
+    """Return the state of a source: of its local file, else of its copy in the hub's cache."""
     source = sources()[name]
     path = local_file(source, data)
     if path.is_file():
         return _finding(lambda: _check_file(source, path))
     if source.hub and source.hub_file:
         cached = cached_file(source)
-        if cached and source.hub_file == path.name:  # it is the very file
+        if cached and source.hub_file == path.name:  # the hub has the pinned file itself
             return _finding(lambda: _check_file(source, cached))
         if cached:
             return DataFinding("ok", f"{name}: in the hub's cache, {cached}")
@@ -183,7 +183,7 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
 def _check_file(source: DataSource, path: Path) -> str:
     try:
         stat = path.stat()
-        if path.suffix == ".gz":  # it may be packed only here
+        if path.suffix == ".gz":  # only the local copy may be packed
             digest = hashlib.sha256(held_bytes(source, path)).hexdigest()
         elif source.size not in (None, stat.st_size):
             raise UserError(f"{path} has {stat.st_size:,} bytes, not the pinned {source.size:,}")
@@ -200,7 +200,7 @@ def _check_file(source: DataSource, path: Path) -> str:
 def _check_questions(
     suite: Suite[Any], data: str | Path | None, absent: bool
 ) -> Iterable[DataFinding]:
-    """Load each split without asking the hub; what an absent source leaves out is no news."""
+    """Load each split without asking the hub; if a source is absent, report only what loads."""
     with hub_left_alone():
         for split in suite.splits:
             finding = _finding(
@@ -211,7 +211,7 @@ def _check_questions(
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
-    """Return how many questions a split has; UserError for an id twice or another number."""
+    """Return the size of a split; UserError for a repeated id or a size other than the card's."""
     if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
@@ -224,7 +224,7 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
 def fetch_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Fetch what is absent of these suites and say where it is; return 1 if something is wrong."""
+    """Download absent sources of these suites, print their paths; return 1 if one is wrong."""
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
@@ -258,7 +258,7 @@ def _fetch_item(
 
 
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
-    """Download one source, its size and licence said first; UserError says why it cannot be had."""
+    """Print the size and licence of one source, then download it; UserError says why that fails."""
     source = sources()[name]
     path, fault = local_file(source, data), None
     if source.public:
@@ -285,7 +285,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
-    """Return each source's name, size, licence, where its file goes and whether it is there."""
+    """Return each source's name, size, licence, path and whether its file exists."""
     tables = [name for item in data_items(names) for name in item.sources] if names else sources()
     listed = {name: sources()[name] for name in tables}
     return [
@@ -302,13 +302,13 @@ def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict
 
 
 WIDE = 120
-"""Narrower terminals are not shown where files belong: `--json` says it."""
+"""Narrower terminals omit the `file` column; `--json` has it."""
 
 
 def show_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Say what there is to fetch, with size and licence, and what is here; return 0."""
+    """Print all sources with size, licence and whether they are here; return 0."""
     rows = list_data(names, data)
     for row in rows:
         size = row.pop("bytes")
@@ -336,7 +336,7 @@ def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
 
 
 def suite_of_source(source: str) -> str | None:
-    """Return the listed suite that a table belongs to, the longest name that fits; else None."""
+    """Return the listed suite that a table belongs to, by its longest prefix; else None."""
     fitting = [name for name in SUITES if source == name or source.startswith(f"{name}-")]
     return max(fitting, key=len, default=None)
 
@@ -347,7 +347,7 @@ def describe_sources(suite: Suite[Any]) -> list[str]:
 
 
 def describe_source(source: DataSource) -> str:
-    """Return where a source is from and what it is held to."""
+    """Return the origin of a source and its pins."""
     origins = [f"{original.at}, {original.path}" for original in source.public]
     if source.hub:
         subset = source.hub_file or " ".join(filter(None, (source.config, source.split)))
@@ -358,13 +358,13 @@ def describe_source(source: DataSource) -> str:
 
 
 def address(original: Original) -> str:
-    """Return where a file is downloaded: on GitHub, or at the mirror that PODIUM_MIRROR names."""
+    """Return a file's URL: on GitHub, or at the mirror in PODIUM_MIRROR."""
     base = os.environ.get(MIRROR) or GITHUB
     return "/".join((base.rstrip("/"), original.at.replace("@", "/"), quote(original.path)))
 
 
 def fetch_public(source: DataSource, path: Path) -> None:
-    """Put a source's file at `path`, which must not exist yet; UserError says what to do."""
+    """Write a source's file to `path`, which must not exist yet; UserError says what to do."""
     if path.exists():
         raise UserError(f"{path} is there already; it is not overwritten.")
     if source.made:
@@ -374,7 +374,7 @@ def fetch_public(source: DataSource, path: Path) -> None:
 
 
 def download(url: str, path: Path, sha256: str, size: int) -> None:
-    """Put the file at `url` at `path`, whole or not at all."""
+    """Download the file at `url` to `path`, atomically."""
     with _refusing_disk(path.parent), _part_of(path) as file:
         length = _write_part(url, file, size, path)
         if length < size:
@@ -406,7 +406,7 @@ def _refusing_disk(folder: Path) -> Generator[None]:
 
 @contextmanager
 def _part_of(path: Path) -> Generator[BufferedRandom]:
-    """Yield the file that is being written, at the end of what an earlier run wrote of it."""
+    """Yield the locked partial file, positioned behind what an earlier run downloaded."""
     partial = path.with_name(f".{path.name}.part")
     with partial.open("a+b") as file:
         try:
@@ -414,7 +414,7 @@ def _part_of(path: Path) -> Generator[BufferedRandom]:
             locked = partial.exists() and partial.stat().st_ino == os.fstat(file.fileno()).st_ino
         except BlockingIOError:
             locked = False
-        if not locked:  # another run writes it, or has just moved it to its place
+        if not locked:  # another run writes it, or has just renamed it
             raise UserError(f"Another podium is downloading {path}: wait for it.")
         try:
             yield file
@@ -424,13 +424,13 @@ def _part_of(path: Path) -> Generator[BufferedRandom]:
 
 
 def _write_part(url: str, file: BufferedRandom, size: int, path: Path) -> int:
-    """Append what is missing and return how many bytes there are now, at most one too many."""
+    """Download the missing bytes and return the file's length, at most `size` + 1."""
     if (length := file.seek(0, os.SEEK_END)) >= size:
         file.truncate(length := 0)
     headers = {"User-Agent": "podium", **({"Range": f"bytes={length}-"} if length else {})}
     with _reaching(url, path):
         answer: Any = urlopen(Request(url, headers=headers), timeout=TIMEOUT_S)
-    if answer.status != 206:  # it sends the whole file, whatever was asked for
+    if answer.status != 206:  # the server ignores Range and sends the whole file
         file.truncate(length := 0)
     with answer:
         while length <= size:
@@ -463,7 +463,7 @@ def _reaching(url: str, path: Path) -> Generator[None]:
 
 
 def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: str) -> None:
-    """Download the originals of a file and make it; UserError when it is not the pinned one."""
+    """Download the originals of a file and build it; UserError if its digest differs."""
     folder = path.with_name(f".{path.name}.originals")
     copies = {original.path: folder / original.sha256[:12] for original in originals}
     with _refusing_disk(folder):
@@ -488,7 +488,7 @@ def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: st
 
 
 def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield AIME's problems, numbered by paper and without the instruction behind each."""
+    """Yield AIME's problems, numbered by paper and without the instruction that ends each."""
     (file,) = copies.values()
     suffix = "\nPlease reason step by step, and put your final answer within \\boxed{}."
     for index, line in enumerate(file.read_bytes().splitlines()):
@@ -498,7 +498,7 @@ def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
 
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield the replies in Lighteval's details, with the numbers of tokens in place of tokens."""
+    """Yield the replies in Lighteval's details, with token counts in place of tokens."""
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
@@ -528,4 +528,4 @@ MAKERS: Mapping[str, tuple[Maker, bool]] = {
     "lighteval": (lighteval_replies, False),
     "lighteval-ascii": (lighteval_replies, True),
 }
-"""Name in sources.toml -> what makes rows of the originals by their paths; whether in ASCII."""
+"""Recipe name in sources.toml -> function from originals by path to rows; whether ASCII only."""

@@ -1,4 +1,4 @@
-"""The page of two runs: what is not the same in both, and what that did to each system."""
+"""The page of two runs: what differs between them, and its effect on each system."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -26,11 +26,11 @@ from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import query_address
 
 MOST = 200
-"""Questions of one system that the page lists; the matrix has all of this run."""
+"""Maximum questions per system on the page; the matrix has all of this run."""
 
 
 def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
-    """Return what runs.html shows of one run that is held against another."""
+    """Return the template variables of runs.html: one run compared with another."""
     changes = [[item.name, *_sides(item), _concerned(item.systems, diff)] for item in diff.changes]
     return {
         "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
@@ -53,7 +53,7 @@ def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[st
 
 
 def _sides(change: RunChange) -> tuple[str, str]:
-    """Return what either run says, cut where it is long: a list of plans is for files."""
+    """Return the value in either run, truncated: a list of plans may be long."""
     return shortened(change.here, ARGUMENTS), shortened(change.against, ARGUMENTS)
 
 
@@ -64,7 +64,7 @@ def _concerned(systems: Sequence[str], difference: RunDifference) -> str:
 def _question(
     system: SystemDifference, verdict: ChangedVerdict, blocks: Sequence[SiteBlock]
 ) -> tuple[str, str, str, str, str]:
-    """Return a question, its address in this site, both grades and which way they went."""
+    """Return a question, its address in this site, both grades and whether it was won or lost."""
     candidates = (
         block
         for block in blocks

@@ -1,7 +1,6 @@
-"""The audit page: calls become dollars, eighteen promises and where each fails, causes by record.
+"""The audit page: from calls to dollars, eighteen invariants with their faults, causes by record.
 
-Every figure is the audit's own, as `podium audit --json` has it; bars show them, nothing is
-computed from a bar.
+Every figure is the audit's own, as `podium audit --json` has it; bars only display them.
 """
 
 import re
@@ -44,19 +43,19 @@ from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import query_address
 
 MOST = 200
-"""Faults of one invariant that a page shows; the JSON of the audit has all of them."""
+"""Maximum faults per invariant on a page; the audit's JSON has all of them."""
 WITHHELD = "not shown, for texts of this suite may not be published; `podium audit` shows it"
 ONE = Decimal(1)
 ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
 BarKind = Literal["whole", "more", "less", "range"]
 Steps = list[tuple[str, str, BarKind, Decimal]]
-"""Of a waterfall: label, figure as it is shown, kind and how much it is."""
+"""Steps of a waterfall: label, formatted figure, kind and amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaterfallBar:
-    """One line of a waterfall: what it is, its figure, and its bar from `start` on."""
+    """One line of a waterfall: its label, its figure, and its bar from `start` on."""
 
     label: str
     figure: str
@@ -72,9 +71,9 @@ def audit_context(
     *,
     linked: bool = True,
 ) -> dict[str, Any]:
-    """Return what audit.html shows of the audits of some directories, those that fail first.
+    """Return the template variables of audit.html for some directories, failing ones first.
 
-    `bills` are the invoices that were held against them; `linked`: the query page is beside it.
+    `bills` are invoices reconciled with them; `linked`: the site has a query page.
     """
     pairs = sorted(audits.items(), key=lambda pair: pair[1].ok)
     books = {
@@ -96,7 +95,7 @@ def audit_context(
 
 
 def _longest(charts: Sequence[Sequence[WaterfallBar]]) -> Decimal:
-    """Return where the scale ends that some charts share."""
+    """Return the end of the scale that these charts share."""
     return max((bar.start + bar.width for bars in charts for bar in bars), default=ZERO) or ONE
 
 
@@ -123,7 +122,7 @@ def _shown(
 
 
 def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
-    """Return in one sentence whether all holds; what fails is named."""
+    """Return one sentence on all invariants; it lists those that fail."""
     by_status = {
         status: [f"{item.invariant} {item.title}" for item in verdicts if item.status == status]
         for status in ORDER
@@ -145,7 +144,7 @@ def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
 
 
 def call_bars(table: Reconciled) -> list[WaterfallBar]:
-    """Return the way from calls that were written down to those that were billed."""
+    """Return the waterfall from calls in the journal to calls billed."""
     counts, ways = table.counts, [item for bill in table.billing.values() for item in bill.items()]
     by_way = {way: sum(total.calls for name, total in ways if name == way) for way in BILLING}
     intents, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
@@ -164,9 +163,9 @@ def call_bars(table: Reconciled) -> list[WaterfallBar]:
 
 
 def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[WaterfallBar]:
-    """Return the way from dollars at list price to what was billed, and the range above it.
+    """Return the waterfall from dollars at list price to dollars billed, and the range above.
 
-    Nothing where no call has a price.
+    Empty if no call has a price.
     """
     figures = dollar_figures(dollars)
     if dollars.paid.unpriced == dollars.calls:
@@ -190,7 +189,7 @@ def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[Waterfall
 
 
 def _bill(reconciliation: Reconciliation) -> dict[str, Any]:
-    """Return an invoice beside the ledger: dollars of all buckets, and each bucket as a line."""
+    """Return an invoice compared with the ledger: total dollars, and a line per bucket."""
     return {
         "said": HEADING.format(reconciliation),
         "cells": CELLS,
@@ -202,7 +201,7 @@ def _bill(reconciliation: Reconciliation) -> dict[str, Any]:
 
 
 def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
-    """Return the way from the ledger's dollars to the invoice's; nothing where one lacks some."""
+    """Return the waterfall from ledger to invoice dollars; empty if a sum is unknown."""
     ours = usd_sum([row.ledger.usd for row in reconciliation.rows])
     theirs = usd_sum([row.invoice.usd for row in reconciliation.rows])
     if ours is None or theirs is None:
@@ -216,7 +215,7 @@ def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
 
 
 def _bars(steps: Steps) -> list[WaterfallBar]:
-    """Place each bar where the one before it ended."""
+    """Start each bar at the end of the one before."""
     end, placed = ZERO, list[WaterfallBar]()
     for label, figure, kind, value in steps:
         start = {"whole": ZERO, "less": end - value}.get(kind, end)
@@ -226,7 +225,7 @@ def _bars(steps: Steps) -> list[WaterfallBar]:
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the tokens of each record, and below it each cause of what it lacks of the ledger's."""
+    """Yield the tokens of each record, then each cause of its difference from the ledger."""
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
@@ -248,7 +247,7 @@ def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any
         "meaning": verdict.meaning,
         "status": verdict.status,
         "checked": verdict.checked,
-        # A log's oddity quotes what stands in the log.
+        # Reasons about logs quote the log.
         "reasons": [
             (WITHHELD if faults.private and reason.startswith("log ") else reason, f"{often:,}")
             for reason, often in verdict.reasons
@@ -262,7 +261,7 @@ def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any
 
 
 class _ShownFaults:
-    """What a page may say of faults, and where the query page shows what they are about."""
+    """The faults of one audit: texts that may be published, and addresses on the query page."""
 
     def __init__(
         self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock], *, linked: bool
@@ -281,13 +280,13 @@ class _ShownFaults:
         self.calls: dict[str, dict[str, tuple[str, int]]] = {}
 
     def said(self, fault: AuditFault) -> str:
-        """Return its text; where a suite is private, only those of suites that are not."""
+        """Return its text; if a suite is private, only for faults of suites known to be public."""
         files = self.files.get(fault.task)
         publishable = files is not None and files.task.partition(" ")[0] in self.open
         return WITHHELD if self.private and not publishable else fault.said
 
     def address(self, fault: AuditFault) -> str:
-        """Return the address of the query that a fault is about; empty where it is about none."""
+        """Return the address of the query that a fault is about; empty if there is none."""
         files = self.files.get(fault.task)
         candidates = (self.rows.get(path.resolve()) for path in files.logs) if files else ()
         block, row = next(filter(None, candidates), (None, None))
@@ -298,17 +297,17 @@ class _ShownFaults:
         return query_address(block.name, question, epoch, row.system) if exists else ""
 
     def _asked(self, fault: AuditFault, files: RunFiles) -> tuple[str, int]:
-        """Return the question and epoch of the sample or call that a fault names."""
+        """Return the question and epoch of a fault's sample or call."""
         if match := SAMPLE.fullmatch(fault.where):
             return match[1], int(match[2])
-        if fault.task not in self.calls:  # read only where there is a fault
+        if fault.task not in self.calls:  # read only if there is a fault
             places = {f"call {row.call}": (row.question, row.epoch) for row in rows_of(files)}
             self.calls[fault.task] = places
         return self.calls[fault.task].get(fault.where, ("", 0))
 
 
 def manifest_roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[Path, str]]:
-    """Yield each run directory with the root of its manifest; nothing where none was written."""
+    """Yield each run directory with the root of its manifest; empty if it has none."""
     for run in runs_of(folder, system_runs):
         try:
             yield run, read_manifest(run / FILE).root if (run / FILE).is_file() else ""

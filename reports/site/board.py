@@ -1,4 +1,4 @@
-"""A board of several runs: leaderboard.json, its page, and the whole site of each run beside it."""
+"""A board of several runs: leaderboard.json, its page, and the whole site of each run."""
 
 import hashlib
 from collections import Counter
@@ -27,12 +27,12 @@ FILE = "leaderboard.json"
 UNAUDITED = "not audited"
 NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so nothing checks its dollars"
 STATUSES = ("fail", "weak", "pass")
-"""Of an audit: the first that one of its invariants has."""
+"""Of an audit: the first of these that one of its invariants has."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A row of the board, with the run that it is from and what proves it."""
+    """A row of the board, with its run and the audit of it."""
 
     pair: Pair
     run: str
@@ -40,7 +40,7 @@ class BoardRow:
     audit: str
     """One of `STATUSES`, or `not audited`."""
     said: str
-    """The same in a sentence."""
+    """The audit's result in a sentence."""
     manifest: str
     """Root of the run's manifest; empty if none was written."""
 
@@ -48,8 +48,8 @@ class BoardRow:
 def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) -> list[str]:
     """Write the board of runs into a new folder; return a line on each of its tables.
 
-    `versions` are of the suites as they are here. UserError, before anything is written, for runs
-    that are unfinished, of which two are the same, or of which one shares no suite with another.
+    `versions` are the current suite versions. UserError, before anything is written, for unfinished
+    runs, a run given twice, or a run that shares no suite with another.
     """
     render.refuse_existing(out)
     reports = {folder: report_of([folder]) for folder in dirs}
@@ -83,7 +83,7 @@ def _pairs(report: Report) -> list[Pair]:
 
 
 def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> None:
-    """Raise UserError for an unfinished run, and for one of which a log is here twice."""
+    """Raise UserError for an unfinished run, and for a log that occurs twice."""
     owner: dict[str, Path] = {}
     for folder in dirs:
         logs = [name for run in reports[folder].system_runs for name in run.logs]
@@ -144,11 +144,11 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
     "max_tokens": _limits,
     "requests too long": lambda pair: pair[1].facts.overflows,
 }
-"""What the rows of one table share; questions by a digest of their ids."""
+"""The facts that all rows of one table share; questions by a digest of their ids."""
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield tables suite by suite, the largest of each first, with what sets others apart."""
+    """Yield tables by suite, the largest of each first, with the facts in which others differ."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)

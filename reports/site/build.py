@@ -1,4 +1,4 @@
-"""The order of it all: a report and its audit become pages and their data, in one folder."""
+"""Build a site: a report and its audit become pages and data files in one folder."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from podium.reports.training_plot import write_curves
 from podium.reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
-"""Names every file of a site: what a later one may overwrite, and removes where it has none."""
+"""The list of a site's files, which a later site may overwrite or remove."""
 OPTION = "--site directory"
 PAGES = {
     "index.html": "Comparison",
@@ -60,29 +60,29 @@ class SiteOptions:
     """The options of a site."""
 
     texts: bool | None = None
-    """Whether queries are there in full; None: up to `MOST` of them."""
+    """Whether to include full queries; None: only if there are up to `MOST`."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the suites as they are here, by name: a page says where its run had another one."""
+    """Current suite versions, by name: a page warns about runs with another one."""
     trainings: Sequence[Path] = ()
     """Folders of `podium train`, for the page of trainings."""
     against: RunDifference | None = None
-    """What differs from another run, for the page of two runs."""
+    """The differences from another run, for the page of two runs."""
     served: bool = False
-    """Whether a server makes cells and texts when a page asks for them."""
+    """Whether a server renders cells and texts on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What was written."""
+    """A written site."""
 
     folder: Path
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
-    """A sentence for each thing that the site leaves out."""
+    """A sentence for each omission of the site."""
     texts: tuple[RowTexts, ...] = ()
-    """What the texts of each row are made of, written or not."""
+    """The sources of each row's texts, written or not."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """What a server makes once it is asked for, by names: downloads, and other references."""
+    """Functions by file name that a server calls on request: downloads, and other references."""
 
     @property
     def address(self) -> str:
@@ -104,8 +104,8 @@ def write_site(
 ) -> Site:
     """Write the site of a report, made from the logs below `dirs`, into `out`.
 
-    `beside` is what was made for the audit while the report read these logs. The same logs give the
-    same bytes. UserError as `refuse_foreign_site`, and for damaged logs.
+    `beside` is the audit's data from the report's pass over these logs. The same logs give the same
+    bytes. UserError as `refuse_foreign_site`, and for damaged logs.
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder, beside=beside) for folder in dirs}
@@ -143,7 +143,7 @@ def write_site(
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
-    """Write the pages of what was served where no run is; a server makes texts when asked."""
+    """Write the pages of served requests without a run; a server renders texts on request."""
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     systems = served_systems(dirs, 0)
@@ -165,7 +165,7 @@ def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
-    """Write the page of some trainings alone; UserError as `write_site`, and for no training."""
+    """Write only the page of some trainings; UserError as `write_site`, and for no training."""
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")
@@ -173,11 +173,11 @@ def write_training_site(folders: Sequence[Path], out: Path) -> Site:
 
 
 def write_audit_site(folder: Path, check: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
-    """Write the page of one audit, with the invoices that it was held against; say where it is."""
+    """Write the page of one audit with its reconciled invoices; return its address."""
     refuse_foreign_site(out)
     try:
         blocks = tuple(site_blocks(report_of([folder]).shown))
-    except UserError:  # there is no table of other people's logs, and none of runs not yet begun
+    except UserError:  # foreign logs and runs that have not begun have no table
         blocks = ()
     context = audit_context({folder: check}, blocks, bills, linked=False)
     contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
@@ -191,23 +191,23 @@ def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
 
 
 def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
-    """Raise UserError for an `out` that cannot be written, or holds files that no site of ours has.
+    """Raise UserError if `out` cannot be written, or contains files that are not of a podium site.
 
-    `report` is where the report's own files go. For before anything is read or computed.
+    `report` is the folder of the report's own files. Call it before reading or computing anything.
     """
     refuse_unwritable(out, OPTION)
     if report and report.resolve().is_relative_to(out.resolve()):
         raise UserError(f"{report} would lie in the {OPTION} {out}; name another --out directory.")
     ours = {LISTING, *_listed(out)}
     for path in sorted(out.rglob("*")):
-        # What a killed podium left half written has our name and a suffix.
+        # Unfinished files of a killed podium have our name and a suffix.
         name = path.relative_to(out).as_posix().removesuffix(".new")
         if name not in ours and not path.is_dir():
             raise UserError(f"{path} was not written by podium; name another {OPTION}.")
 
 
 def site_assets() -> dict[str, render.Content]:
-    """Return the scripts and styles of every page, by their names in a site."""
+    """Return the scripts and styles of all pages, by their names in a site."""
     return {
         f"assets/{asset.name}": asset.read_text(encoding="utf-8")
         for folder in (ASSETS, VENDOR)
@@ -217,7 +217,7 @@ def site_assets() -> dict[str, render.Content]:
 
 
 def _downloads(report: Report) -> dict[str, Callable[[], render.Content]]:
-    """Return what makes a report's files and a paper's; those that are written are copied."""
+    """Return functions for a report's files and a paper's; files already written are copied."""
     written = {path.name: path for path in report.files}
     names = dict.fromkeys((*report.contents, *PAPER_MARKS, *written))
 
@@ -238,7 +238,7 @@ def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, 
 
 
 def _put(out: Path, contents: Mapping[str, render.Content]) -> tuple[Path, ...]:
-    """Write all files, and remove those of an earlier site that this one does not have."""
+    """Write all files, and remove those that only an earlier site had."""
     old = _listed(out)
     render.write_files(out, {LISTING: _listing({*old, *contents})}, OPTION)
     files = render.write_files(out, contents, OPTION)
@@ -254,7 +254,7 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def _listed(out: Path) -> set[str]:
-    """Return the files of the site that is there already; none where there is no site of ours."""
+    """Return the files of the existing podium site; empty if there is none."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
     listing = cast(dict[str, Any], data) if isinstance(data, dict) else {}

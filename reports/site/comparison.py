@@ -1,4 +1,4 @@
-"""What the first page shows: a comparison, block by block, and all that makes it believable."""
+"""The first page: a comparison, block by block, with its audit, manifests and command."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,15 +41,15 @@ LABELS = {
     "rehearsal": "our own practice workers: they say nothing about real models",
 }
 FIRST = ("usd_per_query", "tokens_out", "calls", "steps", "critical_path_s")
-"""Of table.md's figures, those that stand beside accuracy and difference from the start."""
+"""The columns of table.md that are visible by default, beside accuracy and difference."""
 MORE = (
     *("epochs", "n_graded", "n_unparsed", "n_too_long", "invalid_plan_pct", "usd_paid_low"),
     *("tokens_in", "tokens_reasoning", "worker_tokens_out", "conductor_tokens", "depth"),
     *("conductor_s", "knowledge_cutoff", "regret_accuracy", "regret_usd"),
 )
-"""Those that are shown when they are asked for."""
+"""Columns that are shown on request."""
 MOST = 250_000
-"""Systems squared times questions up to which a site holds a block against each of its systems."""
+"""Maximum systems squared x questions of a block that a site writes with every reference."""
 Table = Sequence[Sequence[str]]
 
 
@@ -62,7 +62,7 @@ class SiteColumn:
     tip: str
     show: Callable[[TableRow], str]
     more: bool
-    """Whether it is shown only when asked for."""
+    """Whether it is shown on request only."""
 
 
 COLUMNS = tuple(
@@ -75,7 +75,7 @@ OF_BLOCKS: Mapping[str, Any] = {
     "verdict_tip": DECLARED["verdict"].tip,
     "said_of_derived": markdown.DERIVED,
 }
-"""What the template of a block shows of every block."""
+"""Template variables that are the same for every block."""
 
 
 def context(
@@ -86,7 +86,7 @@ def context(
     *,
     served: bool = False,
 ) -> dict[str, Any]:
-    """Return what the template shows of a report, of its audits and of the suites as they are."""
+    """Return the template variables: of a report, its audits and the current suite versions."""
     table = report.shown
     return {
         "compared": "; ".join(_compared(block) for block in table.fields),
@@ -119,7 +119,7 @@ def context(
 def reference_files(
     report: Report, site_blocks: Sequence[SiteBlock], *, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Return what makes each block anew with another reference, as `podium report --vs` has it."""
+    """Return a function per file that renders a block with another reference, as `--vs` does."""
     return {
         f"data/{_reference_file(block, number)}.js": partial(
             _held_against, report, index, block, number
@@ -136,8 +136,8 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 def _references(block: SiteBlock, served: bool) -> list[int]:
     """Return the rows that a reader may choose as the reference, each system once.
 
-    A server makes them when they are asked for; a folder has those of blocks that are not too
-    large. `podium report --vs` has the others.
+    A server renders them on request; a folder has those of blocks within `MOST`. For the others
+    use `podium report --vs`.
     """
     cells = len(block.pairs) ** 2 * len(block.questions)
     if len(block.pairs) < 2 or (cells > MOST and not served):
@@ -179,7 +179,7 @@ def _compared(block: BlockSummary) -> str:
 def _alerts(
     report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield what a reader must know before any figure, worst first."""
+    """Yield warnings to read before any figure, worst first."""
     for folder, audit in audits.items():
         if failed := [verdict for verdict in audit.verdicts if verdict.status == "fail"]:
             names = ", ".join(f"{verdict.invariant} ({verdict.title})" for verdict in failed)
@@ -260,14 +260,14 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the declared system and the reference, whose figures are shown large, if both are."""
+    """Return the declared system and the reference, shown large; nothing without the former."""
     row = headline_row(block.rows, block.declared)
     references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []
 
 
 def _facts(rows: Sequence[TableRow], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Return what the rows of a block share, by name."""
+    """Return the facts that the rows of a block share, by name."""
     head, boxes = rows[0], blocks.boxes_of(rows)
     book = blocks.pinned_name(head.price_book, head.price_book_sha256)
     rule = next((row.reference_rule for row in rows if row.reference), "")
@@ -320,7 +320,7 @@ def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
 
 
 def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
-    """Return each invariant with its status in each directory, and a sentence on them all."""
+    """Return each invariant with its status in each directory, and a summary."""
     columns = [audit.verdicts for audit in audits.values()]
     counts = [sum(v.status == status for column in columns for v in column) for status in STATUSES]
     phrases = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]
@@ -340,12 +340,12 @@ STATUSES = {
 
 
 def _named(folder: Path) -> str:
-    """Return the name of a directory without where it lies: pages travel, and paths do not."""
+    """Return a directory's name without its path: pages may be copied elsewhere."""
     return folder.resolve().name
 
 
 def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the runs below some directories, each with its manifest's root."""
+    """Return the runs below some directories, each with the root of its manifest."""
     roots: list[tuple[str, str]] = []
     for folder in dirs:
         for run, root in manifest_roots(folder, system_runs_below(folder)):

@@ -1,8 +1,8 @@
-"""What a cell of the matrix is: one system on one question, once; and the file that holds them all.
+"""The matrix: a cell is one system on one question in one epoch; and the file with all cells.
 
-`data/index.js` names blocks, rows and questions in JSON and holds the figures of every cell in
-columns of numbers, some 20 bytes a cell. Nothing here is a text of a question, a model or a log,
-but for the reasons why something was not graded, which suites that stay private have withheld.
+`data/index.js` lists blocks, rows and questions in JSON and holds the figures of every cell in
+columns of numbers, some 20 bytes a cell. It contains no text of a question, a model or a log except
+the reasons why a question was not graded, which are redacted for private suites.
 """
 
 import json
@@ -26,15 +26,15 @@ from podium.reports.render import shortened
 from podium.reports.site.pages import data_script
 
 SHARD = 256
-"""Queries of one system in a file of texts."""
+"""Queries of one system per text file."""
 ONE_FILE, MOST = 1_000_000, 2_000_000
-"""Cells up to which all are in one file, and up to which a site has them at all."""
+"""Maximum cells of a site that are written to one file, and that are written at all."""
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""So many reasons are told in words, of so many characters; of others only the kind."""
+"""Maximum distinct reasons with full text, and characters of each; others show only the kind."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
-"""Ids and measured times: what makes two reasons differ that are one."""
+"""Ids and measured times, which would make equal reasons differ."""
 NONE = 0xFFFFFFFF
 TYPES: Mapping[str, tuple[str, float]] = {
     "score": ("<f4", np.nan),
@@ -45,29 +45,29 @@ TYPES: Mapping[str, tuple[str, float]] = {
     "calls": ("<u2", 0),
     "state": ("u1", NOT_ASKED),
 }
-"""Of each figure: how it is stored, and what stands for unknown. The widest come first, so that
-each begins at a multiple of its width."""
+"""Figure -> its dtype and its value for unknown. The widest come first, so that each column is
+aligned to its width."""
 NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
-"""What may tell two blocks of one suite apart."""
+"""Row fields by which two blocks of one suite may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
-    """The systems of one block of a report on its questions; `place` is the same in every file."""
+    """The systems of one block of a report on its questions; places are the same in every file."""
 
     name: str
-    """Of its own in a report: stands in addresses and in names of files."""
+    """Unique within a report; part of URLs and file names."""
     first: int
-    """Number of its first row among all rows of the report; the others follow."""
+    """Number of its first row among all rows of the report; its other rows follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
     """Ids, sorted."""
     epochs: int
     shown: bool
-    """False where no text of the suite may be published."""
+    """False if no text of the suite may be published."""
 
     def places(self) -> dict[tuple[str, int], int]:
-        """Return where each (question, epoch) pair stands: in arrays of cells and in text files."""
+        """Return the index of each (question, epoch) pair in arrays of cells and in text files."""
         return {
             (question, epoch): index * self.epochs + epoch - 1
             for index, question in enumerate(self.questions)
@@ -97,7 +97,7 @@ def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
 
 
 def _names(comparison: Comparison) -> list[str]:
-    """Return a name for each block: its suite, and as much as tells it from others of the suite."""
+    """Return a name for each block: its suite, and the fields by which it differs within it."""
     heads = [pairs[0][0] for pairs in comparison.pairs]
     names: list[str] = []
     for head in heads:
@@ -115,11 +115,11 @@ def _names(comparison: Comparison) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The files of the index, each made when it is asked for."""
+    """The files of the index, each built on demand."""
 
     blocks: tuple[SiteBlock, ...]
     served: bool = False
-    """A server makes a block's cells when somebody looks at it; there are never too many."""
+    """A server builds a block's cells on request, so that no maximum applies."""
 
     @property
     def size(self) -> int:
@@ -128,7 +128,7 @@ class Index:
 
     @property
     def cells(self) -> str:
-        """Say where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
+        """Return where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
         if self.size <= ONE_FILE:
             return "here"
         return "apart" if self.served or self.size <= MOST else "nowhere"
@@ -140,7 +140,7 @@ class Index:
         return ("index", *(f"index/{block.name}" for block in apart))
 
     def text(self, name: str) -> str | None:
-        """Return one data file; None for a name that is none of them."""
+        """Return one data file; None for an unknown name."""
         if name == "index":
             return data_script(name, self._head())
         blocks = {f"index/{block.name}": block for block in self.blocks}
@@ -189,7 +189,7 @@ def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
 
 
 def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return what a block's rows are called; runs of one system share a column of the matrix."""
+    """Return the names of a block's rows; runs of one system share a column of the matrix."""
     columns: dict[tuple[str, str], int] = {}
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
@@ -214,13 +214,13 @@ def _folder(system_run: SystemRun) -> Path:
 
 
 def _names_of(folders: Sequence[Path]) -> list[str]:
-    """Return folders as far as that tells them apart: a site travels and paths do not."""
+    """Return folders relative to their common parent: a site may be copied elsewhere."""
     shared = os.path.commonpath(folders) if len(folders) > 1 else ""
     return [os.path.relpath(folder, shared) if shared else folder.name for folder in folders]
 
 
 def _state(result: QuestionResult) -> int:
-    """Return what the table counts a pair as."""
+    """Return the state under which the table counts a result."""
     if result.value is None:
         return UNSCORED
     if result.plan_fault:
@@ -241,7 +241,7 @@ def _reason(result: QuestionResult, publishable: bool) -> str:
 
 
 def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the figures of a block; reasons that are new join `reasons`."""
+    """Return the figures of a block; new reasons are added to `reasons`."""
     shape = (len(block.pairs), len(block.questions) * block.epochs)
     cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
     places = block.places()
@@ -263,7 +263,7 @@ def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[An
             "tokens": [_tokens(result) for result in results],
             "calls": [min(result.totals.calls, 0xFFFF) for result in results],
         }
-        if row.critical_path_s is not None:  # replayed replies took no time that means anything
+        if row.critical_path_s is not None:  # times of replayed replies mean nothing
             figures["seconds"] = [_known(result.critical_path_s) for result in results]
         for name, values in figures.items():
             cells[name][index, columns] = values
@@ -283,7 +283,7 @@ def _tokens(result: QuestionResult) -> int:
 def _packed(
     blocks: Sequence[Mapping[str, np.ndarray[Any, Any]]],
 ) -> tuple[list[dict[str, int]], bytes]:
-    """Return where each column of each block begins, and all of them."""
+    """Return the byte offset of each column of each block, and all columns."""
     columns: list[dict[str, int]] = []
     data = bytearray()
     for cells in blocks:
@@ -296,7 +296,7 @@ def _packed(
 
 
 def _with_head(head: Mapping[str, Any], data: bytes) -> bytes:
-    """Return a head and what it describes: a length, so much JSON, then the columns, aligned."""
+    """Return a head and its data: length of the JSON (4 bytes), JSON padded to 8, columns."""
     text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     text += b" " * (-(len(text) + 4) % 8)
     return len(text).to_bytes(4, "little") + text + data

@@ -1,7 +1,7 @@
-"""Pages of what was served: a line for each system, its newest requests, and each one in full.
+"""Pages of served requests: a line per system, its newest requests, and each request in full.
 
-Nothing here was graded, so no figure stands in a comparison. The page of one request is the query
-page over an index of its own.
+Requests are not graded, so no figure is part of a comparison. The page of one request is the query
+page with a separate index.
 """
 
 import json
@@ -25,31 +25,31 @@ from podium.reports.site.pages import data_script
 from podium.reports.site.texts import RowTexts, own_faults, read_queries
 
 MOST = 500
-"""Requests of one system that the page lists, the newest ones; the page of a request has all."""
+"""Maximum requests per system in the list, newest first; the request page has all."""
 INDEX = "served"
 ENDINGS = ("answered", "refused", "cut off", "in flight")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedSystem:
-    """One system that was served, and what it was asked."""
+    """One served system with its requests."""
 
     folder: Path
-    """The directory that was named, below which its journals lie."""
+    """The directory, given by the user, that contains its journals."""
     files: RunFiles
     row: int
-    """Its place behind the rows of a report."""
+    """Its row number, after the rows of a report."""
     run: RunQueries
 
     @property
     def requests(self) -> list[ServedQuery]:
-        """What it was asked, in the order in which that began."""
-        # A page that is older than its newest request finds the others where they were.
+        """Its requests, by start time."""
+        # So an older page still finds its requests at the same index after new ones.
         return sorted(self.run.served.values(), key=lambda query: (query.at, query.trace))
 
     @property
     def name(self) -> str:
-        """What tells it from other rows."""
+        """Its unique name among the rows."""
         return f"{self.system}.{self.row}"
 
     @property
@@ -61,11 +61,11 @@ class ServedSystem:
 
     @property
     def label(self) -> str:
-        """Whether anything left a purse."""
+        """The run label: whether calls cost real money."""
         return next((str(query.journal.head.get("label")) for query in self.requests), "")
 
     def texts(self, audit: Audit | None) -> RowTexts:
-        """Return what its queries in full are made of."""
+        """Return the sources of its full queries."""
         places = {(trace, 1): index for index, trace in enumerate(self._traces)}
         verdicts = own_faults(audit, self.files) if audit else ()
         return RowTexts(self.row, self.folder, self.files, places, self.run.shown, verdicts)
@@ -75,14 +75,14 @@ class ServedSystem:
         return [query.trace for query in self.requests]
 
     def about(self) -> dict[str, Any]:
-        """Return what the index says of it: one block, with one row."""
+        """Return its entry in the index: one block with one row."""
         row = {"row": self.row, "system": self.system, "name": self.system}
         head = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
         return {**head, "questions": self._traces, "epochs": 1, "rows": [row]}
 
 
 def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, ...]:
-    """Return the systems that were served into some directories; their rows begin at `first`."""
+    """Return the systems served into some directories, numbered from `first_row`."""
     pairs = [(folder, files) for folder in dirs for files in served_below(folder)]
     return tuple(
         ServedSystem(folder, files, first_row + index, read_queries(files, files.size))
@@ -91,12 +91,12 @@ def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, 
 
 
 def served_index(systems: Sequence[ServedSystem]) -> str:
-    """Return the data file that the page of a request chooses from."""
+    """Return the index data file of the request page."""
     return data_script(INDEX, json.dumps({"blocks": [each.about() for each in systems]}).encode())
 
 
 def served_context(systems: Sequence[ServedSystem]) -> dict[str, Any]:
-    """Return what served.html shows."""
+    """Return the template variables of served.html."""
     return {
         "labels": sorted({system.label for system in systems if system.label}),
         "systems": [HEADS, *map(_line, systems)],
@@ -143,7 +143,7 @@ def _usd(calls: CallSum) -> str:
 
 
 def _seconds(latencies: Sequence[float], share: float) -> str:
-    """Return the smallest latency within which such a share was answered."""
+    """Return the quantile `share` of sorted latencies, in seconds."""
     return f"{latencies[ceil(share * len(latencies)) - 1]:.3f}" if latencies else UNKNOWN
 
 

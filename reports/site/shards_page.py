@@ -1,4 +1,4 @@
-"""The shards page: how far each part of a run that is cut into shards has come."""
+"""The shards page: progress of each shard of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from podium.reports.render import UNKNOWN, count, usd
 
 HEAD = ("shard", "asks", "queries", "answered", "USD", "how it stands")
 Attempts = dict[tuple[Path, str, str], list[QuestionResult]]
-"""(directory of the run, entry, question) -> what was answered."""
+"""(directory of the run, entry, question) -> its results."""
 
 
 def shards_context(runs: Sequence[SystemRun]) -> dict[str, Any]:
-    """Return what shards.html shows of system runs; nothing where none of them is in shards."""
+    """Return the template variables of shards.html; empty if no run has shards."""
     parents = {parent for run in runs for path in run.paths if (parent := parent_of(path.parent))}
     attempts: Attempts = defaultdict(list)
     for run in runs:

@@ -1,7 +1,7 @@
-"""Every query in full, in files of `SHARD` queries that a page loads when it is asked for one.
+"""Every query in full, in files of `SHARD` queries that a page loads on demand.
 
-What a file holds is made key by key (harness/ledger/details.py): texts of suites that may not be
-published are never read, and stand as null.
+harness/ledger/details.py builds the contents key by key: texts of suites that may not be published
+are never read, and are null.
 """
 
 import json
@@ -33,26 +33,26 @@ from podium.reports.site.index import SHARD, site_blocks
 from podium.reports.site.pages import data_script
 
 LONGEST = 32_000
-"""Characters of a text in a file; the rest is shown by `podium view`, which reads the logs."""
+"""Maximum characters of a text in a file; `podium view`, which reads the logs, shows the rest."""
 MOST = 20_000
-"""Queries whose texts are written unless a user says otherwise: some 100 MB of files."""
+"""Default maximum of queries whose texts are written: some 100 MB of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTexts:
-    """What the texts of one row of a report are made of."""
+    """The sources of the texts of one row of a report."""
 
     row: int
-    """Its place among the rows of the report."""
+    """Its number among the rows of the report."""
     folder: Path
-    """The directory that was named, below which its logs lie."""
+    """The directory, given by the user, that contains its logs."""
     files: RunFiles
     places: Mapping[Pair, int]
-    """Of each (question, epoch) pair, as `SiteBlock.places` has them."""
+    """Index of each (question, epoch) pair, from `SiteBlock.places`."""
     shown: bool
-    """False where no text of the suite may be published."""
+    """False if no text of the suite may be published."""
     verdicts: tuple[InvariantVerdict, ...]
-    """Of the audit of its directory, with the faults of this system run alone."""
+    """Verdicts of its directory's audit, with the faults of this system run only."""
 
     @property
     def numbers(self) -> range:
@@ -63,7 +63,7 @@ class RowTexts:
 def row_texts(
     dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return what the texts of each row are made of; `audits` are of the directories, by each."""
+    """Return the sources of the texts of each row; `audits` are by directory."""
     pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
     by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
     texts: list[RowTexts] = []
@@ -78,7 +78,7 @@ def row_texts(
 
 
 def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
-    """Return the verdicts of an audit with the faults of one system run alone."""
+    """Return the verdicts of an audit with the faults of one system run only."""
     name = system_run_name(files)
     return tuple(
         replace(verdict, faults=tuple(fault for fault in verdict.faults if fault.task == name))
@@ -90,9 +90,9 @@ def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
 def text_files(
     rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield the files of texts, by name: of up to `MOST` queries, or as it is `wanted`.
+    """Yield the text files by name; if `include` is None, only of up to `MOST` queries.
 
-    They are made by several processes, and wait in a folder of their own until they are written.
+    Several processes write them to a temporary folder, from which they are moved.
     """
     if not _are_wanted(rows, include):
         yield {}
@@ -105,7 +105,7 @@ def text_files(
 
 
 def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
-    """Return what a site says that has no texts; nothing of one that has them."""
+    """Return the notice of a site without texts; empty for one with texts."""
     notice = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
     return () if _are_wanted(rows, include) else (notice,)
 
@@ -119,7 +119,7 @@ def _queries(rows: Sequence[RowTexts]) -> int:
 
 
 def _write(scratch: Path, row: RowTexts) -> list[str]:
-    """Write the files of one row; for worker processes too."""
+    """Write the files of one row; also called in worker processes."""
     names = [f"{_name(row, number)}.js" for number in row.numbers]
     for number, name in zip(row.numbers, names, strict=True):
         path = scratch / "data" / name
@@ -136,8 +136,8 @@ def _name(row: RowTexts, number: int) -> str:
 def text_shard(row: RowTexts, number: int, limit: float = inf) -> str:
     """Return the script of one file, `data/text/<row>/<number>.js`: `podium.put(name, base64)`.
 
-    Texts longer than `most` characters are cut; none is as `podium view` serves them. A number that
-    no file has raises IndexError.
+    Texts longer than `limit` characters are truncated; `podium view` sets no limit. IndexError for
+    a number without a file.
     """
     if number not in row.numbers:
         raise IndexError(number)
@@ -148,13 +148,13 @@ def text_shard(row: RowTexts, number: int, limit: float = inf) -> str:
     here = [pair for pair in run.rows if row.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
         queries[row.places[pair] - start] = json.dumps(_cut(_detail(row, detail), limit))
-    # Every character but ASCII is escaped, so that also halves of characters survive.
+    # All but ASCII is escaped, so that lone surrogates survive, too.
     return data_script(_name(row, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
 def read_queries(files: RunFiles, size: int) -> RunQueries:
-    """Return the queries of a system run; `size` says whether its files have grown since."""
+    """Return the queries of a system run; `size` invalidates the cache if its files have grown."""
     with without_collector():
         return run_queries(files)
 
@@ -178,12 +178,12 @@ def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
 
 
 def _cut(value: Any, limit: float) -> Any:
-    """Return plain values with every text cut that is longer than `most` characters."""
+    """Return plain values with every text longer than `limit` characters truncated."""
     if isinstance(value, str):
         return value if len(value) <= limit else {"cut": value[: int(limit)], "length": len(value)}
     if isinstance(value, dict):
         return {name: _cut(item, limit) for name, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
         return [_cut(item, limit) for item in cast(list[Any], value)]
-    # A log that was edited may hold numbers that no script can read.
+    # An edited log may contain numbers that scripts cannot parse.
     return None if isinstance(value, float) and not isfinite(value) else value

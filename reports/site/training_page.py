@@ -1,6 +1,6 @@
-"""The training page: curves of trainings over their steps, and the tables that they are drawn from.
+"""The training page: curves of trainings over their steps, and tables with the same figures.
 
-Every text of a training's folder, names included, is text in the page, never HTML.
+Every text from a training's folder, names included, is escaped, never HTML.
 """
 
 import json
@@ -35,13 +35,13 @@ from podium.reports.training_runs import (
 )
 
 MOST = 200
-"""Steps of a run that its table shows; between them it leaves out as many each time."""
+"""Approximate maximum of a run's steps in its table, equally spaced."""
 Stepped = tuple[TrainingRun, int, Line]
-"""A line of a run, and the step that it is of."""
+"""A run, a step, and the run's line of that step."""
 
 
 def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
-    """Return what training.html shows of some trainings."""
+    """Return the template variables of training.html."""
     validations = [(run, step, line) for run in runs for step, line in run.validations]
     stepped = [(run, row["step"], row) for run in runs for row in _thinned(run) if "reward" in row]
     return {
@@ -59,7 +59,7 @@ def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
 
 
 def training_data(runs: Sequence[TrainingRun]) -> str:
-    """Return the data file that the curves are drawn from."""
+    """Return the data file of the curves."""
     data = {
         "runs": [run.name for run in runs],
         "colours": COLOURS,
@@ -83,13 +83,13 @@ def _right(point: CurvePoint | None) -> str:
 
 
 def _spent(run: TrainingRun) -> str:
-    """Return the dollars of a whole run; unknown as soon as a step's are."""
+    """Return the dollars of a whole run; unknown if any step's are unknown."""
     spent = _last(spent_curve(run))
     return usd_about(spent.value if spent and spent.step == run.lines[-1]["step"] else None)
 
 
 def _best(run: TrainingRun) -> str:
-    # The earliest of equals is the one that a training keeps.
+    # Of equal steps a training keeps the earliest.
     best = max(right_curve(run), key=lambda point: (point.value, -point.step), default=None)
     return f"{_right(best)} at step {best.step}" if best else UNKNOWN
 
@@ -141,7 +141,7 @@ def _thinned(run: TrainingRun) -> Sequence[Line]:
 
 
 def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
-    """Return whom held-out plans ask, in percent of their steps; empty where nobody is asked."""
+    """Return each worker's share of held-out plan steps, in percent; empty if there is none."""
     workers = sorted({name for *_, line in validations for name in shares(line)})
     rows = [
         [run.name, f"{step:,}", *(percent(shares(line).get(name, 0.0)) for name in workers)]
@@ -152,7 +152,7 @@ def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
 
 
 def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
-    """Yield what each worker was asked in all, heads first; nothing where no ledger is."""
+    """Yield the total calls of each worker, heads first; nothing without a ledger."""
     heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
     if any(run.bill for run in runs):
         yield heads

@@ -1,9 +1,9 @@
-"""The site, served to this machine: texts of any size, made when asked for, and Inspect View.
+"""The site, served to this machine: texts of any size, rendered on request, and Inspect View.
 
-Whoever may open a connection on this machine may read it. Web pages may not:
-`podium.harness.listener` checks whose host a request names, and `HEADERS` forbid other pages to
-embed an answer. Nothing is served by its path: a request names one of the pages, rows or logs that
-are known, or is refused.
+Every local process that can open a connection can read it. Web pages cannot:
+`podium.harness.listener` checks the Host header of a request, and `HEADERS` forbid other pages to
+embed a response. No file is served by its path: a request names a known page, row or log, or is
+refused.
 """
 
 import json
@@ -47,8 +47,8 @@ INSPECT = "inspect/"
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Data files are scripts: without this any page in the reader's browser could run one, and
-    # read what it puts.
+    # Data files are scripts: without this any page in the reader's browser could run one and read
+    # its data.
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -64,40 +64,40 @@ class ViewOptions:
     """The options of a view."""
 
     port: int = 0
-    """0 takes a free one."""
+    """0: any free port."""
     report: ReportOptions = DEFAULTS
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the suites as they are here, by name."""
+    """Current suite versions, by name."""
 
 
 @dataclass(slots=True)
 class _Made:
-    """What was made of the runs as their files were."""
+    """The site of one state of the runs' files."""
 
     state: frozenset[tuple[str, int, int]]
     pages: Mapping[str, Path]
     first: str
-    """The page that the address alone leads to."""
+    """The page at `/`."""
     index: Index
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """Downloads and other references, which are made when they are asked for."""
+    """Downloads and blocks with other references, rendered on request."""
 
 
 @dataclass
 class ServedRuns:
-    """The pages of some runs, made anew for a page that is asked for after their files changed."""
+    """The pages of some runs, rebuilt when a page is requested after their files changed."""
 
     dirs: tuple[Path, ...]
     folder: Path
-    """Where the pages are kept; no text of a query is."""
+    """The folder of the pages; it contains no text of a query."""
     wanted: ViewOptions
     _lock: Lock = field(default_factory=Lock)
     _made: _Made | None = None
 
     def fresh(self) -> _Made:
-        """Return what is made of the files as they are; UserError where they cannot be read."""
+        """Return the site of the current files; UserError if they cannot be read."""
         with self._lock:
             state = frozenset(_state(self.dirs))
             if self._made is None or self._made.state != state:
@@ -105,11 +105,11 @@ class ServedRuns:
             return self._made
 
     def made(self) -> _Made:
-        """Return what the page that asks was made of."""
+        """Return the last built site, which the requesting page belongs to."""
         return self._made or self.fresh()
 
     def file(self, site: _Made, name: str) -> Path | None:
-        """Return a file of the pages, made now if it is one to take along; None without one."""
+        """Return a file of the site, rendering a `later` one now; None for an unknown name."""
         if name not in site.later:
             return site.pages.get(name)
         with self._lock:
@@ -119,7 +119,7 @@ class ServedRuns:
         return path
 
     def log(self, name: str) -> Path | None:
-        """Return a log of the runs, never a file that lies elsewhere, also not through a link."""
+        """Return a log of the runs; never a file outside their folders, not even by a link."""
         path = self.made().logs.get(name)
         places = [folder.resolve() for folder in self.dirs]
         if path is None or not any(path.resolve().is_relative_to(folder) for folder in places):
@@ -127,7 +127,7 @@ class ServedRuns:
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        for name in ("downloads", "data/against"):  # of the files as they were
+        for name in ("downloads", "data/against"):  # rendered from older files
             rmtree(self.folder / name, ignore_errors=True)
         served = _are_served(self.dirs)
         beside = None if served else beside_a_report(self.dirs)
@@ -151,17 +151,17 @@ class ServedRuns:
 
 
 def _are_served(dirs: Sequence[Path]) -> bool:
-    """Say whether directories hold what was served, and no run."""
+    """Return whether directories contain served requests and no run."""
     return not any(any(logs_below(folder)) for folder in dirs) and any(map(served_below, dirs))
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
-    """Yield what changes when a run goes on, or is resumed, edited or signed."""
+    """Yield path, size and time of all files that a running, edited or signed run changes."""
     for folder in dirs:
         for path in chain(
             [folder], *(folder.glob(kind) for kind in (f"**/*{EVAL}", JOURNALS, "**/*.json"))
         ):
-            with suppress(OSError):  # it was there only while something else was written
+            with suppress(OSError):  # a temporary file may be gone already
                 about = path.stat()
                 yield str(path), about.st_size, about.st_mtime_ns
 
@@ -169,7 +169,7 @@ def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
 def serve_view(
     dirs: Sequence[Path], say: Callable[[str], None], options: ViewOptions = ViewOptions()
 ) -> None:
-    """Serve the pages of runs to this machine until a signal; UserError before, where it can be."""
+    """Serve the pages of runs to this machine until a signal; UserError, if any, before that."""
     with (
         bound_socket(ADDRESS, options.port) as listener,
         TemporaryDirectory(prefix="podium-view-") as folder,
@@ -187,7 +187,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
     def page(request: Request) -> Response:
         name = request.path_params.get("name") or ""
-        # A page is made of the files as they are; what it loads, of what it was made of itself.
+        # A page shows the current files; its data files come from the site that the page is from.
         site = runs.fresh() if not name or name.endswith(".html") else runs.made()
         path = runs.file(site, name or site.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
@@ -224,28 +224,28 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
 @dataclass
 class InspectViewer:
-    """Inspect's own viewer, as it is installed, over the logs of the runs."""
+    """Inspect's own installed viewer, for the logs of the runs."""
 
     runs: ServedRuns
     folder: Path
 
     @classmethod
     def installed(cls, runs: ServedRuns) -> "InspectViewer | None":
-        """Return it; None where this version of Inspect keeps it elsewhere."""
+        """Return the viewer; None if this version of Inspect has it in another folder."""
         folder = Path(str(files("inspect_ai"))) / "_view" / "dist"
         here = all((folder / name).is_file() for name in ("index.html", POLICY))
         return cls(runs, folder) if here else None
 
     @cached_property
     def policy(self) -> str:
-        """What it may load and run, by its own word."""
+        """Its own content security policy."""
         stated: Json = json.loads((self.folder / POLICY).read_text(encoding="utf-8"))
         rules = (f"{name} {' '.join(sources)}" for name, sources in stated["directives"].items())
         return "; ".join(rules) + NO_FRAME
 
     @property
     def routes(self) -> list[Route | Mount]:
-        """What it asks for: its page, its scripts, a list of logs, and parts of logs."""
+        """Its routes: the page, scripts, a list of logs, and parts of logs."""
         # A package's files may be links into an installer's cache.
         assets = StaticFiles(directory=self.folder / "assets", follow_symlink=True)
         return [
@@ -280,7 +280,7 @@ NAMED = ("eval_id", "run_id", "task", "task_id", "task_version", "model")
 
 
 def _overview(path: Path) -> Json:
-    """Return what Inspect's viewer lists of a log: Inspect's `LogOverview`, as far as it goes."""
+    """Return a log's entry in Inspect's viewer: Inspect's `LogOverview`, the fields it needs."""
     with open_log(path) as log:
         header = log.header
         about, stats = header["eval"], header.get("stats") or NOTHING
@@ -303,12 +303,12 @@ def _missing(sentence: str) -> Response:
 
 
 def _unreadable(_: Request, error: Exception) -> Response:
-    """Say why the runs cannot be read; what is written at this moment can be a little later."""
+    """Say why the runs cannot be read; a file that is being written may be readable later."""
     return PlainTextResponse(f"{error} Reload this page when that is mended.\n", 503)
 
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
-    """Return an application that only reads, with the headers of its answers."""
+    """Return the application restricted to GET and HEAD, with `HEADERS` on its responses."""
     message = "These pages can only be read: GET or HEAD.\n"
     refusal = PlainTextResponse(message, 405, {"Allow": "GET, HEAD"})
 
