@@ -113,31 +113,28 @@ def report_of(
     """Return the same report without writing it."""
     chosen = named_columns(options.columns)
     system_runs, foreign = logs.load_runs(dirs, deep=options.deep, beside=beside)
-    comparison = compare(system_runs, options)
-    rows = comparison.rows
+    result = compare(system_runs, options)
+    rows = result.rows
     if not rows:
         raise UserError(
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    choices = tuple(gateway_choices(comparison.pairs, dirs)) if options.choices else ()
-    page = (
-        markdown(comparison, system_runs, skipped, chosen),
-        *(table.markdown for table in choices),
-    )
+    choices = tuple(gateway_choices(result.pairs, dirs)) if options.choices else ()
+    page = (markdown(result, system_runs, skipped, chosen), *(table.markdown for table in choices))
     texts = {
         "table.md": "\n".join(page),
-        "table.csv": render.rows_csv([*rows, *comparison.derived], COLUMNS, _cell),
+        "table.csv": render.rows_csv([*rows, *result.derived], COLUMNS, _cell),
     }
     digests = {name: sha256(render.as_written(name, texts[name])).hexdigest() for name in texts}
     extra = {"choices": [asdict(table) for table in choices]} if choices else {}
     contents: dict[str, render.Content] = {
         **texts,
-        "table.json": render.as_json({**_data(comparison, skipped), **extra, "files": digests}),
+        "table.json": render.as_json({**_data(result, skipped), **extra, "files": digests}),
         "plot.png": lambda path: draw(rows, path),
     }
     spend, runs = _selection(system_runs), tuple(system_runs)
-    return Report(comparison, (), skipped, spend, options, contents, runs, choices)
+    return Report(result, (), skipped, spend, options, contents, runs, choices)
 
 
 def _data(comparison: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:

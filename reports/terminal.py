@@ -93,7 +93,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     sentences = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
     sentences = [*(sentences if tries else []), *blocks.beaten_oracles(block, block)]
     reasons = dict.fromkeys(reason for row in block if (reason := why_inconclusive(row)))
-    priced = block[0].price_book != "none"  # without prices the block's heading says so already
+    priced = block[0].price_book != "none"  # "none" is in the block's heading
     for title, each in {
         **{
             f"inconclusive because {reason}": [
@@ -163,7 +163,7 @@ def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
         head for _, _, head in sorted(zip(sizes, range(0, -len(heads), -1), heads, strict=True))
     ]
     table = [
-        (_name(row), *(percent(score and score.value) for score in cells)) for row, cells in rows
+        (_name(row), *(percent(score and score.value) for score in cols)) for row, cols in rows
     ]
     lines, gone = render.fitted([(grouping, *heads), *table], smallest)
     return [*lines, *render.left_out(gone), *([f"{grouping}: {beyond}"] if beyond else [])]

@@ -62,7 +62,7 @@ class CaseResult:
 
 
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
-    """Return the result of a run in a process of its own; `cpu_s` is its CPU limit in seconds.
+    """Return the result of a run in a separate process; `cpu_s` is its CPU limit in seconds.
 
     `wrong answer` takes precedence over `time limit`, so a rerun after `time limit` might pass.
     """

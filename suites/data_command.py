@@ -1,8 +1,7 @@
 """`podium data`: verify local files against sources.toml, download absent ones.
 
-Existing files are never changed, right or wrong. A public file (the source itself or one of its
-originals) is downloaded at a pinned commit: an interrupted download resumes where it stopped, and a
-file with another digest is deleted.
+Existing files are never changed, right or wrong. Public files (sources or their originals) are
+downloaded at a pinned commit: interrupted downloads resume, files with other digests are deleted.
 """
 
 import errno

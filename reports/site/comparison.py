@@ -136,8 +136,7 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 def _references(block: SiteBlock, served: bool) -> list[int]:
     """Return the rows that a reader may choose as the reference, each system once.
 
-    A server renders them on request; a folder has those of blocks within `MOST`. For the others
-    use `podium report --vs`.
+    A server renders them on request, a folder within `MOST`; `podium report --vs` has all.
     """
     cells = len(block.pairs) ** 2 * len(block.questions)
     if len(block.pairs) < 2 or (cells > MOST and not served):

@@ -37,17 +37,15 @@ def shards_context(runs: Sequence[SystemRun]) -> dict[str, Any]:
     return {"tables": tables} if tables else {}
 
 
-def _rows(parent: Path, attempts: Attempts) -> Iterator[Sequence[str]]:
+def _rows(parent: Path, results: Attempts) -> Iterator[Sequence[str]]:
     plan = read_plan(parent) or ShardPlan({}, {})
     stored = read_experiment(parent)
     epochs: Mapping[str, int] = stored.epochs if stored else {}
     for shard in plan.shards:
         queries = sum((span.last - span.first) * epochs.get(span.suite, 1) for span in shard.parts)
         pairs = ((span.entry, id) for span in shard.parts for id in plan.ids(span))
-        answers = [
-            attempt for entry, id in pairs for attempt in attempts.get((parent, entry, id), ())
-        ]
-        prices = [attempt.totals.usd for attempt in answers]
+        answers = [result for entry, id in pairs for result in results.get((parent, entry, id), ())]
+        prices = [result.totals.usd for result in answers]
         known_prices = [price for price in prices if price is not None]
         yield (
             shard.name,

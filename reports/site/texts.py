@@ -161,16 +161,14 @@ def read_queries(files: RunFiles, size: int) -> RunQueries:
 
 def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     row = detail.row
-    marks = {f"sample {row.question} epoch {row.epoch}"}
-    marks |= {
-        name for call in detail.calls for name in (f"call {call.call}", f"event {call.event}")
-    }
+    keys = {f"sample {row.question} epoch {row.epoch}"}
+    keys |= {name for call in detail.calls for name in (f"call {call.call}", f"event {call.event}")}
     checks = [
         {
             "invariant": verdict.invariant,
             "title": verdict.title,
             "status": verdict.status,
-            "said": [fault.said for fault in verdict.faults if fault.where in marks],
+            "said": [fault.said for fault in verdict.faults if fault.where in keys],
         }
         for verdict in of.verdicts
     ]
