@@ -236,10 +236,10 @@ class RunFrames:
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
     """Raise UserError for a run that has unasked questions or no graded one."""
-    if todo := system_run.asked - len(system_run.attempts):
+    if remaining := system_run.asked - len(system_run.attempts):
         raise UserError(
-            f"{row.system} has {todo} of {system_run.asked} questions of {row.suite} left to ask: "
-            "the same `podium run` finishes them."
+            f"{row.system} has {remaining} of {system_run.asked} questions of {row.suite} left to "
+            "ask: the same `podium run` finishes them."
         )
     if row.accuracy is None:
         raise UserError(

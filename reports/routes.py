@@ -260,14 +260,14 @@ def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     singles = [(system.usd.mean(), system.scores.mean()) for system in routing.systems
                if system.kind == "single"]  # fmt: skip
     between, mixed = _singles_usd(routing), _aiq(routing, singles)
-    values = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
-    if between is None or mixed is None or not values:
+    figures = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
+    if between is None or mixed is None or not figures:
         return []
     low, high = map(usd_about, between)
     return [
         f"AIQ, the mean accuracy that a budget from USD {low} to {high} a query buys (sweep over "
-        f"the willingness to pay, points in route.json): {', '.join(values)}; single workers mixed "
-        f"at random, picked in hindsight, {mixed:.3f}."
+        f"the willingness to pay, points in route.json): {', '.join(figures)}; single workers "
+        f"mixed at random, picked in hindsight, {mixed:.3f}."
     ]
 
 
@@ -280,18 +280,18 @@ def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
     """Return a sentence on routers' standard errors when clustered by question group."""
-    times = [
+    ratios = [
         row.difference_se_clustered / row.difference_se
         for row in rows
         if row.kind == "router" and row.difference_se and row.difference_se_clustered
     ]
-    if not times:
+    if not ratios:
         return []
     return [
         f"Questions that came together (one comparison, one subject: {len(set(routing.clusters))} "
-        f"clusters) taken together, a router's difference has {min(times):.2f} to {max(times):.2f} "
-        "times the standard error that intervals and verdicts here go by (CR1; a check, and too "
-        "small with few clusters)."
+        f"clusters) taken together, a router's difference has {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times the standard error that intervals and verdicts here go by (CR1; "
+        "a check, and too small with few clusters)."
     ]
 
 

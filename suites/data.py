@@ -203,11 +203,11 @@ def local_bytes(name: str, data: str | Path | None = None) -> bytes:
     """Return a local file's content; UserError if it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
-    sha = hashlib.sha256(content).hexdigest()
-    if source.sha256 and sha != source.sha256:
+    digest = hashlib.sha256(content).hexdigest()
+    if source.sha256 and digest != source.sha256:
         raise UserError(
-            f"{path} is not the pinned file: its sha256 is {sha[:12]}, not {source.sha256[:12]}; "
-            "move it away, then `podium data fetch` gets the pinned one."
+            f"{path} is not the pinned file: its sha256 is {digest[:12]}, not {source.sha256[:12]}"
+            "; move it away, then `podium data fetch` gets the pinned one."
         )
     return content
 

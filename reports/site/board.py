@@ -99,12 +99,12 @@ def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> No
 
 def _refuse_strangers(reports: Mapping[Path, Report]) -> None:
     suites = {folder: {row.suite for row in report.rows} for folder, report in reports.items()}
-    shared = Counter(suite for here in suites.values() for suite in here)
-    for folder, here in suites.items():
-        if len(suites) > 1 and all(shared[suite] == 1 for suite in here):
+    shared = Counter(suite for run_suites in suites.values() for suite in run_suites)
+    for folder, run_suites in suites.items():
+        if len(suites) > 1 and all(shared[suite] == 1 for suite in run_suites):
             raise UserError(
-                f"{folder} has only {', '.join(sorted(here))}, and no other of these runs has that "
-                "suite: leave it out, or make a board of its own."
+                f"{folder} has only {', '.join(sorted(run_suites))}, and no other of these runs "
+                "has that suite: leave it out, or make a board of its own."
             )
 
 
