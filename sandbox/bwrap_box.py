@@ -232,7 +232,7 @@ def _system(python: Path) -> list[str]:
 
 
 def _bind(option: str, path: Path, place: str = "") -> list[str]:
-    """Return a bind mount and its parent folders: only root may enter those of bubblewrap."""
+    """Return a bind mount with its parent folders: bubblewrap would make these for root only."""
     argv: list[str] = []
     for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]

@@ -284,7 +284,7 @@ class CellPool:
     """Cells of several kinds: started ahead, reused while they are clean, replaced when not."""
 
     def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
-        """Start up to `limit` cells with `start`; `reuse` them if they isolate programs enough."""
+        """Hand out up to `limit` cells made by `start`; `reuse` them if they isolate enough."""
         self._start, self._most, self._reuse = start, limit, reuse
         self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
