@@ -1,4 +1,4 @@
-"""What workers showed on train questions: by suite for a terminal, by kind for tables and pages."""
+"""Results of workers on train questions: by suite for a terminal, by kind for tables and pages."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -22,7 +22,7 @@ HEADS = (
 
 
 def profile_text(profile: Profile) -> str:
-    """Return a line for each suite and worker, and what so few calls can tell."""
+    """Return a line for each suite and worker, and the profile's notes."""
     title = f"{profile.pool} ({profile.label}), on train questions; profile {profile.sha256[:12]}"
     lines = columns(HEADS, [_cells(row) for row in profile.rows])
     return "\n".join((title, "", lines, *(f"- {note}" for note in profile.notes)))
@@ -41,7 +41,7 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
 
 
 def kinds_text(workers: Sequence[str], table: ProfileTable) -> str:
-    """Return what workers showed by kind of question, as a table for a terminal."""
+    """Return workers' results by kind of question, as a table for a terminal."""
     return "\n".join(
         ("right % by kind of question:", "", columns(_heads(workers), [*_kinds(table)]))
     )
@@ -57,17 +57,17 @@ KNEW = "What {} knew of its workers (profile {}): right % by kind of train quest
 def known_tables(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Sequence[str]]]]:
     """Yield a title and a table, heads first, for each profile that a system planned by.
 
-    A profile that is not there any more, or is not the one that a run was begun with, has none.
+    Profiles that are missing, or that changed since the run began, are skipped.
     """
-    shown: set[str] = set()
+    digests: set[str] = set()
     for row, system_run in pairs:
         for workers, table in _profile_of(system_run):
             lines: list[Sequence[str]] = [_heads(workers), *_kinds(table)]
             digest = sha256(repr(lines).encode()).hexdigest()
-            if digest not in shown:
-                shown.add(digest)
-                named = str(system_run.facts.args["sha256"])[:12]
-                yield KNEW.format(row.system, named), lines
+            if digest not in digests:
+                digests.add(digest)
+                profile_digest = str(system_run.facts.args["sha256"])[:12]
+                yield KNEW.format(row.system, profile_digest), lines
 
 
 def _profile_of(system_run: SystemRun) -> Iterator[tuple[tuple[str, ...], ProfileTable]]:
@@ -84,10 +84,10 @@ def _profile_of(system_run: SystemRun) -> Iterator[tuple[tuple[str, ...], Profil
 
 def _kinds(table: ProfileTable) -> Iterator[tuple[str, ...]]:
     forms, lengths = table.kinds.forms.tolist(), table.kinds.lengths.tolist()
-    for at, (form, length) in enumerate(zip(forms, lengths, strict=True)):
-        pairs = zip(table.right[at].tolist(), table.asked[at].tolist(), strict=True)
+    for index, (form, length) in enumerate(zip(forms, lengths, strict=True)):
+        pairs = zip(table.right[index].tolist(), table.asked[index].tolist(), strict=True)
         cells = (
-            f"{percent(right / asked)} of {asked:.0f}" if asked else UNKNOWN
-            for right, asked in pairs
+            f"{percent(right / total)} of {total:.0f}" if total else UNKNOWN
+            for right, total in pairs
         )
-        yield f"{at + 1}: {FORMS[form]}, {length:.0f} characters", *cells
+        yield f"{index + 1}: {FORMS[form]}, {length:.0f} characters", *cells

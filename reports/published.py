@@ -25,7 +25,7 @@ AVERAGE_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One published figure; empty where the source does not say."""
+    """One published figure; fields that the source does not state are empty."""
 
     source: str
     table: str
@@ -51,55 +51,55 @@ def figures() -> tuple[Figure, ...]:
 
 def of_suite(suite: str) -> list[Figure]:
     """Return the figures of one suite, best first within their setting."""
-    found = [one for one in figures() if one.suite == suite]
-    return sorted(found, key=lambda one: (one.setting, -float(one.value)))
+    matches = [row for row in figures() if row.suite == suite]
+    return sorted(matches, key=lambda row: (row.setting, -float(row.value)))
 
 
 def averages() -> list[Figure]:
-    """Return the means over several suites that tell tokens or dollars, best first."""
-    found = [one for one in figures() if one.suite == AVERAGE and (one.tokens or one.usd)]
-    return sorted(found, key=lambda one: -float(one.value))
+    """Return the means over several suites that include tokens or dollars, best first."""
+    matches = [row for row in figures() if row.suite == AVERAGE and (row.tokens or row.usd)]
+    return sorted(matches, key=lambda row: -float(row.value))
 
 
-def table_of(found: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
-    """Return the lines of a table, heads first; its notes are numbered and put into `notes`."""
+def table_of(rows: Sequence[Figure], notes: list[str]) -> list[tuple[str, ...]]:
+    """Return the lines of a table, heads first; its footnotes are added to `notes`."""
     heads = (
         "published, other harness", "%", "SE", "setting", "source",
         *map(label, ("tokens_out", "usd_per_query", "calls")),
     )  # fmt: skip
-    return [heads, *(_line(one, notes) for one in found)]
+    return [heads, *(_line(figure, notes) for figure in rows)]
 
 
-def _line(one: Figure, notes: list[str]) -> tuple[str, ...]:
-    name = footnoted(one.system, one.note.split("; "), notes)
-    spent = (part or UNKNOWN for part in (one.tokens, one.usd, one.calls))
-    source = f"{one.source}, {'table ' if one.table[0].isdigit() else ''}{one.table}"
-    return (name, one.value, one.se or UNKNOWN, one.setting, source, *spent)
+def _line(figure: Figure, notes: list[str]) -> tuple[str, ...]:
+    name = footnoted(figure.system, figure.note.split("; "), notes)
+    spent = (value or UNKNOWN for value in (figure.tokens, figure.usd, figure.calls))
+    source = f"{figure.source}, {'table ' if figure.table[0].isdigit() else ''}{figure.table}"
+    return (name, figure.value, figure.se or UNKNOWN, figure.setting, source, *spent)
 
 
 def published_text(suites: Sequence[str]) -> str:
     """Return the published figures of some suites for a terminal, and means over several."""
-    named = [(f"{suite}: {TEXT}", of_suite(suite)) for suite in suites]
+    sections = [(f"{suite}: {TEXT}", of_suite(suite)) for suite in suites]
     lacking = ", ".join(suite for suite in suites if not of_suite(suite))
-    blocks = [_block(text, found) for text, found in named if found]
+    blocks = [_block(text, rows) for text, rows in sections if rows]
     blocks.append(_block(f"{AVERAGE_TITLE}. {AVERAGE_TEXT}", averages()))
     if lacking:
         blocks.append("\n".join(wrapped(f"Nobody published figures of {lacking}.")))
     return "\n\n".join(blocks)
 
 
-def _block(text: str, found: Sequence[Figure]) -> str:
+def _block(text: str, rows: Sequence[Figure]) -> str:
     notes: list[str] = []
-    lines, gone = fitted(list(zip(*told_columns(table_of(found, notes)), strict=True)), LEFT_OUT)
-    foot = [line for one in numbered(notes).splitlines() for line in wrapped(one)]
+    lines, gone = fitted(list(zip(*told_columns(table_of(rows, notes)), strict=True)), LEFT_OUT)
+    foot = [line for note in numbered(notes).splitlines() for line in wrapped(note)]
     return "\n".join((*wrapped(text.replace("*", "")), *lines, *left_out(gone), *foot))
 
 
 LEFT_OUT = ("SE", "setting", "calls", "tokens out")
-"""In this order columns give way where a terminal is too narrow."""
+"""The order in which columns are dropped on a narrow terminal."""
 
 
 def told_columns(table: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return the columns of a table, heads first, without those in which no source says a word."""
+    """Return the columns of a table, heads first, without those that are unknown in every row."""
     columns = zip(*table, strict=True)
-    return [one for one in columns if {*one[1:]} != {UNKNOWN} or not one[1:]]
+    return [column for column in columns if {*column[1:]} != {UNKNOWN} or not column[1:]]

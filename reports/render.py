@@ -1,4 +1,4 @@
-"""How figures, tables and files of a report look: one place, so that all of them agree."""
+"""Formatting of a report's figures, tables and files, in one place for consistency."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from podium.harness.text import (
 UNKNOWN = "-"
 Record = TypeVar("Record")
 Columns = Sequence[tuple[str, Callable[[Record], str]]]
-"""Of a table: each head, and what its cells show of a record."""
+"""Columns of a table: each head, and the function from a record to the cell's text."""
 
 
 def percent(value: float | None) -> str:
@@ -31,7 +31,7 @@ def percent(value: float | None) -> str:
 
 
 def share(percent: float | None) -> str:
-    """Return a share that is in percent already, e.g. `12.5 %`."""
+    """Return a share that is already in percent, e.g. `12.5 %`."""
     return UNKNOWN if percent is None else f"{percent:.1f} %"
 
 
@@ -41,7 +41,7 @@ def points(value: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Return `[30.2,63.9]`, or a dash where there is none."""
+    """Return `[30.2,63.9]`, or a dash if there is none."""
     if low is None or high is None:
         return UNKNOWN
     show = points if signed else percent
@@ -68,14 +68,14 @@ def usd(value: Decimal | None) -> str:
     return f"{value:.{places}f}"
 
 
-def usd_sum(parts: Sequence[Decimal | None]) -> Decimal | None:
-    """Return a sum of dollars; None as soon as a part is unknown."""
-    known = [part for part in parts if part is not None]
-    return sum(known, Decimal(0)) if len(known) == len(parts) else None
+def usd_sum(amounts: Sequence[Decimal | None]) -> Decimal | None:
+    """Return a sum of dollars; None if any amount is unknown."""
+    present = [amount for amount in amounts if amount is not None]
+    return sum(present, Decimal(0)) if len(present) == len(amounts) else None
 
 
 def usd_about(value: float | None) -> str:
-    """Return estimated dollars, no sum that was billed, with three significant digits.
+    """Return estimated (not billed) dollars with three significant digits.
 
     >>> usd_about(0.0024349), usd_about(1234.5)
     ('0.00243', '1234.50')
@@ -84,9 +84,9 @@ def usd_about(value: float | None) -> str:
 
 
 def whole_mean(values: Sequence[float | Decimal | None]) -> float | None:
-    """Return the mean of figures; None as soon as one is unknown, or where there is none."""
-    known = [float(value) for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    """Return the mean of figures; None if one is unknown, or if there are none."""
+    numbers = [float(value) for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def count(value: float | None, places: int = 0) -> str:
@@ -104,26 +104,26 @@ def tabulate(columns: Columns[Record], records: Iterable[Record]) -> list[Sequen
     return [[head for head, _ in columns], *(cells(columns, record) for record in records)]
 
 
-def shortened(name: str, most: int) -> str:
-    """Return a name of at most so many characters; `~` stands for its end."""
-    return name if len(name) <= most else f"{name[: most - 1]}~"
+def shortened(name: str, limit: int) -> str:
+    """Return a name cut to `limit` characters; `~` replaces its end."""
+    return name if len(name) <= limit else f"{name[: limit - 1]}~"
 
 
 WIDTH = 120
-"""Of a table where no terminal says its own: in files, pipes and tests."""
+"""Width of a table without a terminal: in files, pipes and tests."""
 SHORTEST = 8
-"""Characters that stay of a name, however little room there is."""
+"""Minimum characters of a name, on any width."""
 
 
 def width() -> int:
-    """Return how wide tables are: as COLUMNS says, else as the terminal is, at least 80."""
+    """Return the width of tables: COLUMNS, else the terminal's width, at least 80."""
     return terminal_width() or WIDTH
 
 
 def fitted(
     table: Sequence[Sequence[str]], order: Iterable[str] = ()
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return a table's lines, heads first, as wide as there is room, and the heads left out."""
+    """Return a table's lines, heads first, fitted to the width, and the heads left out."""
     room, gone = width(), list[str]()
     columns = [tuple(column) for column in zip(*table, strict=True)]
     for head in order:
@@ -140,26 +140,26 @@ def _across(columns: Sequence[Sequence[str]]) -> int:
 
 
 def left_out(heads: Sequence[str]) -> list[str]:
-    """Return the last line of a table whose columns did not all fit; none where they did."""
+    """Return the last line of a table whose columns did not all fit; empty if they did."""
     return wrapped(f"left out at this width: {', '.join(heads)}") if heads else []
 
 
 def wrapped(text: str) -> list[str]:
-    """Return a sentence in lines that fit, no word broken."""
+    """Wrap a sentence to the width without breaking words."""
     room = min(width(), WIDTH)
     return wrap(text, room, break_on_hyphens=False, break_long_words=False)
 
 
-def footnoted(name: str, found: Iterable[str], notes: list[str]) -> str:
-    """Return a name with the numbers of its footnotes; those that are new join `notes`."""
-    marks = ", ".join(map(str, note_numbers(found, notes)))
+def footnoted(name: str, texts: Iterable[str], notes: list[str]) -> str:
+    """Return a name with the numbers of its footnotes; new ones are added to `notes`."""
+    marks = ", ".join(map(str, note_numbers(texts, notes)))
     return f"{name} ({marks})" if marks else name
 
 
-def note_numbers(found: Iterable[str], notes: list[str]) -> list[int]:
-    """Return the numbers of some footnotes, from 1; those that are new join `notes`."""
+def note_numbers(texts: Iterable[str], notes: list[str]) -> list[int]:
+    """Return the numbers of some footnotes, from 1; new ones are added to `notes`."""
     marks: list[int] = []
-    for note in filter(None, found):
+    for note in filter(None, texts):
         if note not in notes:
             notes.append(note)
         marks.append(notes.index(note) + 1)
@@ -177,33 +177,33 @@ def markdown_line(cells: Sequence[str]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table, heads first; all but `left` columns are set to the right."""
+    """Return a Markdown table, heads first; the first `left` columns are left-aligned."""
     ruler = [*["---"] * left, *["---:"] * (len(rows[0]) - left)]
     return "\n".join(map(markdown_line, (rows[0], ruler, *rows[1:])))
 
 
 def figures_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table, heads first; columns that begin with figures go to the right."""
-    heads, *rest = rows
+    """Return a Markdown table, heads first; columns of figures are right-aligned."""
+    heads, *body = rows
     ruler = [
-        "---:" if all(one[:1].isdigit() or one[:1] in "+-<" for one in column) else "---"
-        for column in zip(*rest, strict=True)
+        "---:" if all(cell[:1].isdigit() or cell[:1] in "+-<" for cell in column) else "---"
+        for column in zip(*body, strict=True)
     ]
-    return "\n".join(map(markdown_line, (heads, ruler or ["---"] * len(heads), *rest)))
+    return "\n".join(map(markdown_line, (heads, ruler or ["---"] * len(heads), *body)))
 
 
-def rows_csv(rows: Iterable[Any], columns: Sequence[str], shown: Callable[[object], object]) -> str:
+def rows_csv(rows: Iterable[Any], columns: Sequence[str], show: Callable[[object], object]) -> str:
     """Return records as CSV; an empty cell is an unknown figure."""
     lines = [csv_line(columns)]
     for row in rows:
         values = asdict(row)
         cells = (values[name] for name in columns)
-        lines.append(csv_line(None if cell is None else shown(cell) for cell in cells))
+        lines.append(csv_line(None if cell is None else show(cell) for cell in cells))
     return "\n".join(lines) + "\n"
 
 
 def rounded(places: int) -> Callable[[object], object]:
-    """Return what rounds a number and leaves all else alone."""
+    """Return a function that rounds floats and returns other values unchanged."""
     return lambda value: round(value, places) if isinstance(value, float) else value
 
 
@@ -212,19 +212,19 @@ def as_json(data: Mapping[str, object]) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def report_folder(first: Path) -> Path:
-    """Return where a report is written unless told otherwise: in or beside its first logs."""
-    return (first.parent if first.is_file() else first) / "report"
+def report_folder(logs: Path) -> Path:
+    """Return the default folder of a report: in or beside its first logs."""
+    return (logs.parent if logs.is_file() else logs) / "report"
 
 
 Content = str | Callable[[Path], object]
-"""Of a file: its text, or what writes it."""
+"""Content of a file: its text, or a function that writes it."""
 
 
 def write_files(
     out: Path, contents: Mapping[str, Content], option: str = "--out directory"
 ) -> tuple[Path, ...]:
-    """Write all files beside their places, then put them there; UserError names what failed."""
+    """Write all files as `.new`, then rename them; UserError names the one that failed."""
     path = out
     scratch: list[Path] = []
     try:
@@ -236,8 +236,8 @@ def write_files(
             scratch.append(path)
         return tuple(path.replace(path.with_suffix("")) for path in scratch)
     except OSError as error:
-        for left in scratch:
-            left.unlink(missing_ok=True)
+        for new_file in scratch:
+            new_file.unlink(missing_ok=True)
         reason = f"{type(error).__name__}: {error.strerror}"
         raise UserError(f"{path} cannot be written ({reason}); name another {option}.") from error
 
@@ -250,10 +250,10 @@ def _write(path: Path, content: Content) -> None:
 
 
 def as_written(name: str, text: str) -> bytes:
-    """Return the bytes of a text file; Markdown below podium's mark is made harmless."""
+    """Return the bytes of a text file; Markdown below podium's mark is escaped."""
     if name.endswith(".md"):
-        mark, end, rest = text.partition("\n")
-        text = mark + end + escape_markdown(rest)
+        mark, end, body = text.partition("\n")
+        text = mark + end + escape_markdown(body)
     return text.encode()
 
 

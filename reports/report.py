@@ -1,4 +1,4 @@
-"""Write a report: table.md, table.csv, table.json and plot.png, from log directories alone."""
+"""Write a report from log directories only: table.md, table.csv, table.json and plot.png."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ MARKS = {
     "table.json": f'"{SCHEMA}"',
     "plot.png": SOFTWARE,
 }
-"""By file; each kind carries a mark of its own."""
+"""File name -> the text by which podium recognises its own files."""
 PLACES = Decimal("0.00000001")  # of dollars per query: a cheap call costs about a millionth
 OF_PARTS = ("grouping", "group", "n", "value", "ci_low", "ci_high")
 SMALL = 0.01  # below this an estimate keeps six significant digits
@@ -50,23 +50,23 @@ SMALL = 0.01  # below this an estimate keeps six significant digits
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report says and where it was written."""
+    """A report's contents and the paths of its files."""
 
     shown: Comparison
     files: tuple[Path, ...]
     skipped: tuple[str, ...]
-    """One sentence for each log that was passed over."""
+    """One sentence for each skipped log."""
     spend: tuple[str, ...]
-    """One sentence for each spend that is in no row: choosing the best single worker."""
+    """One sentence for each cost that is in no row: choosing the best single worker."""
     wanted: ReportOptions
     contents: Mapping[str, render.Content]
-    """Of each file, written or not."""
+    """The content of each file, written or not."""
     system_runs: tuple[SystemRun, ...] = ()
     choices: tuple[ChoiceTable, ...] = ()
-    """What gateways chose; none unless it was asked for."""
+    """What gateways chose; empty unless requested."""
 
     def __repr__(self) -> str:
-        """Return it in one short line."""
+        """Return a one-line summary."""
         return f"Report({pluralise(len(self.rows), 'row')}, {pluralise(len(self.files), 'file')})"
 
     def _repr_html_(self) -> str:
@@ -79,97 +79,97 @@ class Report:
 
     @property
     def columns(self) -> render.Columns[TableRow]:
-        """The columns that were asked for; none where each table has its usual ones."""
+        """The requested columns; empty if each table has its default ones."""
         return named_columns(self.wanted.columns)
 
     @property
     def text(self) -> str:
-        """The tables for a terminal, and below them what they leave out."""
+        """The tables for a terminal, then costs and logs that are in no table."""
         derived = derived_text(self.shown) if self.wanted.derived else ""
         suites = dict.fromkeys(row.suite for row in self.rows)
         papers = published_text(list(suites)) if self.wanted.published else ""
-        chosen = "\n\n".join(one.text for one in self.choices)
+        chosen = "\n\n".join(table.text for table in self.choices)
         apart = (*self.spend, *self.skipped)
-        below = "\n".join(line for one in apart for line in render.wrapped(one))
-        parts = (table_text(self.shown, self.columns), derived, papers, chosen, below)
-        return "\n\n".join(filter(None, parts))
+        below = "\n".join(line for sentence in apart for line in render.wrapped(sentence))
+        sections = (table_text(self.shown, self.columns), derived, papers, chosen, below)
+        return "\n\n".join(filter(None, sections))
 
 
 def write_report(
     dirs: Sequence[Path],
     out: Path,
-    wanted: ReportOptions = DEFAULTS,
+    options: ReportOptions = DEFAULTS,
     beside: Beside[Any] | None = None,
 ) -> Report:
     """Read the logs below `dirs` and write their report into `out`."""
     render.refuse_foreign(out, MARKS)
-    found = report_of(dirs, wanted, beside)
-    return replace(found, files=render.write_files(out, found.contents))
+    report = report_of(dirs, options, beside)
+    return replace(report, files=render.write_files(out, report.contents))
 
 
 def report_of(
-    dirs: Sequence[Path], wanted: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
+    dirs: Sequence[Path], options: ReportOptions = DEFAULTS, beside: Beside[Any] | None = None
 ) -> Report:
-    """Return the same report, nothing written yet."""
-    chosen = named_columns(wanted.columns)
-    system_runs, foreign = logs.load_runs(dirs, deep=wanted.deep, beside=beside)
-    shown = compare(system_runs, wanted)
-    rows = shown.rows
+    """Return the same report without writing it."""
+    chosen = named_columns(options.columns)
+    system_runs, foreign = logs.load_runs(dirs, deep=options.deep, beside=beside)
+    result = compare(system_runs, options)
+    rows = result.rows
     if not rows:
         raise UserError(
             "There are only logs of choosing a system, none of a suite; finish the run."
         )
     skipped = tuple(f"{path.name}: passed over, `podium run` did not write it" for path in foreign)
-    choices = tuple(gateway_choices(shown.pairs, dirs)) if wanted.choices else ()
-    page = (markdown(shown, system_runs, skipped, chosen), *(one.markdown for one in choices))
+    choices = tuple(gateway_choices(result.pairs, dirs)) if options.choices else ()
+    page = (markdown(result, system_runs, skipped, chosen), *(table.markdown for table in choices))
     texts = {
         "table.md": "\n".join(page),
-        "table.csv": render.rows_csv([*rows, *shown.derived], COLUMNS, _cell),
+        "table.csv": render.rows_csv([*rows, *result.derived], COLUMNS, _cell),
     }
     digests = {name: sha256(render.as_written(name, texts[name])).hexdigest() for name in texts}
-    more = {"choices": [asdict(one) for one in choices]} if choices else {}
+    extra = {"choices": [asdict(table) for table in choices]} if choices else {}
     contents: dict[str, render.Content] = {
         **texts,
-        "table.json": render.as_json({**_data(shown, skipped), **more, "files": digests}),
+        "table.json": render.as_json({**_data(result, skipped), **extra, "files": digests}),
         "plot.png": lambda path: draw(rows, path),
     }
     spend, runs = _selection(system_runs), tuple(system_runs)
-    return Report(shown, (), skipped, spend, wanted, contents, runs, choices)
+    return Report(result, (), skipped, spend, options, contents, runs, choices)
 
 
-def _data(shown: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
-    places = {id(row): at for at, row in enumerate(shown.rows)}
-    parts = [
+def _data(comparison: Comparison, skipped: Sequence[str]) -> Mapping[str, object]:
+    places = {id(row): index for index, row in enumerate(comparison.rows)}
+    scores = [
         {
-            "row": places[id(part.row)],
-            "suite": part.row.suite,
-            "system": part.row.system,
-            **{name: json_number(getattr(part, name)) for name in OF_PARTS},
+            "row": places[id(score.row)],
+            "suite": score.row.suite,
+            "system": score.row.system,
+            **{name: json_number(getattr(score, name)) for name in OF_PARTS},
         }
-        for part in shown.parts
+        for score in comparison.parts
     ]
     blocks = [
         {
-            "rows": [places[id(row)] for row in one.rows],
-            "questions": one.questions,
-            "headline": one.headline,
-            "said": one.said,
-            "cautions": one.cautions,
-            "cochran": one.cochran and asdict(one.cochran),
-            "frontier": one.frontier and asdict(one.frontier),
+            "rows": [places[id(row)] for row in block.rows],
+            "questions": block.questions,
+            "headline": block.headline,
+            "said": block.said,
+            "cautions": block.cautions,
+            "cochran": block.cochran and asdict(block.cochran),
+            "frontier": block.frontier and asdict(block.frontier),
         }
-        for one in shown.fields
+        for block in comparison.fields
     ]
     rows = [
         {name: json_number(value) for name, value in asdict(row).items()}
-        for row in (*shown.rows, *shown.derived)
+        for row in (*comparison.rows, *comparison.derived)
     ]
-    head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": parts}
-    more = {
-        "across": [_numbers(across_data(row, places)) for row in shown.across],
-        "learning": [_numbers(learning_data(one, places)) for one in shown.learning],
+    head = {"schema": SCHEMA, "columns": COLUMNS, "rows": rows, "parts": scores}
+    extra = {
+        "across": [_numbers(across_data(row, places)) for row in comparison.across],
+        "learning": [_numbers(learning_data(entry, places)) for entry in comparison.learning],
     }
-    return {**head, "blocks": blocks, **more, "skipped": skipped}
+    return {**head, "blocks": blocks, **extra, "skipped": skipped}
 
 
 def _numbers(data: Mapping[str, object]) -> Mapping[str, object]:
@@ -188,7 +188,7 @@ def _cell(value: object) -> object:
 
 
 def json_number(value: object) -> object:
-    """Return a share to a millionth; what is small, e.g. dollars of a query, to six digits."""
+    """Round floats to a millionth, below `SMALL` to six significant digits; Decimals to 1e-8."""
     if isinstance(value, Decimal):
         return float(value.quantize(PLACES))
     if isinstance(value, float):
@@ -205,14 +205,14 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
             groups.setdefault((facts.suite, "" if alone else facts.system), []).append(system_run)
     lines: list[str] = []
     for (suite, system), chosen in sorted(groups.items()):
-        whole = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
+        total = totals.total(tally for system_run in chosen for tally in system_run.spend.values())
         paid = render.usd_sum([totals.system_totals(system_run).usd_spent for system_run in chosen])
         would_be, billed = (
-            "unknown" if one is None else f"{one:.4f}" for one in (whole.listed, paid)
+            "unknown" if usd is None else f"{usd:.4f}" for usd in (total.listed, paid)
         )
-        what = f"training {system}" if system else "choosing the best single worker"
+        purpose = f"training {system}" if system else "choosing the best single worker"
         lines.append(
-            f"Not in the table: {what} on {suite} ({whole.calls} calls, "
+            f"Not in the table: {purpose} on {suite} ({total.calls} calls, "
             f"would-be USD {would_be}, paid USD {billed})"
         )
     return tuple(lines)
@@ -222,8 +222,8 @@ def _selection(system_runs: Sequence[SystemRun]) -> tuple[str, ...]:
 class RunFrames:
     """The runs of some log directories as data frames; `suite` and `system` join them.
 
-    The columns are Arrow's, as in Inspect's own frames, so that dollars stay exact decimals and
-    what nobody knows is `<NA>`, never 0.
+    The columns have Arrow types, as in Inspect's own frames: dollars stay exact decimals and
+    unknown values are `<NA>`, never 0.
     """
 
     runs: "pd.DataFrame"
@@ -235,11 +235,11 @@ class RunFrames:
 
 
 def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
-    """Raise UserError for a run that has questions left to ask, or of which nothing was graded."""
-    if left := system_run.asked - len(system_run.attempts):
+    """Raise UserError for a run that has unasked questions or no graded one."""
+    if remaining := system_run.asked - len(system_run.attempts):
         raise UserError(
-            f"{row.system} has {left} of {system_run.asked} questions of {row.suite} left to ask: "
-            "the same `podium run` finishes them."
+            f"{row.system} has {remaining} of {system_run.asked} questions of {row.suite} left to "
+            "ask: the same `podium run` finishes them."
         )
     if row.accuracy is None:
         raise UserError(
@@ -248,8 +248,8 @@ def refuse_unfinished(row: TableRow, system_run: SystemRun) -> None:
 
 
 def figure(*dirs: str | Path) -> Figure:
-    """Return the plot of a report as a figure of matplotlib's; nothing is written."""
-    return figure_of(compare(logs.load_runs([Path(one) for one in dirs])[0]).rows)
+    """Return the plot of a report as a matplotlib figure; nothing is written."""
+    return figure_of(compare(logs.load_runs([Path(folder) for folder in dirs])[0]).rows)
 
 
 RENAMED = (
@@ -259,12 +259,12 @@ RENAMED = (
 
 
 def load_runs(*dirs: str | Path) -> RunFrames:
-    """Return what logs below directories hold; UserError where they can be no comparison.
+    """Return the logs below directories as frames; UserError if they cannot be compared.
 
-    What each column of runs means is in `podium report DIR --columns list`, of samples and calls in
-    `schema.md` of `podium ledger export`. A frame names its form in `attrs["schema"]`.
+    `podium report DIR --columns list` explains the columns of runs, `schema.md` of `podium ledger
+    export` those of samples and calls. A frame's `attrs["schema"]` names its schema.
     """
-    import pandas as pd  # it takes a moment to load, as the export does
+    import pandas as pd  # slow to import, as the export is
 
     from podium.harness.ledger.ledger_tables import SCHEMA as LEDGER
     from podium.harness.ledger.ledger_tables import each_of
@@ -272,16 +272,16 @@ def load_runs(*dirs: str | Path) -> RunFrames:
     warnings.warn(RENAMED, FutureWarning, stacklevel=2)
 
     def frame(table: Any, schema: str) -> "pd.DataFrame":
-        made = table.to_pandas(types_mapper=pd.ArrowDtype)
-        made.attrs["schema"] = schema
-        return made
+        data_frame = table.to_pandas(types_mapper=pd.ArrowDtype)
+        data_frame.attrs["schema"] = schema
+        return data_frame
 
     pa: Any = import_module("pyarrow")  # it has no types
-    places = [Path(one) for one in dirs]
+    places = [Path(folder) for folder in dirs]
     rows = compare(logs.load_runs(places)[0]).rows
-    tables = [found for place in places for found, _ in each_of(system_runs_below(place))]
+    tables = [ledger for place in places for ledger, _ in each_of(system_runs_below(place))]
     return RunFrames(
         runs=frame(pa.Table.from_pylist([asdict(row) for row in rows]), SCHEMA),
-        samples=frame(pa.concat_tables([one["queries"] for one in tables]), LEDGER),
-        calls=frame(pa.concat_tables([one["calls"] for one in tables]), LEDGER),
+        samples=frame(pa.concat_tables([ledger["queries"] for ledger in tables]), LEDGER),
+        calls=frame(pa.concat_tables([ledger["calls"] for ledger in tables]), LEDGER),
     )

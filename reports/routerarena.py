@@ -1,8 +1,8 @@
-"""RouterArena: runs as its prediction files, with config and prices, as a pull request has them.
+"""RouterArena: write runs as its prediction files, with config and prices, for a pull request.
 
-Their evaluator knows one model a question, and multiplies the tokens of a row by its price. A row
-here has the tokens of every call that was made for the question, those of a conductor included,
-and names the cheapest of the called models at whose price they cost no less than they did.
+Their evaluator supports one model per question, and multiplies the tokens of a row by its price. A
+row here has the tokens of all calls for the question, those of a conductor included, and names the
+cheapest of the called models at whose price they cost no less than they did.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,61 +26,61 @@ INFERENCE = "router_inference"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What one system is on their board."""
+    """One system's entry on their leaderboard."""
 
     router: str
     rows: int
     usd: Decimal
     """What its calls cost at list price."""
     charged: Decimal
-    """What their evaluator will reckon."""
+    """What their evaluator will compute as its cost."""
     understated: int
-    """Rows of which it reckons less than they cost: a price with tiers has one rate there."""
+    """Rows whose cost it underestimates: it has one rate for a price with tiers."""
 
     def __str__(self) -> str:
-        """Say what was written."""
-        said = f"{self.router}: {self.rows:,} rows, USD {self.usd:.6f}; there {self.charged:.6f}"
-        less = f" ({self.understated:,} rows cost more than that)" if self.understated else ""
-        return f"{said}{less}"
+        """Return a summary of the written files."""
+        summary = f"{self.router}: {self.rows:,} rows, USD {self.usd:.6f}; there {self.charged:.6f}"
+        note = f" ({self.understated:,} rows cost more than that)" if self.understated else ""
+        return f"{summary}{note}"
 
 
 def write_routerarena(
     dirs: Sequence[Path], out: Path, theirs: Mapping[str, str]
 ) -> tuple[Submission, ...]:
-    """Write every system run below directories as a router of theirs, into a new folder.
+    """Write every system run below directories as one of their routers, into a new folder.
 
-    `theirs` are their names of models where ours, without the provider, is another. UserError,
-    before anything is written, for runs of several suites or of private questions, for questions
-    asked more than once or not yet, and for calls without a price or token counts.
+    `theirs` maps our model names to theirs, if these differ from ours without the provider.
+    UserError, before anything is written, for runs of several suites or of private questions, for
+    questions asked more than once or not yet, and for calls without a price or token counts.
     """
     render.refuse_existing(out)
-    found = finished_runs(dirs)
-    _refuse(found)
-    _refuse_strange(found, theirs)
-    made: list[Submission] = []
+    runs = finished_runs(dirs)
+    _refuse(runs)
+    _refuse_strange(runs, theirs)
+    submissions: list[Submission] = []
     contents: dict[str, render.Content] = {}
     prices: dict[str, Any] = {}
-    for one in found:
-        done, files = _submission(one, theirs, prices)
-        if any(done.router == other.router for other in made):
+    for run in runs:
+        submission, files = _submission(run, theirs, prices)
+        if any(submission.router == earlier.router for earlier in submissions):
             raise UserError(
-                f"{done.router} stands there twice, with other arguments: name one run."
+                f"{submission.router} stands there twice, with other arguments: name one run."
             )
-        made.append(done)
+        submissions.append(submission)
         contents |= files
     contents["model_cost/model_cost.json"] = render.as_json(dict(sorted(prices.items())))
     render.write_files(out, contents)
-    return tuple(made)
+    return tuple(submissions)
 
 
-def _refuse(found: Sequence[Finished]) -> None:
-    suites = sorted({row.suite for row, _, _ in found})
+def _refuse(runs: Sequence[Finished]) -> None:
+    suites = sorted({row.suite for row, _, _ in runs})
     if len(suites) > 1:
         raise UserError(
             f"There are runs of {', '.join(suites)}; a file of theirs has one set of questions: "
             "name the directory of one suite."
         )
-    for row, system_run, _ in found:
+    for row, system_run, _ in runs:
         if not system_run.facts.publishable or system_run.facts.redacted:
             raise UserError(f"{row.suite} is private, and a row there holds question and answer.")
         if row.epochs > 1:
@@ -95,10 +95,10 @@ def _refuse(found: Sequence[Finished]) -> None:
             )
 
 
-def _refuse_strange(found: Sequence[Finished], theirs: Mapping[str, str]) -> None:
-    models = {one.model for _, system_run, _ in found for one in system_run.facts.workers.values()}
-    known = {*models, *map(_bare, models)}
-    if strange := sorted(theirs.keys() - known):
+def _refuse_strange(runs: Sequence[Finished], theirs: Mapping[str, str]) -> None:
+    models = {worker.model for _, run, _ in runs for worker in run.facts.workers.values()}
+    names = {*models, *map(_bare, models)}
+    if strange := sorted(theirs.keys() - names):
         listed = ", ".join(sorted(map(_bare, models)))
         raise UserError(
             f"--model names {strange[0]}, which is none of these runs' models: {listed}."
@@ -111,7 +111,7 @@ Files = dict[str, render.Content]
 def _submission(
     finished: Finished, theirs: Mapping[str, str], prices: dict[str, Any]
 ) -> tuple[Submission, Files]:
-    """Return what a system is there and its files, and put the prices of its models to others."""
+    """Return a system's submission and files, and add the prices of its models to `prices`."""
     row, system_run, texts = finished
     router, book = safe_name(row.system), book_from_json(system_run.facts.prices)
     rows: list[dict[str, Any]] = []
@@ -119,14 +119,14 @@ def _submission(
     for detail in in_full(run_queries(texts.files)):
         calls = _calls(detail)
         rates: dict[str, Price] = {}
-        for one in calls:
-            rates[_named(one, theirs)] = price = _price(book.price(one.price_ref), one)
-            _put_price(prices, _named(one, theirs), price)
+        for call in calls:
+            rates[_named(call, theirs)] = price = _price(book.price(call.price_ref), call)
+            _put_price(prices, _named(call, theirs), price)
         model, there = _charged(detail, calls, rates)
         rows.append(_row(detail, calls, model, theirs))
         cost = detail.row.usd_list or Decimal(0)
         usd, charged, understated = usd + cost, charged + there, understated + (there < cost)
-    models = sorted({call["model"] for one in rows for call in one["calls"]})
+    models = sorted({call["model"] for row in rows for call in row["calls"]})
     config = {"pipeline_params": {"router_name": router, "models": models}}
     files: Files = {
         f"{INFERENCE}/config/{router}.json": render.as_json(config),
@@ -136,14 +136,14 @@ def _submission(
 
 
 def _array(rows: Sequence[Mapping[str, Any]]) -> str:
-    return "[\n" + ",\n".join(render.as_json(one).rstrip() for one in rows) + "\n]\n"
+    return "[\n" + ",\n".join(render.as_json(row).rstrip() for row in rows) + "\n]\n"
 
 
 def _calls(detail: QueryDetail) -> list[Call]:
     """Return the calls that made the answer, each once."""
     stepped = [row for step in (*detail.conductor, *detail.steps) for row in step.rows]
     calls = last_attempts(stepped)
-    if not calls or any(one.input_total is None or one.output is None for one in calls):
+    if not calls or any(call.input_total is None or call.output is None for call in calls):
         raise UserError(
             f"Question {detail.row.question} by {detail.row.system} has no call, or one whose "
             "tokens nobody counted: `podium audit` names it."
@@ -152,7 +152,7 @@ def _calls(detail: QueryDetail) -> list[Call]:
 
 
 def _named(call: Call, theirs: Mapping[str, str]) -> str:
-    """Return a model's name there: `openai/gpt-4.1` is `gpt-4.1`, or what `theirs` has for it."""
+    """Return their name of a model: `theirs[model]`, else `gpt-4.1` for `openai/gpt-4.1`."""
     bare = _bare(call.model)
     return theirs.get(call.model) or theirs.get(bare) or bare
 
@@ -168,8 +168,8 @@ def _price(price: Price | None, call: Call) -> Price:
 
 
 def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
-    own = {rate: float(one) for rate, one in zip(RATES, (price.input, price.output), strict=True)}
-    if prices.setdefault(name, own) != own:
+    rates = {rate: float(usd) for rate, usd in zip(RATES, (price.input, price.output), strict=True)}
+    if prices.setdefault(name, rates) != rates:
         raise UserError(
             f"Two models that would be {name} there have different prices: tell them apart with "
             "--model OURS=THEIRS."
@@ -179,28 +179,28 @@ def _put_price(prices: dict[str, Any], name: str, price: Price) -> None:
 def _charged(
     detail: QueryDetail, calls: Sequence[Call], rates: Mapping[str, Price]
 ) -> tuple[str, Decimal]:
-    """Return the model to name and what their evaluator reckons, never less where that can be."""
-    sent, came = _tokens(calls)
-    there = {name: (sent * one.input + came * one.output) / MTOK for name, one in rates.items()}
+    """Return the model to name and their cost of the row: at least the true one if possible."""
+    n_in, n_out = _tokens(calls)
+    there = {name: (n_in * rate.input + n_out * rate.output) / MTOK for name, rate in rates.items()}
     cost = detail.row.usd_list or Decimal(0)
     enough = {name: usd for name, usd in there.items() if usd >= cost}
     if enough:
-        return min(enough.items(), key=lambda one: (one[1], one[0]))
-    return max(there.items(), key=lambda one: (one[1], one[0]))
+        return min(enough.items(), key=lambda item: (item[1], item[0]))
+    return max(there.items(), key=lambda item: (item[1], item[0]))
 
 
 def _tokens(calls: Sequence[Call]) -> tuple[int, int]:
-    return sum(one.input_total or 0 for one in calls), sum(one.output or 0 for one in calls)
+    return sum(call.input_total or 0 for call in calls), sum(call.output or 0 for call in calls)
 
 
 def _row(
     detail: QueryDetail, calls: Sequence[Call], model: str, theirs: Mapping[str, str]
 ) -> dict[str, Any]:
-    sent, came = _tokens(calls)
+    tokens_in, tokens_out = _tokens(calls)
     reply = detail.texts.reply or ""
-    answering = [one for one in calls if _named(one, theirs) == model][-1]
-    own = (None, "", answering.model, _bare(answering.model))
-    served = model if answering.served_model in own else str(answering.served_model)
+    answering = [call for call in calls if _named(call, theirs) == model][-1]
+    own_names = (None, "", answering.model, _bare(answering.model))
+    served = model if answering.served_model in own_names else str(answering.served_model)
     return {
         "global index": detail.row.question,
         "prompt": detail.texts.input or "",
@@ -209,9 +209,9 @@ def _row(
             "generated_answer": reply,
             "success": bool(reply.strip()),
             "token_usage": {
-                "input_tokens": sent,
-                "output_tokens": came,
-                "total_tokens": sent + came,
+                "input_tokens": tokens_in,
+                "output_tokens": tokens_out,
+                "total_tokens": tokens_in + tokens_out,
             },
             "provider": answering.model.partition("/")[0],
             "model_used": theirs.get(served, served),
@@ -222,11 +222,11 @@ def _row(
         "for_optimality": False,
         "calls": [
             {
-                "role": one.role,
-                "model": _named(one, theirs),
-                "input_tokens": one.input_total,
-                "output_tokens": one.output,
+                "role": call.role,
+                "model": _named(call, theirs),
+                "input_tokens": call.input_total,
+                "output_tokens": call.output,
             }
-            for one in calls
+            for call in calls
         ],
     }

@@ -1,4 +1,4 @@
-"""The router table: every system against the best single worker, on a terminal and as files."""
+"""The router table: every system against the best single worker, for a terminal and as files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -35,7 +35,7 @@ class RouteRow:
     detectable: float | None
     verdict: str
     hindsight: float | None
-    """A router's difference to the best single worker in hindsight: the careful side."""
+    """A router's difference to the best single worker in hindsight: the conservative comparison."""
     hindsight_low: float | None
     hindsight_high: float | None
     p_value: float | None
@@ -43,13 +43,13 @@ class RouteRow:
     usd_per_query: float | None
     tokens_out_per_query: float | None
     gap_closed: float | None
-    """Of the way from the reference to the oracle; None where there is no way to go."""
+    """Share of the gap from the reference to the oracle; None if there is no gap."""
     elsewhere: float | None
     aiq: float | None
     note: str
     difference_se: float | None = None
     difference_se_clustered: float | None = None
-    """With the questions of a cluster taken together (CR1): a sensitivity check."""
+    """Standard error clustered by question group (CR1): a sensitivity check."""
 
 
 def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
@@ -58,23 +58,23 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
         _system_named(routing, name)
         for name in (routing.reference, routing.hindsight, routing.oracle)
     )
-    found = [(one, _difference(routing, one, reference)) for one in routing.systems]
-    held = iter(holm_adjusted([delta for one, delta in found if one.kind == "router"]))
+    pairs = [(system, _difference(routing, system, reference)) for system in routing.systems]
+    holm = iter(holm_adjusted([delta for system, delta in pairs if system.kind == "router"]))
     base = float(reference.scores.mean())
     way = float(oracle.scores.mean()) - base
     several = 1 < len(set(routing.clusters)) < len(routing.clusters)
     rows: list[RouteRow] = []
-    for one, delta in found:
-        score, deltas = float(one.scores.mean()), one.scores - reference.scores
-        judged = next(held) if one.kind == "router" else None
-        later = _difference(routing, one, hindsight) if judged else None
-        frontier = routing.frontiers.get(one.system, ())
+    for system, delta in pairs:
+        score, deltas = float(system.scores.mean()), system.scores - reference.scores
+        judged = next(holm) if system.kind == "router" else None
+        later = _difference(routing, system, hindsight) if judged else None
+        frontier = routing.frontiers.get(system.system, ())
         rows.append(
             RouteRow(
-                system=one.system,
-                kind=one.kind,
+                system=system.system,
+                kind=system.kind,
                 n=len(routing.questions),
-                **{**accuracy_columns(_values(routing, one)), "accuracy": score},
+                **{**accuracy_columns(_values(routing, system)), "accuracy": score},
                 difference=delta.paired_diff,
                 difference_low=delta.paired_low,
                 difference_high=delta.paired_high,
@@ -85,12 +85,12 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
                 hindsight_high=later and later.paired_high,
                 p_value=judged and judged.p_value,
                 p_holm=judged and judged.p_holm,
-                usd_per_query=_mean(one.usd),
-                tokens_out_per_query=_mean(one.tokens_out),
+                usd_per_query=_mean(system.usd),
+                tokens_out_per_query=_mean(system.tokens_out),
                 gap_closed=(score - base) / way if way > 0 else None,
-                elsewhere=one.elsewhere,
-                aiq=_aiq(routing, [(at.usd, at.score) for at in frontier]),
-                note=one.note,
+                elsewhere=system.elsewhere,
+                aiq=_aiq(routing, [(point.usd, point.score) for point in frontier]),
+                note=system.note,
                 difference_se=standard_error(deltas),
                 # Where every question is its own cluster, there is nothing to check.
                 difference_se_clustered=(
@@ -102,46 +102,46 @@ def route_rows(routing: RouteComparison) -> tuple[RouteRow, ...]:
 
 
 def _system_named(routing: RouteComparison, name: str) -> RoutedSystem:
-    found = next((one for one in routing.systems if one.system == name), None)
-    if found is None:
+    match = next((system for system in routing.systems if system.system == name), None)
+    if match is None:
         raise UserError(f"There is no row {name!r} to compare with.")
-    return found
+    return match
 
 
-def _values(routing: RouteComparison, one: RoutedSystem) -> Values:
-    scores: list[float] = one.scores.tolist()
+def _values(routing: RouteComparison, system: RoutedSystem) -> Values:
+    scores: list[float] = system.scores.tolist()
     return {name: [score] for name, score in zip(routing.questions, scores, strict=True)}
 
 
-def _difference(routing: RouteComparison, one: RoutedSystem, reference: RoutedSystem) -> Difference:
-    found = difference(_values(routing, one), _values(routing, reference))
-    if found is None:
+def _difference(routing: RouteComparison, row: RoutedSystem, reference: RoutedSystem) -> Difference:
+    delta = difference(_values(routing, row), _values(routing, reference))
+    if delta is None:
         raise UserError(f"{routing.name}: no question is judged.")
-    return found
+    return delta
 
 
 def _mean(values: Floats) -> float | None:
-    """Return the mean, None as soon as one question's is unknown."""
+    """Return the mean; None if any value is unknown."""
     return None if not values.size or np.isnan(values).any() else float(values.mean())
 
 
 def detectable_effect(rows: Sequence[RouteRow]) -> tuple[float, float, float] | None:
-    """Return the median, least and greatest detectable difference of routers that go elsewhere."""
+    """Return median, least and greatest detectable difference of routers, else of singles."""
     for kind in ("router", "single"):
-        found = [row.detectable for row in rows if row.kind == kind and row.detectable]
-        if found:
-            return median(found), min(found), max(found)
+        effects = [row.detectable for row in rows if row.kind == kind and row.detectable]
+        if effects:
+            return median(effects), min(effects), max(effects)
     return None
 
 
 def _singles_usd(routing: RouteComparison) -> tuple[float, float] | None:
-    usd = [_mean(one.usd) for one in routing.systems if one.kind == "single"]
-    known = [one for one in usd if one is not None]
-    return (min(known), max(known)) if known and len(known) == len(usd) else None
+    usd = [_mean(system.usd) for system in routing.systems if system.kind == "single"]
+    costs = [value for value in usd if value is not None]
+    return (min(costs), max(costs)) if costs and len(costs) == len(usd) else None
 
 
 def _aiq(routing: RouteComparison, points: Sequence[tuple[float, float]]) -> float | None:
-    """Return AIQ of costs and scores between the cheapest and the dearest single worker."""
+    """Return AIQ of costs and scores between the cheapest and the most expensive single worker."""
     between = _singles_usd(routing)
     if not points or between is None:
         return None
@@ -156,7 +156,7 @@ MARKS = {"route.md": MARK, "route.csv": ",".join(COLUMNS[:8]), "route.json": f'"
 NUMBER = render.rounded(9)
 NAME = 44
 LEFT_OUT = ("moved %", "Holm p", label("ci_low"), "gap %")
-"""In this order columns give way where a terminal is too narrow; route.md has them all."""
+"""The order in which columns are dropped on a narrow terminal; route.md has them all."""
 FIGURES: Columns[RouteRow] = (
     (narrow_label("accuracy"), lambda row: percent(row.accuracy)),
     (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
@@ -182,7 +182,7 @@ LEGEND = (
     "oracle-router. moved %: questions sent to another worker."
 )
 DECIDES_NOTHING = 50
-"""Below so many questions a table says that it decides nothing: a choice of ours."""
+"""With fewer questions a table states that it decides nothing (our choice of limit)."""
 
 
 def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
@@ -198,52 +198,52 @@ def write_route(routing: RouteComparison, out: Path) -> tuple[Path, ...]:
 
 
 def route_text(routing: RouteComparison) -> str:
-    """Return the tables for a terminal, no wider than it is."""
+    """Return the tables, fitted to the terminal's width."""
     rows = route_rows(routing)
     fitted = (render.fitted(table, LEFT_OUT) for table in _tables(rows, NAME))
     tables = [[*lines, *render.left_out(gone)] for lines, gone in fitted]
     above = _wrapped([_about(routing), *headline(routing, rows)])
     below = _wrapped([LEGEND, *_by_price(routing, rows), *_notes(routing, rows)])
-    return "\n\n".join("\n".join(part) for part in (above, *tables, below))
+    return "\n\n".join("\n".join(section) for section in (above, *tables, below))
 
 
 def _tables(rows: Sequence[RouteRow], longest: int | None = None) -> list[list[Sequence[str]]]:
-    """Return routers with anchors, and single workers by accuracy; names cut to `longest`."""
+    """Return two tables: routers with anchors, singles by accuracy; names cut to `longest`."""
 
     def name(row: RouteRow) -> str:
-        own = row.system.removeprefix("single:") if row.kind == "single" else row.system
-        return own if longest is None else shortened(own, longest)
+        system_name = row.system.removeprefix("single:") if row.kind == "single" else row.system
+        return system_name if longest is None else shortened(system_name, longest)
 
-    last = USD if any(row.usd_per_query is not None for row in rows) else ()
+    cost_columns = USD if any(row.usd_per_query is not None for row in rows) else ()
     singles = sorted((row for row in rows if row.kind == "single"), key=lambda row: -row.accuracy)
-    others = [row for row in rows if row.kind != "single"]
+    routers = [row for row in rows if row.kind != "single"]
     return [
-        render.tabulate((("system", name), *FIGURES, *VERDICTS, *last), others),
-        render.tabulate((("single worker", name), *FIGURES, *last), singles),
+        render.tabulate((("system", name), *FIGURES, *VERDICTS, *cost_columns), routers),
+        render.tabulate((("single worker", name), *FIGURES, *cost_columns), singles),
     ]
 
 
 def _wrapped(sentences: Sequence[str]) -> list[str]:
     room = min(render.width(), render.WIDTH)
-    return [line for one in sentences for line in wrap(one, room, subsequent_indent="  ")]
+    return [line for sentence in sentences for line in wrap(sentence, room, subsequent_indent="  ")]
 
 
 def headline(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Return what so many questions can show."""
-    n, found = len(routing.questions), detectable_effect(rows)
-    if found is None:
-        asked = f"{n} question" if n == 1 else f"{n} questions"
+    """Return what this number of questions can show."""
+    n, effect = len(routing.questions), detectable_effect(rows)
+    if effect is None:
+        questions = f"{n} question" if n == 1 else f"{n} questions"
         return [
-            f"What {asked} could show is unknown: nobody differs from best-single, or on all "
+            f"What {questions} could show is unknown: nobody differs from best-single, or on all "
             "questions alike."
         ]
-    usual, least, most = found
-    span = f", {100 * least:.1f} to {100 * most:.1f} by system" if most > least else ""
-    told = (
+    usual, smallest, largest = effect
+    span = f", {100 * smallest:.1f} to {100 * largest:.1f} by system" if largest > smallest else ""
+    sentence = (
         f"With {n} questions a difference under {100 * usual:.1f} points cannot be told from "
         f"chance (80 % power{span})."
     )
-    return [told, f"{n} questions decide nothing."] if n < DECIDES_NOTHING else [told]
+    return [sentence, f"{n} questions decide nothing."] if n < DECIDES_NOTHING else [sentence]
 
 
 def _about(routing: RouteComparison) -> str:
@@ -256,42 +256,42 @@ def _about(routing: RouteComparison) -> str:
 
 
 def _by_price(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    # What a coin that reads nothing reaches.
-    singles = [(one.usd.mean(), one.scores.mean()) for one in routing.systems
-               if one.kind == "single"]  # fmt: skip
+    # The baseline: single workers mixed at random, without reading the question.
+    singles = [(system.usd.mean(), system.scores.mean()) for system in routing.systems
+               if system.kind == "single"]  # fmt: skip
     between, mixed = _singles_usd(routing), _aiq(routing, singles)
-    found = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
-    if between is None or mixed is None or not found:
+    figures = [f"{row.system} {row.aiq:.3f}" for row in rows if row.aiq is not None]
+    if between is None or mixed is None or not figures:
         return []
     low, high = map(usd_about, between)
     return [
         f"AIQ, the mean accuracy that a budget from USD {low} to {high} a query buys (sweep over "
-        f"the willingness to pay, points in route.json): {', '.join(found)}; single workers mixed "
-        f"at random, picked in hindsight, {mixed:.3f}."
+        f"the willingness to pay, points in route.json): {', '.join(figures)}; single workers "
+        f"mixed at random, picked in hindsight, {mixed:.3f}."
     ]
 
 
 def _notes(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    own = [f"{row.system}: {row.note}." for row in rows if row.note]
+    row_notes = [f"{row.system}: {row.note}." for row in rows if row.note]
     costless = [] if _singles_usd(routing) else ["No dollars: some worker's are unknown."]
     judged = [*_in_hindsight(rows), *_together(routing, rows)]
-    return [*judged, *own, *costless, *routing.notes, f"Source: {routing.source}."]
+    return [*judged, *row_notes, *costless, *routing.notes, f"Source: {routing.source}."]
 
 
 def _together(routing: RouteComparison, rows: Sequence[RouteRow]) -> list[str]:
-    """Say what becomes of routers' errors when questions that came together are taken together."""
-    found = [
+    """Return a sentence on routers' standard errors when clustered by question group."""
+    ratios = [
         row.difference_se_clustered / row.difference_se
         for row in rows
         if row.kind == "router" and row.difference_se and row.difference_se_clustered
     ]
-    if not found:
+    if not ratios:
         return []
     return [
         f"Questions that came together (one comparison, one subject: {len(set(routing.clusters))} "
-        f"clusters) taken together, a router's difference has {min(found):.2f} to {max(found):.2f} "
-        "times the standard error that intervals and verdicts here go by (CR1; a check, and too "
-        "small with few clusters)."
+        f"clusters) taken together, a router's difference has {min(ratios):.2f} to "
+        f"{max(ratios):.2f} times the standard error that intervals and verdicts here go by (CR1; "
+        "a check, and too small with few clusters)."
     ]
 
 
@@ -308,22 +308,22 @@ def _in_hindsight(rows: Sequence[RouteRow]) -> list[str]:
 def route_markdown(routing: RouteComparison, rows: Sequence[RouteRow]) -> str:
     """Return route.md: the same table, its notes, and the points of every frontier."""
     above = [MARK, f"# Routers on {routing.name}", _about(routing), *headline(routing, rows)]
-    tables = [render.markdown_table(one) for one in _tables(rows)]
+    tables = [render.markdown_table(table) for table in _tables(rows)]
     below = [LEGEND, *_by_price(routing, rows)]
     notes = [f"- {note}" for note in _notes(routing, rows)]
-    parts = [*above, *tables, *below, "\n".join(notes), *_frontiers(routing)]
-    return "\n\n".join(parts) + "\n"
+    sections = [*above, *tables, *below, "\n".join(notes), *_frontiers(routing)]
+    return "\n\n".join(sections) + "\n"
 
 
 def _frontiers(routing: RouteComparison) -> list[str]:
-    parts: list[str] = []
-    for name, found in routing.frontiers.items():
+    sections: list[str] = []
+    for name, frontier in routing.frontiers.items():
         lines = [("USD per right answer", narrow_label("accuracy"), label("usd_per_query"))]
-        for one in found:
-            paid = "any price" if one.willingness is None else usd_about(one.willingness)
-            lines.append((paid, percent(one.score), usd_about(one.usd)))
-        parts += [f"## {name}: what it would pay", render.markdown_table(lines, left=0)]
-    return parts
+        for point in frontier:
+            paid = "any price" if point.willingness is None else usd_about(point.willingness)
+            lines.append((paid, percent(point.score), usd_about(point.usd)))
+        sections += [f"## {name}: what it would pay", render.markdown_table(lines, left=0)]
+    return sections
 
 
 def _data(routing: RouteComparison, rows: Sequence[RouteRow]) -> Mapping[str, object]:
@@ -332,5 +332,5 @@ def _data(routing: RouteComparison, rows: Sequence[RouteRow]) -> Mapping[str, ob
         "about": {name: getattr(routing, name) for name in ABOUT},
         "headline": headline(routing, rows),
         "rows": [{name: NUMBER(value) for name, value in asdict(row).items()} for row in rows],
-        "frontiers": {name: list(map(asdict, found)) for name, found in routing.frontiers.items()},
+        "frontiers": {name: list(map(asdict, curve)) for name, curve in routing.frontiers.items()},
     }

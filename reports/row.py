@@ -1,4 +1,4 @@
-"""One line of the comparison, whose columns only grow; columns.toml says what they mean."""
+"""One line of the comparison; columns are only added, and columns.toml explains them."""
 
 from dataclasses import dataclass, fields
 from decimal import Decimal
@@ -147,12 +147,12 @@ class TableRow:
 
 
 IMPOSSIBLE = "impossible "
-"""Begins a row's note on counts of tokens that contradict each other."""
+"""Prefix of a row's note on token counts that contradict each other."""
 COLUMNS = tuple(field.name for field in fields(TableRow))  # the CSV header. Stable: append only.
 
 
 def block_of(row: TableRow) -> tuple[str, str, RunLabel, Prompt, str, str, int, str, str, str]:
-    """Return what the rows of one block share; tables and plots show a block at a time."""
-    asked = (row.suite, row.split, row.label, row.prompt)
+    """Return the key of a row's block; tables and plots show one block at a time."""
+    task = (row.suite, row.split, row.label, row.prompt)
     book = (row.price_book, row.price_book_sha256)
-    return (*asked, row.pool, row.pool_sha256, row.seed, *book, row.equal)
+    return (*task, row.pool, row.pool_sha256, row.seed, *book, row.equal)

@@ -25,13 +25,13 @@ from scipy import special  # scipy.stats has the same and takes a second to load
 Floats = NDArray[np.float64]
 LEVEL = 0.95  # of every interval, two-sided
 SEED = 20260101
-"""Resampling starts from here unless a caller says otherwise: the same logs, the same report."""
+"""Default seed of all resampling: the same logs give the same report."""
 RESAMPLES = 10_000
 TIE = 1e-12
 """Means that differ by less are equal: they are sums of the same numbers in another order."""
 CELLS = 4_000_000  # draws made at once: 32 MB
-MOST_FLIPS = 16  # up to so many differing questions all sign flips are counted instead of drawn
-MOST_SUBSETS = 2_000  # up to so many subsets of tries are all counted; above that as many are drawn
+MOST_FLIPS = 16  # maximum differing questions for which all sign flips are enumerated
+MOST_SUBSETS = 2_000  # maximum subsets of tries to enumerate; above it this many are drawn
 POWER = 0.8
 
 
@@ -62,7 +62,7 @@ def standard_error(values: Sequence[float] | Floats) -> float | None:
 
 
 def clustered_error(values: Sequence[float] | Floats, clusters: Sequence[Hashable]) -> float | None:
-    """Return the standard error of the mean when questions of one cluster go together.
+    """Return the standard error of the mean, clustered.
 
     `clusters` has a name for each value; None for fewer than two of them. With the correction
     G / (G - 1) of G clusters (CR1), as Inspect has it, it is too small below about 20.
@@ -124,7 +124,7 @@ def _without_gaps(values: Sequence[float] | Floats) -> Floats:
 def bootstrap_means(values: Floats, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
     """Return the means of all columns of `values` (questions, columns): (resamples, columns)."""
     rng, questions = np.random.default_rng(seed), values.shape[0]
-    step = max(1, CELLS // max(1, questions))  # some at a time: 14,000 fit into memory, too
+    step = max(1, CELLS // max(1, questions))  # in batches: 14,000 questions fit into memory
     sizes = [min(step, resamples - start) for start in range(0, resamples, step)]
     return np.concatenate(
         [resampled_means(_counts(rng, size, questions), values) for size in sizes]
@@ -144,7 +144,7 @@ def _counts(rng: np.random.Generator, rows: int, questions: int) -> Floats:
 
 
 def resampled_means(counts: Floats, values: Floats) -> Floats:
-    """Return the mean of each column of `values` (questions, columns), gaps left out."""
+    """Return the mean of each column of `values` (questions, columns), ignoring gaps."""
     missing = np.isnan(values)
     sums = counts @ np.where(missing, 0.0, values)
     if not missing.any():
@@ -171,23 +171,23 @@ def bca_ratio(top: Floats, below: Floats, resampled: Floats) -> Bounds | None:
     if top.size < 2 or not np.isfinite(resampled).all() or np.ptp(resampled) < TIE:
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
-        left = (top.sum() - top) / (below.sum() - below)
-    if not np.isfinite(left).all() or np.ptp(left) < TIE:
+        jackknife = (top.sum() - top) / (below.sum() - below)
+    if not np.isfinite(jackknife).all() or np.ptp(jackknife) < TIE:
         return None
-    return _bca(float(top.sum() / below.sum()), resampled, left.mean() - left)
+    return _bca(float(top.sum() / below.sum()), resampled, jackknife.mean() - jackknife)
 
 
 def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
-    """Return the interval of an estimate, given how far each question moves it."""
+    """Return the interval of an estimate, given each question's influence on it (`away`)."""
     ties = (np.abs(resampled - estimate) <= TIE).mean() / 2
     bias = normal_quantile(float((resampled < estimate - TIE).mean() + ties))
     acceleration = float((away**3).sum() / (6 * (away**2).sum() ** 1.5))
     tail = normal_quantile((1 - LEVEL) / 2)
     z = bias + np.array([tail, -tail])
-    at = np.asarray(special.ndtr(bias + z / (1 - acceleration * z)), dtype=np.float64)
-    if not np.isfinite(at).all():
+    quantiles = np.asarray(special.ndtr(bias + z / (1 - acceleration * z)), dtype=np.float64)
+    if not np.isfinite(quantiles).all():
         return None
-    low, high = np.quantile(resampled, at)
+    low, high = np.quantile(resampled, quantiles)
     return Bounds(float(low), float(high))
 
 
@@ -195,13 +195,13 @@ def _bca(estimate: float, resampled: Floats, away: Floats) -> Bounds | None:
 
 
 def correlation_of(ours: Floats, theirs: Floats) -> float | None:
-    """Return Pearson's of two arrays without gaps; None where one of them has no spread."""
+    """Return Pearson's correlation of two arrays without gaps; None if one has no spread."""
     flat = min(ours.size, theirs.size) < 2 or np.ptp(ours) == 0 or np.ptp(theirs) == 0
     return None if flat else float(np.corrcoef(ours, theirs)[0, 1])
 
 
 def sign_test(deltas: Sequence[float] | Floats) -> float:
-    """Return the two-sided exact p-value of the sign test; equal pairs say nothing."""
+    """Return the two-sided exact p-value of the sign test; equal pairs are ignored."""
     array = np.asarray(deltas)
     return mcnemar(int((array > 0).sum()), int((array < 0).sum()))
 
@@ -225,8 +225,8 @@ def sign_flips(deltas: Sequence[float] | Floats, draws: int = RESAMPLES, seed: i
     observed, slack = abs(moved.sum()), 1e-9
     if moved.size <= MOST_FLIPS:
         sums = np.zeros(1)
-        for one in moved:
-            sums = np.concatenate((sums + one, sums - one))
+        for delta in moved:
+            sums = np.concatenate((sums + delta, sums - delta))
         return float((np.abs(sums) >= observed - slack).mean())
     rng, bits = np.random.default_rng(seed), 8 * ((moved.size + 7) // 8)
     step, hits = max(1, CELLS // bits), 0
@@ -246,7 +246,7 @@ class Cochran:
     q: float
     df: int
     p_value: float
-    differing: int  # questions on which not all agree; the others say nothing
+    differing: int  # questions on which not all agree; others do not count
 
 
 def cochran_q(values: Floats) -> Cochran | None:
@@ -268,11 +268,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
-    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     adjusted, floor = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(order):
-        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
-        adjusted[at] = floor
+    for rank, index in enumerate(order):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = floor
     return adjusted
 
 
@@ -298,7 +298,7 @@ def detectable(variance: float, n: int, comparisons: int = 1) -> float:
 
 
 def among(effect: float, comparisons: int) -> float:
-    """Return what is detectable among several comparisons, given what is in a single one."""
+    """Return the detectable effect among several comparisons, given that of a single one."""
     return min(1.0, effect * _power_factor(POWER, comparisons) / _power_factor(POWER))
 
 
@@ -326,16 +326,16 @@ def _power_factor(power: float, comparisons: int = 1) -> float:
 
 
 def variance_of_accuracies(ours: float, theirs: float, correlation: float) -> Variance:
-    """Return the variance for two accuracies whose grades of one draw go together so much."""
-    mine, other = ours * (1 - ours), theirs * (1 - theirs)
-    return Variance(max(mine + other - 2 * correlation * sqrt(mine * other), 0.0), 0.0)
+    """Return the variance for two accuracies, given the correlation of their grades of one draw."""
+    v_ours, v_theirs = ours * (1 - ours), theirs * (1 - theirs)
+    return Variance(max(v_ours + v_theirs - 2 * correlation * sqrt(v_ours * v_theirs), 0.0), 0.0)
 
 
 def variance_of_draws(ours: Floats, theirs: Floats) -> Variance:
-    """Estimate both parts from grades (questions, epochs); of one epoch all counts as between."""
+    """Estimate both parts from grades (questions, epochs); with one epoch all is `between`."""
     spread = float((ours.mean(axis=1) - theirs.mean(axis=1)).var(ddof=1))
-    noises = [(one.var(axis=1, ddof=1).mean(), one.shape[1]) for one in (ours, theirs)
-              if one.shape[1] > 1]  # fmt: skip
+    noises = [(grades.var(axis=1, ddof=1).mean(), grades.shape[1]) for grades in (ours, theirs)
+              if grades.shape[1] > 1]  # fmt: skip
     within = float(sum(noise for noise, _ in noises))
     share = float(sum(noise / epochs for noise, epochs in noises))
     return Variance(max(spread - share, 0.0), within)
@@ -365,19 +365,18 @@ def pass_all_k(n: int, right: int, k: int) -> float:
 def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
     """Return the expected grade of the answer that most of k tries give.
 
-    `answers` need only be equal where they mean the same; None has no vote. Of answers with equally
-    many votes each wins equally often; where no try has an answer the grade is 0. ValueError for k
-    above the tries.
+    `answers` that mean the same must be equal; None has no vote. Answers with equally many votes
+    win equally often; if no try has an answer the grade is 0. ValueError for k above the tries.
     """
     n = len(answers)
     if not 1 <= k <= n:
         raise ValueError(f"maj@{k} needs {k} tries, and there are {n}")
     names: dict[Hashable, int] = {}
-    codes = np.array([-1 if one is None else names.setdefault(one, len(names)) for one in answers])
+    codes = np.array([-1 if key is None else names.setdefault(key, len(names)) for key in answers])
     if not names:
         return 0.0
-    grades = np.array([np.mean([v for v, c in zip(values, codes, strict=True) if c == at])
-                       for at in range(len(names))])  # fmt: skip
+    grades = np.array([np.mean([v for v, c in zip(values, codes, strict=True) if c == code])
+                       for code in range(len(names))])  # fmt: skip
     if comb(n, k) <= MOST_SUBSETS:
         picks = np.array(list(combinations(range(n), k)))
     else:
@@ -385,8 +384,8 @@ def maj_at_k(answers: Sequence[Hashable | None], values: Sequence[float], k: int
         picks = rng.permuted(np.tile(np.arange(n), (MOST_SUBSETS, 1)), axis=1)[:, :k]
     chosen = codes[picks]
     votes = (chosen[:, :, None] == np.arange(len(names))).sum(axis=1)
-    most = votes.max(axis=1, keepdims=True)
-    wins = (votes == most) & (most > 0)
+    largest = votes.max(axis=1, keepdims=True)
+    wins = (votes == largest) & (largest > 0)
     shares = wins / np.maximum(wins.sum(axis=1, keepdims=True), 1)
     return float((shares @ grades).mean())
 
@@ -409,27 +408,27 @@ def equivalence_interval(deltas: Floats) -> Bounds | None:
 
 
 def equivalence_p(deltas: Floats, margin: float, *, single: bool) -> float:
-    """Return the p-value of "the mean of the differences is `margin` or more, either way"."""
-    return max(_p_below(one, margin, single=single) for one in (deltas, -deltas))
+    """Return the p-value of "the mean difference is `margin` or more in either direction"."""
+    return max(_p_below(side, margin, single=single) for side in (deltas, -deltas))
 
 
 def non_inferiority_p(deltas: Floats, margin: float, *, single: bool) -> tuple[float, float]:
-    """Return the p-values that speak for "worse by less than `margin`", and for "by more"."""
+    """Return the p-values for "worse by less than `margin`" and for "worse by more"."""
     return _p_below(-deltas, margin, single=single), _p_below(deltas, -margin, single=single)
 
 
 def tost(deltas: Floats, margin: float) -> float:
-    """Return the same by Student's t alone: the 90 % interval lies within the margin below 5 %."""
-    return max(_student(one, margin) for one in (deltas, -deltas))
+    """Return TOST's p-value by Student's t: below 5 % if the 90 % interval is in the margin."""
+    return max(_student(side, margin) for side in (deltas, -deltas))
 
 
 def fewest_questions(margin: float) -> int:
-    """Return how many questions show that two are equivalent if they differ on none of them."""
+    """Return the number of questions that show equivalence of two systems that never differ."""
     return ceil(log(ALPHA) / log1p(-margin)) if margin < 1 else 1
 
 
 def equivalence_words(margin: float) -> str:
-    """Return what "equivalent" says in a table, and how many questions can say it at all."""
+    """Return the meaning of "equivalent" in a table, and the questions that it needs."""
     return (
         f"equivalent: shown to differ by less than {100 * margin:g} points (two one-sided tests at "
         f"5 % each, Holm); it takes {fewest_questions(margin):,} questions or more"
@@ -453,7 +452,7 @@ def tango(deltas: Floats, margin: float) -> float:
     """Return the one-sided p-value of the score test for paired proportions (Tango 1998).
 
     Statistics in Medicine 17(8): discordant shares are estimated as if their difference were
-    `margin`, so that questions on which nobody differs still have a spread.
+    `margin`, so that the spread is not 0 if no question differs.
     """
     n, ours, theirs = deltas.size, int((deltas > 0).sum()), int((deltas < 0).sum())
     b, c = (2 * n - ours + theirs) * margin - ours - theirs, -theirs * margin * (1 - margin)
@@ -463,20 +462,20 @@ def tango(deltas: Floats, margin: float) -> float:
 
 
 def _supposing_more(deltas: Floats, margin: float) -> float:
-    """Return Student's with the spread that unseen questions, won outright, would add.
+    """Return Student's p-value with the spread that unseen questions, won outright, would add.
 
-    So many of them as would bring the mean to the margin. For means over epochs, whose differences
-    no exact model has: with it no simulated case passed 5 % (equivalence_size.py at bbc2f728).
+    Their share is the one that brings the mean to the margin. For means over epochs, which have no
+    exact model: with it no simulated case passed 5 % (equivalence_size.py at bbc2f728).
     """
-    left = min(max(margin - float(deltas.mean()), 0.0), 1.0)
-    error = sqrt(_mean_and_error(deltas)[1] ** 2 + left * (1 - left) / deltas.size)
+    gap = min(max(margin - float(deltas.mean()), 0.0), 1.0)
+    error = sqrt(_mean_and_error(deltas)[1] ** 2 + gap * (1 - gap) / deltas.size)
     if error < TIE or deltas.size < 2:
         return 1.0
-    return float(special.stdtr(deltas.size - 1, -left / error))
+    return float(special.stdtr(deltas.size - 1, -gap / error))
 
 
 def _all_or_nothing(deltas: Floats, margin: float) -> float:
-    """Return the exact chance where a share `margin` is won and none is lost; below 0, lost."""
+    """Return the exact chance if a share `margin` is won and none is lost; below 0, lost."""
     if margin < 0:
         lost = ceil(-float(deltas.sum()) - TIE * deltas.size)
         return float(special.bdtrc(lost - 1, deltas.size, -margin)) if lost > 0 else 1.0

@@ -1,4 +1,4 @@
-"""The comparison as plain text for a terminal: as wide as it is, no colour, essential columns."""
+"""The comparison as plain text for a terminal: fitted to its width, no colour, main columns."""
 
 from collections.abc import Sequence
 
@@ -26,8 +26,8 @@ LEGEND = (
 STAR = "* looks at targets, was chosen in hindsight, or is not graded in full: see table.md"
 NO_ANSWER, TOO_LONG = map(narrow_label, ("n_unparsed", "n_too_long"))
 NAME = 30
-FEWEST = 10  # questions of a subject: shares of fewer say nothing at a glance
-DERIVED = 64  # of a derived row's name, which names its suite and its worker, too
+FEWEST = 10  # questions of a subject: a share of fewer is not informative
+DERIVED = 64  # characters of a derived row's name, which includes suite and worker
 DERIVED_COLUMNS: Columns[TableRow] = (
     ("derived, no call of its own", lambda row: shortened(f"{row.suite} {row.system}", DERIVED)),
     *narrow_columns("accuracy", "ci_low", "paired_diff", "verdict", "usd_per_query"),
@@ -42,64 +42,64 @@ LEFT_OUT = (
     *map(narrow_label, ("n_graded", "tokens_out", "invalid_plan_pct", "n_unparsed", "n_too_long")),
     *map(narrow_label, ("calls", "critical_path_s", "ci_low", "paired_diff")),
 )
-"""In this order columns give way where a terminal is too narrow; table.md has them all."""
+"""The order in which columns are dropped on a narrow terminal; table.md has them all."""
 
 
-def table_text(shown: Comparison, chosen: Columns[TableRow] = ()) -> str:
-    """Return the rows block by block, no wider than the terminal."""
-    parts = [_block(block, shown, chosen) for block in blocks.blocks_of(shown.rows)]
-    compared = any(row.paired_diff is not None for row in shown.rows)
+def table_text(comparison: Comparison, chosen: Columns[TableRow] = ()) -> str:
+    """Return the rows block by block, fitted to the terminal's width."""
+    sections = [_block(block, comparison, chosen) for block in blocks.blocks_of(comparison.rows)]
+    compared = any(row.paired_diff is not None for row in comparison.rows)
     below = render.wrapped(LEGEND) if compared else []
-    margins = {row.equivalence_margin for row in shown.rows} - {None}
-    below += [line for one in margins if one for line in render.wrapped(equivalence_words(one))]
-    below += render.wrapped(STAR) if any(map(_is_limited, shown.rows)) else []
-    parts += ["\n".join(below)] if below else []
-    return "\n\n".join(filter(None, (*parts, across_text(shown.across))))
+    margins = {row.equivalence_margin for row in comparison.rows} - {None}
+    below += [line for each in margins if each for line in render.wrapped(equivalence_words(each))]
+    below += render.wrapped(STAR) if any(map(_is_limited, comparison.rows)) else []
+    sections += ["\n".join(below)] if below else []
+    return "\n\n".join(filter(None, (*sections, across_text(comparison.across))))
 
 
-def _block(block: Sequence[TableRow], shown: Comparison, chosen: Columns[TableRow]) -> str:
-    first, rows = block[0], shown.rows
-    pool, book = blocks.pool_name(first, rows), blocks.book_name(first, rows)
+def _block(block: Sequence[TableRow], table: Comparison, chosen: Columns[TableRow]) -> str:
+    head, rows = block[0], table.rows
+    pool, book = blocks.pool_name(head, rows), blocks.book_name(head, rows)
     reference = blocks.reference_of_block(block)
-    title = f"{blocks.asked_name(first)}, pool {pool}, prices {book}; reference: {reference}"
+    title = f"{blocks.asked_name(head)}, pool {pool}, prices {book}; reference: {reference}"
     if chosen:
         lines, gone = aligned(render.tabulate((FIGURES[0], *chosen), block)), ()
     else:
         some = any(row.n_too_long for row in block)
-        figures = [one for one in FIGURES if some or one[0] != TOO_LONG]  # else all would be 0
+        figures = [col for col in FIGURES if some or col[0] != TOO_LONG]  # else all would be 0
         lines, gone = render.fitted(render.tabulate(figures, block), LEFT_OUT)
     lines += render.left_out(gone)
     lines += [*_each(block, (NO_ANSWER, TOO_LONG) if chosen else gone), *_once(block)]
-    for grouping, parts in shown.blocks(block):
-        lines += _parts(grouping, parts)
-    said = next((one for one in shown.fields if one.rows[0] is first), None)
-    above = [said.headline, title, said.said, *said.cautions] if said else [title]
-    heads = [line for one in above for line in render.wrapped(one)]
+    for grouping, scores in table.blocks(block):
+        lines += _parts(grouping, scores)
+    summary = next((field for field in table.fields if field.rows[0] is head), None)
+    above = [summary.headline, title, summary.said, *summary.cautions] if summary else [title]
+    heads = [line for sentence in above for line in render.wrapped(sentence)]
     return "\n".join((*heads, *lines))
 
 
-def derived_text(shown: Comparison) -> str:
-    """Return derived rows for those who ask for them."""
-    if not shown.derived:
+def derived_text(comparison: Comparison) -> str:
+    """Return the table of derived rows; empty if there are none."""
+    if not comparison.derived:
         return ""
-    lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, shown.derived), LEFT_OUT)
-    said = blocks.beaten_oracles(shown.derived, shown.rows)
-    lines += [line for one in said for line in render.wrapped(one)]
+    lines, gone = render.fitted(render.tabulate(DERIVED_COLUMNS, comparison.derived), LEFT_OUT)
+    sentences = blocks.beaten_oracles(comparison.derived, comparison.rows)
+    lines += [line for sentence in sentences for line in render.wrapped(sentence)]
     return "\n".join((*lines, *render.left_out(gone)))
 
 
 def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
     tries = blocks.avg_at(block)
-    said = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
-    said = [*(said if tries else []), *blocks.beaten_oracles(block, block)]
-    reasons = dict.fromkeys(why for row in block if (why := why_inconclusive(row)))
-    priced = block[0].price_book != "none"  # as the block's heading then says: no more to say
+    sentences = [f"acc: {tries}, the mean over epochs; intervals are clustered by question"]
+    sentences = [*(sentences if tries else []), *blocks.beaten_oracles(block, block)]
+    reasons = dict.fromkeys(reason for row in block if (reason := why_inconclusive(row)))
+    priced = block[0].price_book != "none"  # "none" is in the block's heading
     for title, each in {
         **{
-            f"inconclusive because {why}": [
-                row.system for row in block if why_inconclusive(row) == why
+            f"inconclusive because {reason}": [
+                row.system for row in block if why_inconclusive(row) == reason
             ]
-            for why in reasons
+            for reason in reasons
         },
         "graded wrong, no answer found": [
             f"{row.system} {row.n_unparsed}"
@@ -114,7 +114,7 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             for row in block
             if row.n_invalid_plans
         ],
-        # Of conductors that nobody bills, for they run where the run does.
+        # Conductors without a bill: they run on the machine of the run.
         "conductor on this machine's own processor, sec per query": [
             f"{row.system} {count(row.conductor_s, 3)}"
             for row in block
@@ -132,13 +132,13 @@ def _each(block: Sequence[TableRow], gone: Sequence[str]) -> list[str]:
             if note.startswith(IMPOSSIBLE)
         ],
     }.items():
-        said += [f"{title}: {', '.join(each)}"] if each else []
-    return [line for one in said for line in render.wrapped(one)]
+        sentences += [f"{title}: {', '.join(each)}"] if each else []
+    return [line for sentence in sentences for line in render.wrapped(sentence)]
 
 
 def _once(block: Sequence[TableRow]) -> list[str]:
     apart = [f"box of {row.system}: {box}" for box, row in blocks.boxes_by_row(block)]
-    said = [
+    sentences = [
         *(apart or [f"box: {box}" for box in blocks.boxes_of(block)]),
         *(
             f"published evaluator on {row.system}: {percent(row.official_accuracy)} % "
@@ -147,22 +147,24 @@ def _once(block: Sequence[TableRow]) -> list[str]:
             if row.n_official_differ
         ),
     ]
-    return [line for one in said for line in render.wrapped(one)]
+    return [line for sentence in sentences for line in render.wrapped(sentence)]
 
 
-def _parts(grouping: str, parts: Sequence[GroupScore]) -> list[str]:
-    """Return a table of as many groups as there is room for: the smallest give way."""
-    most = max(part.n for part in parts)
-    if grouping == SUBJECT and most < FEWEST:
-        return [f"{grouping}: see table.md, none has more than {most} questions"]
-    kept, beyond = largest_groups(parts, MOST_GROUPS)
-    groups, rows = by_group(kept)
-    sizes = [max(part.n for part in kept if part.group == group) for group in groups]
+def _parts(grouping: str, scores: Sequence[GroupScore]) -> list[str]:
+    """Return a table of as many groups as fit: the smallest are dropped first."""
+    maximum = max(score.n for score in scores)
+    if grouping == SUBJECT and maximum < FEWEST:
+        return [f"{grouping}: see table.md, none has more than {maximum} questions"]
+    largest, beyond = largest_groups(scores, MOST_GROUPS)
+    groups, rows = by_group(largest)
+    sizes = [max(score.n for score in largest if score.group == group) for group in groups]
     heads = [f"{group} (n={size})" for group, size in zip(groups, sizes, strict=True)]
     smallest = [
         head for _, _, head in sorted(zip(sizes, range(0, -len(heads), -1), heads, strict=True))
     ]
-    table = [(_name(row), *(percent(one and one.value) for one in own)) for row, own in rows]
+    table = [
+        (_name(row), *(percent(score and score.value) for score in cols)) for row, cols in rows
+    ]
     lines, gone = render.fitted([(grouping, *heads), *table], smallest)
     return [*lines, *render.left_out(gone), *([f"{grouping}: {beyond}"] if beyond else [])]
 

@@ -1,4 +1,4 @@
-"""curve.png: trainings over their steps, with intervals, and whom their plans ask."""
+"""curve.png: trainings over their steps, with intervals, and the workers that plans ask."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil
@@ -21,7 +21,7 @@ from podium.reports.training_runs import (
 
 ACROSS = 2
 MOST = 8
-"""Runs that a panel names; more of them would hide what they name."""
+"""Maximum runs with a legend entry; more entries would hide the curves."""
 
 
 FORMATS: Mapping[str, Mapping[str, str | None]] = {
@@ -29,26 +29,26 @@ FORMATS: Mapping[str, Mapping[str, str | None]] = {
     "pdf": {"Creator": SOFTWARE, "CreationDate": None},
     "svg": {"Creator": SOFTWARE, "Date": None},
 }
-"""What stands in a file of each format, which a later plot may overwrite; no time of drawing."""
+"""Metadata per format, by which a later plot recognises its own files; without a timestamp."""
 
 
 def draw_curves(folders: Sequence[Path], path: Path) -> list[TrainingRun]:
     """Draw trainings into a file and return them.
 
-    Raises `UserError` for a folder that is none, and for a file that podium did not draw.
+    Raises `UserError` for a folder without a training, and for a file that podium did not draw.
     """
     format = path.suffix.removeprefix(".").lower()
     if format not in FORMATS:
-        said = f"{', '.join(FORMATS)}; a folder becomes a page"
-        raise UserError(f"{path} is of no format that curves are drawn in: {said}.")
+        formats = f"{', '.join(FORMATS)}; a folder becomes a page"
+        raise UserError(f"{path} is of no format that curves are drawn in: {formats}.")
     if not may_replace(path):
         raise UserError(f"{path} was not written by podium; name another --to.")
     runs = training_runs(folders)
     try:
         write_curves(runs, path, format)
     except OSError as error:
-        why = f"{path} cannot be written ({error.strerror})"
-        raise UserError(f"{why}; name another --to.") from error
+        problem = f"{path} cannot be written ({error.strerror})"
+        raise UserError(f"{problem}; name another --to.") from error
     return runs
 
 
@@ -59,14 +59,14 @@ def write_curves(runs: Sequence[TrainingRun], path: Path, format: str = "png") -
 
 
 def curves(*folders: str | Path) -> Figure:
-    """Return the curves of trainings as a figure; UserError for a folder that is none."""
-    return curves_of(training_runs([Path(one) for one in folders]))
+    """Return the curves of trainings as a figure; UserError for a folder without a training."""
+    return curves_of(training_runs([Path(folder) for folder in folders]))
 
 
 def curves_of(runs: Sequence[TrainingRun]) -> Figure:
-    """Return the curves, a panel for each figure, and below them whom plans ask."""
+    """Return the curves, a panel per figure, and below them the workers that plans ask."""
     panels = panels_of(runs)
-    # Of one step there is no area.
+    # An area needs two steps.
     trainings = {name: some for name, some in alike(runs).items() if len(asked_shares(some)) > 1}
     down = ceil((len(panels) + len(trainings)) / ACROSS)
     figure: Any = Figure(figsize=(11, 3.1 * down), layout="constrained")
@@ -84,20 +84,20 @@ def curves_of(runs: Sequence[TrainingRun]) -> Figure:
 
 
 def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
-    colours = {run.name: COLOURS[at % len(COLOURS)] for at, run in enumerate(runs)}
+    colours = {run.name: COLOURS[index % len(COLOURS)] for index, run in enumerate(runs)}
     means = any(curve.mean for curve in panel.curves)
     for curve in panel.curves:
-        steps, values = [one.step for one in curve.points], [one.value for one in curve.points]
+        steps, values = [dot.step for dot in curve.points], [dot.value for dot in curve.points]
         look = {"color": colours.get(curve.run, "black"), "linewidth": 2.2 if curve.mean else 1.3}
-        named = curve.mean or len(runs) <= MOST
+        has_label = curve.mean or len(runs) <= MOST
         marker = "." if len(steps) <= 60 else ""
-        label = drawable(curve.run) if named else None
+        label = drawable(curve.run) if has_label else None
         axes.plot(steps, values, marker=marker, label=label, **look)
         if curve.mean or not means:
-            known = [one for one in curve.points if one.low is not None]
-            lows, highs = [one.low for one in known], [one.high for one in known]
+            points = [point for point in curve.points if point.low is not None]
+            lows, highs = [point.low for point in points], [point.high for point in points]
             band = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-            axes.fill_between([one.step for one in known], lows, highs, **band)
+            axes.fill_between([point.step for point in points], lows, highs, **band)
     axes.set_title(drawable(panel.title), fontsize=10)
     axes.set(xlabel="step", ylabel=panel.unit)
     axes.set_ylim(bottom=0, top=1 if panel.unit == SHARE else None)
@@ -106,11 +106,11 @@ def _panel(axes: Any, panel: CurvePanel, runs: Sequence[TrainingRun]) -> None:
 
 def _asked(axes: Any, training: str, runs: Sequence[TrainingRun]) -> None:
     """Stack the shares of workers among the steps of plans."""
-    found = asked_shares(runs)
-    workers = sorted({name for _, one in found for name in one})
-    stacked = [[one.get(name, 0.0) for _, one in found] for name in workers]
-    palette = [COLOURS[at % len(COLOURS)] for at in range(len(workers))]
-    steps = [step for step, _ in found]
+    step_shares = asked_shares(runs)
+    workers = sorted({name for _, table in step_shares for name in table})
+    stacked = [[table.get(name, 0.0) for _, table in step_shares] for name in workers]
+    palette = [COLOURS[index % len(COLOURS)] for index in range(len(workers))]
+    steps = [step for step, _ in step_shares]
     axes.stackplot(steps, stacked, labels=list(map(drawable, workers)), colors=palette)
     axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     axes.set_title(drawable(f"whom {training} asks, on held-out questions"), fontsize=10)

@@ -1,4 +1,4 @@
-"""Trainings as their folders tell them: what each step came to, held-out questions, the bill."""
+"""Trainings read from their folders: figures of each step, held-out questions, costs."""
 
 import json
 import sys
@@ -20,20 +20,20 @@ from podium.reports import stats
 
 METRICS, MANIFEST = "metrics.jsonl", "manifest.json"
 OVER = 10
-"""Steps that a reward is a mean of: one step's mean jumps with its questions."""
+"""Steps that a reward is averaged over: one step's mean varies with its questions."""
 UNKNOWN = "unknown"
 MOST = 2**53
-"""Steps; a browser counts no further."""
+"""Maximum step: the largest integer that a browser represents exactly."""
 COLLAPSE = "has collapsed to"
-"""In the note on a training whose plans became all alike."""
+"""Part of the note on a training whose plans became identical."""
 ENOUGH = 3
-"""Runs from which on their spread says something of others."""
+"""Minimum runs for an interval over runs."""
 Line = Mapping[str, Any]
 """One object of metrics.jsonl."""
 
 
 class CurvePoint(NamedTuple):
-    """A figure at a step; without bounds where nothing estimates them."""
+    """A figure at a step; bounds are None if there is no estimate."""
 
     step: int
     value: float
@@ -58,57 +58,57 @@ class TrainingRun:
     config: str
     seed: str
     label: str
-    """Of its workers: live, recorded or rehearsal; unknown without a manifest."""
+    """Label of its workers: live, recorded or rehearsal; unknown without a manifest."""
     pool: str
     book: str
     lines: tuple[Line, ...]
     bill: Mapping[str, CallSum]
-    """What each worker was asked in all, by the training's own ledger."""
+    """Total calls of each worker, by the training's own ledger."""
     notes: tuple[str, ...]
-    """A sentence for each thing that is not here."""
+    """A sentence for each missing part."""
 
     @property
     def validations(self) -> Iterator[tuple[int, Line]]:
-        """Yield the steps that were held against held-out questions."""
+        """Yield the steps that were validated on held-out questions."""
         return _validations(self.lines)
 
 
 def _validations(lines: Iterable[Line]) -> Iterator[tuple[int, Line]]:
     for line in lines:
-        if found := _table(line.get("validation")):
-            yield line["step"], found
+        if validation := _table(line.get("validation")):
+            yield line["step"], validation
 
 
 def is_training(folder: Path) -> bool:
-    """Say whether `podium train` wrote a folder."""
+    """Return whether `podium train` wrote a folder."""
     return (folder / METRICS).is_file()
 
 
 def read_run(folder: Path) -> list[dict[str, Any]]:
-    """Return a run's lines in the order of their steps; UserError when it has none."""
+    """Return a run's lines in the order of their steps; UserError if it has none."""
     path = folder / METRICS
     if not path.is_file():
-        said = f"it has no {METRICS}; name what `podium train` wrote"
-        raise UserError(f"{folder} is no training: {said}.")
-    found: list[dict[str, Any]] = []
+        problem = f"it has no {METRICS}; name what `podium train` wrote"
+        raise UserError(f"{folder} is no training: {problem}.")
+    lines: list[dict[str, Any]] = []
     for number, line in enumerate(_whole_lines(path)[0], 1):
         read = _object(line) if line.strip() else {"step": 0}
         if type(step := read.get("step")) is not int or not 0 <= step < MOST:
             raise UserError(f"{path} was edited: line {number} is no step of a training.")
-        found += [read] if line.strip() else []
-    if not found:
+        lines += [read] if line.strip() else []
+    if not lines:
         raise UserError(f"{folder} has no step yet: its {METRICS} has no whole line.")
-    return sorted(found, key=lambda line: line["step"])
+    return sorted(lines, key=lambda line: line["step"])
 
 
 def _whole_lines(path: Path) -> tuple[list[str], bool]:
-    """Return a file's lines without a last one that is half written, and whether there was one."""
-    *lines, last = path.read_text(encoding="utf-8", errors="replace").split("\n")
-    return ([*lines, last], False) if _object(last) else (lines, bool(last))
+    """Return a file's lines without an incomplete last one, and whether there was one."""
+    *lines, tail = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    return ([*lines, tail], False) if _object(tail) else (lines, bool(tail))
 
 
 def _object(line: str) -> dict[str, Any]:
-    """Return the object that a line is; an empty one where it is none."""
+    """Parse a line as a JSON object; an empty one if it is none."""
     try:
         read: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -117,11 +117,11 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def training_runs(folders: Sequence[Path]) -> list[TrainingRun]:
-    """Return trainings, each with a name of its own; UserError for a folder that is none."""
+    """Return trainings with unique names; UserError for a folder without one."""
     names = [folder.resolve().name for folder in folders]
     return [
-        _training_run(folder, f"{name} ({at + 1})" if names.count(name) > 1 else name)
-        for at, (folder, name) in enumerate(zip(folders, names, strict=True))
+        _training_run(folder, f"{name} ({index + 1})" if names.count(name) > 1 else name)
+        for index, (folder, name) in enumerate(zip(folders, names, strict=True))
     ]
 
 
@@ -160,68 +160,68 @@ def _manifest(folder: Path) -> Line:
         return {}
 
 
-def _table(found: object) -> Line:
-    """Return what should be a table; an empty one where it is none."""
-    return cast(Line, found) if isinstance(found, dict) else {}
+def _table(value: object) -> Line:
+    """Return the value if it is a table, else an empty table."""
+    return cast(Line, value) if isinstance(value, dict) else {}
 
 
-def _said(found: Line, *path: str) -> str:
-    *tables, last = path
+def _said(table: Line, *path: str) -> str:
+    *tables, key = path
     for name in tables:
-        found = _table(found.get(name))
-    return str(found[last]) if isinstance(found.get(last), str | int) else UNKNOWN
+        table = _table(table.get(name))
+    return str(table[key]) if isinstance(table.get(key), str | int) else UNKNOWN
 
 
 def number(line: Line, name: str) -> float | None:
-    """Return a figure of a line; None where it has none, or what stands there is no number."""
-    found = line.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    """Return a figure of a line; None if it is missing or no finite number."""
+    value = line.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(found) if abs(found) < sys.float_info.max else None  # which no NaN is
+    return float(value) if abs(value) < sys.float_info.max else None  # excludes NaN, too
 
 
 def shares(line: Line) -> dict[str, float]:
     """Return each worker's share of the steps of a line's plans."""
-    named = _table(line.get("workers"))
-    return {name: share for name in named if (share := number(named, name)) is not None}
+    workers = _table(line.get("workers"))
+    return {name: share for name in workers if (share := number(workers, name)) is not None}
 
 
-def curve_points(lines: Sequence[Line], what: str) -> tuple[list[int], list[float]]:
+def curve_points(lines: Sequence[Line], figure: str) -> tuple[list[int], list[float]]:
     """Return steps and values: `reward` of a step, or the share right of a `validation`."""
-    found = [(line["step"], _value(line, what)) for line in lines]
-    known = [(step, value) for step, value in found if value is not None]
-    return [step for step, _ in known], [value for _, value in known]
+    figures = [(line["step"], _value(line, figure)) for line in lines]
+    points = [(step, value) for step, value in figures if value is not None]
+    return [step for step, _ in points], [value for _, value in points]
 
 
-def _value(line: Line, what: str) -> float | None:
-    if what != "validation":
-        return number(line, what)
-    return number(_table(line.get(what)), "correct")
+def _value(line: Line, figure: str) -> float | None:
+    if figure != "validation":
+        return number(line, figure)
+    return number(_table(line.get(figure)), "correct")
 
 
 def right_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the share of held-out questions that were right, with Wilson's 95 % interval."""
+    """Return the share of right held-out questions, with Wilson's 95 % interval."""
     # Each question is asked once, greedily, so it is its own cluster.
-    found: list[CurvePoint] = []
-    for step, one in run.validations:
-        right, asked = number(one, "correct"), number(one, "questions")
+    points: list[CurvePoint] = []
+    for step, validation in run.validations:
+        right, questions = number(validation, "correct"), number(validation, "questions")
         if right is None:
             continue
-        graded = round((asked or 0) * (1 - (number(one, "masked") or 0)))
+        graded = round((questions or 0) * (1 - (number(validation, "masked") or 0)))
         bounds = stats.wilson(right, graded) if graded and 0 <= right <= 1 else (None, None)
-        found.append(CurvePoint(step, right, *bounds))
-    return tuple(found)
+        points.append(CurvePoint(step, right, *bounds))
+    return tuple(points)
 
 
 def reward_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
-    """Return the mean reward of each step and those before it, with Student's t over them."""
+    """Return the mean reward of the `OVER` steps up to each step, with Student's t interval."""
     steps, values = curve_points(run.lines, "reward")
-    found: list[CurvePoint] = []
+    points: list[CurvePoint] = []
     for end, step in enumerate(steps, 1):
-        last = values[max(0, end - OVER) : end]
-        bounds = (len(last) == OVER and stats.t_interval(last)) or (None, None)
-        found.append(CurvePoint(step, sum(last) / len(last), *bounds))
-    return tuple(found)
+        window = values[max(0, end - OVER) : end]
+        bounds = (len(window) == OVER and stats.t_interval(window)) or (None, None)
+        points.append(CurvePoint(step, sum(window) / len(window), *bounds))
+    return tuple(points)
 
 
 def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
@@ -235,40 +235,40 @@ def _of_steps(name: str) -> Callable[[TrainingRun], tuple[CurvePoint, ...]]:
 def spent_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
     """Return the dollars spent up to each step, validations included; up to the first unknown.
 
-    Step 0 has those of what was asked before the first update.
+    Step 0 has the cost of calls before the first update.
     """
-    spent, found = Decimal(0), list[CurvePoint]()
+    spent, points = Decimal(0), list[CurvePoint]()
     for line in run.lines:
-        asked = "reward" in line or "usd" in line
-        parts = ([line] if asked else [], [_table(line.get("validation"))])
-        for part in filter(None, chain(*parts)):
-            usd = number(part, "usd")
+        updated = "reward" in line or "usd" in line
+        groups = ([line] if updated else [], [_table(line.get("validation"))])
+        for record in filter(None, chain(*groups)):
+            usd = number(record, "usd")
             if usd is None:
-                return tuple(found)
+                return tuple(points)
             spent += Decimal(repr(usd))
-        found.append(CurvePoint(line["step"], float(spent)))
-    return tuple(found)
+        points.append(CurvePoint(line["step"], float(spent)))
+    return tuple(points)
 
 
 def entropy_curve(run: TrainingRun) -> tuple[CurvePoint, ...]:
     """Return the entropy of the workers' shares at each step; older lines have the shares, too."""
-    asked = ((line["step"], shares(line)) for line in run.lines)
-    return tuple(CurvePoint(step, entropy(found.values())) for step, found in asked if found)
+    step_shares = ((line["step"], shares(line)) for line in run.lines)
+    return tuple(CurvePoint(step, entropy(table.values())) for step, table in step_shares if table)
 
 
 def collapse(validations: Sequence[tuple[int, Line]]) -> tuple[int, str] | None:
     """Return the step from which on all held-out plans are alike, and in what; None if they differ.
 
-    Lines older than `one_step` tell one step by their mean, and do not count different plans.
+    Lines older than `one_step` show one-step plans by their mean only, and no `distinct` plans.
     """
-    found: tuple[int, str] | None = None
+    collapse_point: tuple[int, str] | None = None
     for step, line in reversed(validations):
         steps = number(line, "steps")
         one_step = number(line, "one_step") or float(steps is not None and steps <= ALONE)
-        if not (what := collapse_of(shares(line), one_step, number(line, "distinct"))):
+        if not (habit := collapse_of(shares(line), one_step, number(line, "distinct"))):
             break
-        found = step, what
-    return found
+        collapse_point = step, habit
+    return collapse_point
 
 
 ALONE = 2 - COLLAPSED
@@ -299,31 +299,31 @@ PANELS: Sequence[tuple[str, str, Callable[[TrainingRun], tuple[CurvePoint, ...]]
 
 
 def panels_of(runs: Sequence[TrainingRun]) -> list[CurvePanel]:
-    """Return every figure of some trainings; of several seeds of one training their mean too."""
-    return [CurvePanel(title, unit, tuple(_curves(runs, made))) for title, unit, made in PANELS]
+    """Return every figure of some trainings; for several seeds of one training their mean, too."""
+    return [CurvePanel(title, unit, tuple(_curves(runs, make))) for title, unit, make in PANELS]
 
 
 def _curves(
-    runs: Sequence[TrainingRun], made: Callable[[TrainingRun], tuple[CurvePoint, ...]]
+    runs: Sequence[TrainingRun], curve_of: Callable[[TrainingRun], tuple[CurvePoint, ...]]
 ) -> Iterator[Curve]:
-    found = {run.name: made(run) for run in runs}
-    yield from (Curve(name, points) for name, points in found.items())
+    points_by_run = {run.name: curve_of(run) for run in runs}
+    yield from (Curve(name, points) for name, points in points_by_run.items())
     for training, some in alike(runs).items():
         if len(some) > 1:
-            mean = _mean([found[run.name] for run in some])
+            mean = _mean([points_by_run[run.name] for run in some])
             yield Curve(f"{training}: mean of {len(some)} runs", mean, mean=True)
 
 
 def alike(runs: Sequence[TrainingRun]) -> dict[str, list[TrainingRun]]:
     """Return the runs of each training: those of one configuration, which differ by their seed."""
-    found: dict[str, list[TrainingRun]] = defaultdict(list)
+    runs_by_training: dict[str, list[TrainingRun]] = defaultdict(list)
     for run in runs:
-        found[run.config if run.config != UNKNOWN else run.name].append(run)
-    return dict(found)
+        runs_by_training[run.config if run.config != UNKNOWN else run.name].append(run)
+    return dict(runs_by_training)
 
 
 def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
-    """Return the mean at the steps that all have, with Student's t over the runs."""
+    """Return the mean at the steps that all runs have, with Student's t interval over the runs."""
     values: dict[int, list[float]] = defaultdict(list)
     for curve in curves:
         for point in curve:
@@ -331,26 +331,26 @@ def _mean(curves: Sequence[Sequence[CurvePoint]]) -> tuple[CurvePoint, ...]:
     many = len(curves) >= ENOUGH
     return tuple(
         CurvePoint(
-            step, sum(found) / len(found), *((many and stats.t_interval(found)) or (None, None))
+            step, sum(group) / len(group), *((many and stats.t_interval(group)) or (None, None))
         )
-        for step, found in sorted(values.items())
-        if len(found) == len(curves)
+        for step, group in sorted(values.items())
+        if len(group) == len(curves)
     )
 
 
 def asked_shares(runs: Sequence[TrainingRun]) -> list[tuple[int, dict[str, float]]]:
-    """Return each worker's share of the steps of held-out plans: means, where all runs have one."""
-    found: dict[int, list[dict[str, float]]] = defaultdict(list)
+    """Return each worker's mean share of held-out plan steps, at the steps that all runs have."""
+    shares_by_step: dict[int, list[dict[str, float]]] = defaultdict(list)
     for run in runs:
-        for step, one in run.validations:
-            if asked := shares(one):
-                found[step].append(asked)
+        for step, validation in run.validations:
+            if worker_shares := shares(validation):
+                shares_by_step[step].append(worker_shares)
     return [
-        (step, {name: sum(one.get(name, 0.0) for one in some) / len(some) for name in _names(some)})
-        for step, some in sorted(found.items())
+        (step, {name: sum(row.get(name, 0.0) for row in some) / len(some) for name in _names(some)})
+        for step, some in sorted(shares_by_step.items())
         if len(some) == len(runs)
     ]
 
 
-def _names(found: Sequence[Mapping[str, float]]) -> list[str]:
-    return sorted({name for one in found for name in one})
+def _names(tables: Sequence[Mapping[str, float]]) -> list[str]:
+    return sorted({name for table in tables for name in table})

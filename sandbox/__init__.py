@@ -25,8 +25,8 @@ __all__ = [
 
 
 def _opener(home: str, kind: str, **settings: str) -> Callable[[int | None], Box]:
-    """Return what makes a box; its module is imported by who opens one, as few runs do."""
-    return lambda most: getattr(import_module(f"podium.sandbox.{home}"), kind)(most, **settings)
+    """Return a function that makes a box; it imports the module on demand, as few runs need it."""
+    return lambda limit: getattr(import_module(f"podium.sandbox.{home}"), kind)(limit, **settings)
 
 
 BOXES: Mapping[str, Callable[[int | None], Box]] = {

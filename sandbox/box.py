@@ -1,8 +1,8 @@
 """A box: a place that runs one untrusted program on many inputs and reports what happened.
 
-What the program does wrong is a `ProgramOutcome`, a value; what the box does wrong is a
-`SandboxError`, so that no outage is graded as a wrong answer. A box is never told what an input
-should produce: there is nothing in it to steal, and nothing to gain by forging a result.
+A failure of the program is a `ProgramOutcome`, a value; a failure of the box is a `SandboxError`,
+so that no outage is graded as a wrong answer. A box never receives expected outputs: a program can
+neither steal them nor gain by forging a result.
 """
 
 import base64
@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, Protocol, cast
 
 IMAGE = "podium-sandbox"
-"""The image every code suite runs in unless it names another; boxes without images ignore it."""
+"""Default image of code suites; boxes without images ignore it."""
 Runner = Literal["script", "call", "official", "unittest"]
 """How a program is run on one input; each is a function in sandbox/inside/runners.py.
 
@@ -29,7 +29,7 @@ Runner = Literal["script", "call", "official", "unittest"]
   `result` is `{"ran": n, "failed": {test: last line}}`.
 """
 Status = Literal["exited", "time", "memory", "output", "processes", "died"]
-"""How a run ended: by itself (any exit code), over a limit, or twice taking its box along."""
+"""How a run ended: by itself (any exit code), over a limit, or by ending its box twice."""
 
 
 class SandboxError(Exception):
@@ -37,12 +37,12 @@ class SandboxError(Exception):
 
 
 SLACK_BYTES = 192 << 20
-"""Memory of a box beyond a program's limit: the judge, its zygote, and what is read and written."""
+"""Memory of a box beyond a program's limit: the judge, its zygote, inputs and outputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run of a program may use."""
+    """Resource limits of one run of a program."""
 
     cpu_s: float = 6.0
     """CPU time, all its processes together, so that a busy machine does not change verdicts
@@ -50,8 +50,8 @@ class Limits:
     wall_s: float = 18.0
     """Real time, against programs that sleep or wait: three times the CPU limit."""
     memory_bytes: int = 1 << 30
-    """Memory of all its processes together. Stated here alone: a suite that needs more says so in
-    its own `LIMITS`, and a test holds compose.yaml, which is no Python, against the two numbers."""
+    """Memory of all its processes together. The only default: a suite that needs more sets its own
+    `LIMITS`, and a test compares compose.yaml, which is no Python, with the two numbers."""
     output_bytes: int = 8 << 20
     """Largest stdout, largest result and largest file; stderr has no limit."""
     processes: int = 64
@@ -60,7 +60,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An untrusted program and the way to run it."""
+    """An untrusted program and how to run it."""
 
     source: str
     runner: Runner = "script"
@@ -75,15 +75,15 @@ class ProgramOutcome:
 
     status: Status
     exit_code: int
-    """As the shell's: negative for a signal. Meaningful when the status is `exited`."""
+    """Exit code; negative for a signal. Meaningful if the status is `exited`."""
     stdout: bytes
     stderr: bytes
-    """The end of it: a program may write any amount there."""
+    """The end of stderr: a program may write any amount."""
     result: bytes
-    """What the runner reports, empty when it never came that far. Written by a process that the
-    program controls: parse it as data, and never take it for a verdict."""
+    """The runner's report, empty if the run never reached it. Written by a process that the program
+    controls: parse it as data, and never use it as a verdict."""
     cpu_s: float
-    """CPU time of all its processes; may pass the limit by a watch interval."""
+    """CPU time of all its processes; may exceed the limit by a watch interval."""
     wall_s: float
 
 
@@ -101,7 +101,7 @@ class SandboxFacts:
 
 
 class Box(Protocol):
-    """A place where untrusted code may run. Each program finds it clean, whatever ran before."""
+    """A place where untrusted code may run. It is clean for each program, after any other."""
 
     @property
     def name(self) -> str:
@@ -120,7 +120,7 @@ class Box(Protocol):
         ...
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Say what programs would run on; SandboxError names what is missing and its fix."""
+        """Return where programs run; SandboxError says what is missing, and the fix."""
         ...
 
     def close(self) -> None:
@@ -128,17 +128,17 @@ class Box(Protocol):
 
 
 DIGITS = 50_000
-"""Longest integer that is read, in decimal digits; LiveCodeBench's evaluator sets the same."""
+"""Maximum decimal digits of an integer, as in LiveCodeBench's evaluator."""
 HASHED = 1000
-"""Most set elements and dictionary keys in a value, strings apart: numbers can be chosen so that
-they all collide, and then every one is compared with every other."""
+"""Maximum set elements and dictionary keys in a value, strings excluded: numbers can be chosen so
+that all collide, which makes hashing quadratic."""
 
 
 def decode(result: bytes) -> object:
-    """Return what the runner `call` reports, as plain builtins; ValueError when it holds none.
+    """Return the value that the runner `call` reports, as plain builtins; ValueError without one.
 
-    The bytes were written by a process that the program controls, so nothing in them is executed;
-    what is malformed, too deep or too large to hold is a ValueError.
+    A process that the program controls wrote the bytes, so nothing in them is executed; malformed,
+    too deep or too large values are a ValueError.
 
     >>> decode(b'{"returned": {"list": [1, {"tuple": ["a", null]}]}}')
     [1, ('a', None)]
@@ -150,20 +150,20 @@ def decode(result: bytes) -> object:
 
 
 def read_json(text: str | bytes) -> object:
-    """Parse JSON, long integers included; ValueError for whatever cannot be read."""
+    """Parse JSON, including long integers; ValueError if that fails."""
     try:
         try:
             return json.loads(text)
         except (json.JSONDecodeError, UnicodeDecodeError):
             raise
-        except ValueError:  # an integer longer than Python converts on its own
+        except ValueError:  # an integer above Python's default limit
             return json.loads(text, parse_int=_integer)
     except RecursionError:
         raise ValueError("values nested too deeply") from None
 
 
 def untagged(value: object) -> object:
-    """Return the plain value that a tagged one stands for; ValueError for anything else."""
+    """Return the plain value of a tagged one; ValueError for anything else."""
     try:
         return _Reader().read(value)
     except (RecursionError, TypeError, KeyError, OverflowError, binascii.Error) as error:
@@ -171,7 +171,7 @@ def untagged(value: object) -> object:
 
 
 class _Reader:
-    """Reads one value, and counts what it hashes on the way."""
+    """Reads one value, and counts the elements that it hashes."""
 
     def __init__(self) -> None:
         self._hashed = 0
@@ -181,37 +181,37 @@ class _Reader:
             if isinstance(value, list):
                 raise ValueError("a list without its tag")
             return value
-        ((tag, held),) = cast("dict[str, Any]", value).items()
-        return _READERS[tag](self, held)
+        ((tag, content),) = cast("dict[str, Any]", value).items()
+        return _READERS[tag](self, content)
 
-    def all(self, held: list[object]) -> list[object]:
-        return [self.read(one) for one in held]
+    def all(self, content: list[object]) -> list[object]:
+        return [self.read(item) for item in content]
 
-    def hashable(self, held: list[object]) -> list[object]:
-        found = self.all(held)
-        self._hashed += sum(not isinstance(one, str) for one in found)
+    def hashable(self, content: list[object]) -> list[object]:
+        items = self.all(content)
+        self._hashed += sum(not isinstance(item, str) for item in items)
         if self._hashed > HASHED:
             raise ValueError(f"more than {HASHED} keys or set elements")
-        return found
+        return items
 
-    def pairs(self, held: list[list[object]]) -> dict[object, object]:
-        keys = self.hashable([key for key, _ in held])
-        return dict(zip(keys, self.all([one for _, one in held]), strict=True))
+    def pairs(self, content: list[list[object]]) -> dict[object, object]:
+        keys = self.hashable([key for key, _ in content])
+        return dict(zip(keys, self.all([item for _, item in content]), strict=True))
 
 
 _READERS: dict[str, Callable[[_Reader, Any], object]] = {
     "list": _Reader.all,
-    "tuple": lambda reader, held: tuple(reader.all(held)),
-    "set": lambda reader, held: set(reader.hashable(held)),
-    "frozenset": lambda reader, held: frozenset(reader.hashable(held)),
+    "tuple": lambda reader, content: tuple(reader.all(content)),
+    "set": lambda reader, content: set(reader.hashable(content)),
+    "frozenset": lambda reader, content: frozenset(reader.hashable(content)),
     "dict": _Reader.pairs,
-    "bytes": lambda _, held: base64.b64decode(held, validate=True),
-    "complex": lambda _, held: complex(*held),
+    "bytes": lambda _, content: base64.b64decode(content, validate=True),
+    "complex": lambda _, content: complex(*content),
 }
 
 
 def _integer(text: str) -> int:
-    """Convert an integer of up to `DIGITS` digits; Python itself stops at 4,300."""
+    """Convert an integer of up to `DIGITS` digits; Python's default limit is 4,300."""
     if len(text) > DIGITS:
         raise ValueError("an integer of too many digits")
     try:

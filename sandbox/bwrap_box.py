@@ -1,14 +1,14 @@
 """A box made of Linux namespaces by bubblewrap, for machines without a container engine.
 
-Every program gets a cell of its own: process, network, IPC, mount and host name spaces; a read-only
-root that holds /usr, the running Python and nothing else of the machine; two small tmpfs; no
-capabilities; the seccomp filter of seccomp.py. It ends with its program and all that this left.
+Each program gets a separate cell: process, network, IPC, mount and host name spaces; a read-only
+root with /usr, the running Python and nothing else of the machine; two small tmpfs; no
+capabilities; the seccomp filter of seccomp.py. It ends with its program and all its processes.
 
-Started by root, the judge is root with SETUID, SETGID and KILL only, and each run gets a user id of
-its own, as in the docker box. No user namespace: in one, root of the box is root of the host to
-/proc/sys and to every file that root owns (/dev/null among them).
+If started by root, the judge is root with SETUID, SETGID and KILL only, and each run gets its own
+user id, as in the docker box. There is no user namespace: in one, root of the box counts as root of
+the host for /proc/sys and for every file that root owns (e.g. /dev/null).
 
-Started by anybody else, judge and program share that user, in a user namespace that allows no
+If started by another user, judge and program share that user, in a user namespace that allows no
 second one. The judge is process 1, which the kernel shields; neither it nor the zygote can be
 traced or read, and the filter refuses signals to them and changes to another process's limits.
 
@@ -42,8 +42,8 @@ from podium.sandbox.packages import SITE, host_packages, promised_names
 from podium.sandbox.seccomp import RULES, SAME_USER, filter_bytes
 
 OLDEST = (0, 8)
-"""The first bubblewrap that can forbid further user namespaces and give a tmpfs a size."""
-LAST_USER = 59_999  # the last that a judge gives to programs (sandbox/inside/isolation.py)
+"""Oldest usable bubblewrap: it can forbid further user namespaces and limit a tmpfs."""
+LAST_USER = 59_999  # the largest user id of programs (sandbox/inside/isolation.py)
 CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN = 6, 7, 21
 DEVICES = ("null", "zero", "full", "random", "urandom")
 LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
@@ -56,25 +56,25 @@ FORBIDDEN = {
     "kernel/unprivileged_userns_clone": "0",
     "kernel/apparmor_restrict_unprivileged_userns": "1",
 }
-"""Settings under /proc/sys, with the value that keeps users from making namespaces."""
+"""Settings under /proc/sys, with the value that forbids users to create namespaces."""
 
 
 class BwrapBox(CellBox):
-    """Namespaces of its own for each program; see the module for what that covers."""
+    """Separate namespaces for each program; the module says what they isolate."""
 
     name = "bwrap"
 
     def __init__(
         self, max_sandboxes: int | None = None, packages: Callable[[], Path | None] = host_packages
     ) -> None:
-        """Hold at most `max_sandboxes` cells at once: one per core when not said."""
+        """Hold at most `max_sandboxes` cells at once (default one per core)."""
         self._packages = packages
         # `--die-with-parent` means the parent *thread*: cells are started by threads that stay.
         self._starters = ThreadPoolExecutor(thread_name_prefix="bwrap")
         super().__init__(max_sandboxes)
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a judge in namespaces of its own; SandboxError says what keeps it from starting."""
+        """Start a judge in new namespaces; SandboxError says why that fails."""
         try:
             return self._starters.submit(self._start, kind).result()
         except SandboxError as error:
@@ -83,7 +83,7 @@ class BwrapBox(CellBox):
             raise SandboxError("The bwrap sandbox has been closed.") from error
 
     def switches_users(self) -> bool:
-        """Say whether every run gets a user id of its own."""
+        """Return whether every run gets a separate user id."""
         return switches_users()
 
     def command(self, seccomp_fd: int) -> list[str]:
@@ -115,8 +115,8 @@ def bwrap_argv(
 ) -> list[str]:
     """Return the command that starts Python in a box, as its process 1; flags can be added.
 
-    It inherits `seccomp_fd`, to read the filter from. With `users` it keeps the capabilities to
-    switch users, which takes a caller that has them; else it gets a user namespace. Programs find
+    It inherits `seccomp_fd` and reads the filter from it. With `users` it keeps the capabilities to
+    switch users, which the caller must have; else it gets a user namespace. Programs find
     `packages` at `SITE`.
     """
     argv = [_bwrap(), "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts"]
@@ -126,7 +126,7 @@ def bwrap_argv(
         for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
             argv += ["--cap-add", capability]
     else:
-        # Not root inside either: files of /proc that belong to nobody we know fall to root.
+        # Not root inside either: /proc files of unmapped users would belong to root.
         argv += ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
     argv += _system(python)
     if packages:
@@ -139,7 +139,7 @@ def bwrap_argv(
 
 
 def why_unusable() -> str | None:
-    """Say in one sentence why bubblewrap cannot be used here, and the fix; None if it can."""
+    """Return why bubblewrap cannot be used here, and the fix; None if it can."""
     if platform.machine() not in ("x86_64", "aarch64"):
         return f"The bwrap sandbox has no system call filter for {platform.machine()}."
     if os.geteuid() == 0 and not switches_users():
@@ -148,25 +148,25 @@ def why_unusable() -> str | None:
         bwrap = _bwrap()
     except SandboxError as error:
         return str(error)
-    said = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
-    version = re.search(r"(\d+)\.(\d+)", said.stdout)
+    run = subprocess.run([bwrap, "--version"], capture_output=True, text=True, check=False)
+    version = re.search(r"(\d+)\.(\d+)", run.stdout)
     if not version or (int(version[1]), int(version[2])) < OLDEST:
-        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {said.stdout.strip()!r}."
+        return f"The bwrap sandbox needs bubblewrap 0.8 or newer; this is {run.stdout.strip()!r}."
     return _trial()
 
 
 def switches_users() -> bool:
-    """Say whether this process is root enough to give every program a user id of its own."""
+    """Return whether this process has the rights to give every program a separate user id."""
     status = Path("/proc/self/status").read_text()
-    held = int(re.findall(r"^CapEff:\s*(\w+)", status, re.MULTILINE)[0], 16)
-    if any(not held >> needed & 1 for needed in (CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN)):
+    capabilities = int(re.findall(r"^CapEff:\s*(\w+)", status, re.MULTILINE)[0], 16)
+    if any(not capabilities >> needed & 1 for needed in (CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN)):
         return False
     inside, _, count = map(int, Path("/proc/self/uid_map").read_text().split()[:3])
     return os.geteuid() == 0 and inside == 0 and count > LAST_USER
 
 
 def filter_file(*, users: bool) -> int:
-    """Return a descriptor of the filter for one start, for reading moves it; close it then."""
+    """Return a file descriptor of the filter for one start (reading moves it); close it then."""
     file = os.memfd_create("seccomp")
     os.write(file, filter_bytes(RULES if users else {**RULES, **SAME_USER}))
     os.lseek(file, 0, os.SEEK_SET)
@@ -174,7 +174,7 @@ def filter_file(*, users: bool) -> int:
 
 
 def host_python() -> Path:
-    """Return the interpreter outside any virtual environment, links resolved."""
+    """Return the interpreter outside any virtual environment, with links resolved."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = Path(sys.base_prefix, "bin", version)
     return (python if python.exists() else Path(sys.executable)).resolve()
@@ -192,17 +192,17 @@ def _trial() -> str | None:
     argv = bwrap_argv(seccomp_fd, host_python(), users=users)
     argv += ["-I", "-S", "-c", "import ctypes"]
     try:
-        ended = subprocess.run(
+        result = subprocess.run(
             argv, pass_fds=[seccomp_fd], capture_output=True, timeout=TRIAL_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"The bwrap sandbox does not start: {error}."
     finally:
         os.close(seccomp_fd)
-    if ended.returncode == 0:
+    if result.returncode == 0:
         return None
-    said = ended.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
-    return f"The bwrap sandbox does not start: {said[-1]}{_forbidden()}."
+    lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
+    return f"The bwrap sandbox does not start: {lines[-1]}{_forbidden()}."
 
 
 def _forbidden() -> str:
@@ -214,7 +214,7 @@ def _forbidden() -> str:
 
 
 def _system(python: Path) -> list[str]:
-    """Return the read-only parts: not the interpreter's whole folder, which may be a home."""
+    """Return the read-only mounts: not the interpreter's whole folder, which may be a home."""
     argv = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -231,16 +231,16 @@ def _system(python: Path) -> list[str]:
     return argv
 
 
-def _bind(how: str, path: Path, place: str = "") -> list[str]:
-    """Return a bind mount and the directories above it: bubblewrap's own only root may enter."""
+def _bind(option: str, path: Path, place: str = "") -> list[str]:
+    """Return a bind mount with its parent folders: bubblewrap would make these for root only."""
     argv: list[str] = []
     for folder in reversed(Path(place or path).parents[:-1]):
         argv += ["--perms", "0755", "--dir", str(folder)]
-    return [*argv, how, str(path), place or str(path)]
+    return [*argv, option, str(path), place or str(path)]
 
 
 def _places() -> list[str]:
-    """Return what is not a copy of the machine's: /proc, five devices, two tmpfs; then seal it."""
+    """Return the other mounts: /proc, five devices, two tmpfs; then make them read-only."""
     argv = ["--proc", "/proc", "--perms", "0755", "--dir", "/dev"]
     for name, target in LINKS.items():
         argv += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
@@ -248,5 +248,5 @@ def _places() -> list[str]:
         argv += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
     for place in ("/tmp", "/dev/shm"):
         argv += ["--perms", "1777", "--size", str(FILES_BYTES), "--tmpfs", place]
-    # Sealed, /proc lets nobody write sysctls, nor the settings of process 1.
+    # A read-only /proc forbids writing sysctls and the settings of process 1.
     return [*argv, "--remount-ro", "/proc", "--remount-ro", "/"]

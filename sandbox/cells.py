@@ -1,8 +1,8 @@
-"""Cells: warm judges that the host starts, talks to, pools and shares the cores among; their boxes.
+"""Cells: warm judges that the host starts, pools and shares cores among; and their boxes.
 
 A cell is a running judge (sandbox/inside/judge.py) behind a stream. It answers in time, or is dead
-or stuck. When one dies during a run, the engine is asked first. If it lives, the program runs
-again, alone in a fresh cell; if that dies too it was the program: `died`, not a failure of ours.
+or stuck. If one dies during a run, the host first checks the engine. If that works, the program
+runs again, alone in a fresh cell; if that dies, too, the program is the cause: status `died`.
 """
 
 import atexit
@@ -27,10 +27,10 @@ from podium.sandbox.packages import promised_names
 from podium.sandbox.seccomp import PROGRAM, RULES, filter_bytes
 
 INSIDE = ("isolation", "purity", "runners", "zygote", "judge")
-"""Modules of sandbox/inside/ in an order in which each finds what it imports."""
+"""Modules of sandbox/inside/, each after its imports."""
 FACTS = b'{"facts": 0}\n'  # asks for the Python inside and what programs can import
 PARTS = ("stdout", "stderr", "result")
-"""What follows the header of an answer, in this order; the header has their sizes."""
+"""Contents after the header of an answer, in this order; the header has their sizes."""
 
 
 LACKS = (
@@ -40,10 +40,10 @@ LACKS = (
 
 
 @cache
-def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes:
+def boot_message(mode: str, promised: tuple[str, ...] = (), *extra: str) -> bytes:
     """Return the first bytes of a stream: the mode, the filter and the judge's modules as text."""
     folder = resources.files("podium.sandbox.inside")
-    modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *more)}
+    modules = {name: (folder / f"{name}.py").read_text("utf-8") for name in (*INSIDE, *extra)}
     refused = b"" if mode == "plain" else filter_bytes({**RULES, **PROGRAM})
     order = {"mode": mode, "refused": refused.hex(), "promised": promised, "sources": modules}
     data = json.dumps(order).encode()
@@ -51,7 +51,7 @@ def boot_message(mode: str, promised: tuple[str, ...] = (), *more: str) -> bytes
 
 
 def load_frame(program: Program) -> bytes:
-    """Return the frame that gives the judge a program."""
+    """Return the frame that sends a program to the judge."""
     source = program.source.encode("utf-8", errors="replace")  # lone surrogates become `?`
     order = {"program": len(source), "runner": program.runner, "entry": program.entry}
     return json_line(order) + source
@@ -62,13 +62,13 @@ def run_header(size: int, limits: Limits) -> bytes:
     return json_line({"run": size, **asdict(limits)})
 
 
-def parse_outcome(header: Mapping[str, Any], parts: Sequence[bytes]) -> ProgramOutcome:
-    """Return what an answer says: its header, and the parts that followed it."""
+def parse_outcome(header: Mapping[str, Any], contents: Sequence[bytes]) -> ProgramOutcome:
+    """Return the outcome of an answer: of its header and the contents after it."""
     if lacks := header.get("lacks"):
         raise SandboxError(LACKS.format(", ".join(lacks)))
-    stdout, stderr, result = parts
-    ended, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
-    return ProgramOutcome(*ended, stdout, stderr, result, *spent)
+    stdout, stderr, result = contents
+    ending, spent = (header["status"], header["exit_code"]), (header["cpu_s"], header["wall_s"])
+    return ProgramOutcome(*ending, stdout, stderr, result, *spent)
 
 
 def json_line(order: Mapping[str, Any]) -> bytes:
@@ -100,23 +100,23 @@ sys.modules[home + ".judge"].main(
     order["mode"], source, sink, bytes.fromhex(order["refused"]), order["promised"])
 os._exit(0)
 """
-"""The first words of a cell: it takes the judge's sources from its standard input."""
+"""The first code of a cell: it reads the judge's sources from its standard input."""
 
 PYTHON_FLAGS = ("-s", "-P", "-S", "-X", "utf8", "-c", BOOT)  # no packages but the image's
 ENVIRONMENT = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 BOOT_S = 30.0
 GRACE_S = 30.0
-"""How long a judge may take beyond a run's wall limit: to clean up, and to pass on large data."""
+"""Extra time for a judge beyond a run's wall limit, in seconds: for cleanup and large data."""
 CLOSE_S = 0.5  # for a judge to tidy up after its stream has ended
 PIECE = 1 << 18
 
 
 class CellDied(Exception):
-    """The judge is gone: killed by the program, by the kernel, or with its engine."""
+    """The judge ended: killed by the program, by the kernel, or with its engine."""
 
 
 class CellStuck(Exception):
-    """The judge does not answer: its container or its engine is paused, or worse."""
+    """The judge does not answer: e.g. its container or its engine is paused."""
 
 
 class Stream(Protocol):
@@ -130,7 +130,7 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """End the judge and whatever holds it; never raises."""
+        """End the judge and its container or process; never raises."""
 
 
 class _PipeStream:
@@ -175,7 +175,7 @@ class _PipeStream:
 
 
 class SandboxCell:
-    """A running judge that has been given its sources."""
+    """A running judge that has received its sources."""
 
     def __init__(self, stream: Stream, boot: bytes) -> None:
         """Start the judge behind `stream` by a `boot_message`."""
@@ -187,7 +187,7 @@ class SandboxCell:
         self._line()
 
     def load(self, program: Program) -> None:
-        """Give the judge a program; the one before is forgotten."""
+        """Send a program to the judge; it replaces the one before."""
         self._deadline = time.monotonic() + GRACE_S
         self.program = program
         self._send(load_frame(program))
@@ -195,18 +195,18 @@ class SandboxCell:
     def run(
         self, data: bytes, limits: Limits, grace_s: float = GRACE_S
     ) -> tuple[ProgramOutcome, bool]:
-        """Run the program on one input; say how it ended, and whether the cell is still clean."""
+        """Run the program on one input; return its outcome, and whether the cell is still clean."""
         self.runs += 1
         self._deadline = time.monotonic() + limits.wall_s + grace_s
         order = run_header(len(data), limits)
         if len(data) < PIECE:
-            self._send(order + data)  # one message passes the engine faster than two
+            self._send(order + data)  # the engine forwards one message faster than two
         else:
             self._send(order)
             self._send(data)
         header = self._line()
-        parts = [self._exactly(header[name]) for name in PARTS]
-        return parse_outcome(header, parts), header["clean"]
+        contents = [self._exactly(header[name]) for name in PARTS]
+        return parse_outcome(header, contents), header["clean"]
 
     def facts(self) -> dict[str, Any]:
         """Return the version of Python inside and the packages that programs can import."""
@@ -240,7 +240,7 @@ class SandboxCell:
 
 
 def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> SandboxCell:
-    """Start a judge as a child process; SandboxError when it does not come up."""
+    """Start a judge as a child process; SandboxError if it does not start."""
     try:
         process = subprocess.Popen(
             argv,
@@ -258,7 +258,7 @@ def spawn(argv: list[str], boot: bytes, pass_fds: tuple[int, ...] = ()) -> Sandb
 
 
 def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
-    """Return the cell behind a stream; SandboxError when it does not come up."""
+    """Return the cell behind a stream; SandboxError if it does not start."""
     try:
         return SandboxCell(stream, boot)
     except BaseException as error:
@@ -268,12 +268,12 @@ def start_cell(stream: Stream, boot: bytes) -> SandboxCell:
         raise
 
 
-PROGRAMS = 2000  # runs after which a cell is replaced all the same: nothing then lives forever
+PROGRAMS = 2000  # maximum runs of a cell, so that none lives forever
 
 
 @dataclass(frozen=True, slots=True)
 class CellKind:
-    """What cells differ in: they are fixed when a cell starts."""
+    """The properties that are fixed when a cell starts."""
 
     image: str
     memory_bytes: int
@@ -283,36 +283,36 @@ class CellKind:
 class CellPool:
     """Cells of several kinds: started ahead, reused while they are clean, replaced when not."""
 
-    def __init__(self, start: Callable[[CellKind], SandboxCell], most: int, reuse: bool) -> None:
-        """Start cells with `start`; `reuse` them for other programs where they isolate enough."""
-        self._start, self._most, self._reuse = start, most, reuse
-        self._bound = most if reuse else 2 * most
+    def __init__(self, start: Callable[[CellKind], SandboxCell], limit: int, reuse: bool) -> None:
+        """Hand out up to `limit` cells made by `start`; `reuse` them if they isolate enough."""
+        self._start, self._most, self._reuse = start, limit, reuse
+        self._bound = limit if reuse else 2 * limit
         self._idle: list[tuple[CellKind, SandboxCell]] = []
         self._cells: set[SandboxCell] = set()
-        self._count = 0  # of all cells, those that are being started included
-        self._held = 0  # of cells handed out, those that a caller is waiting for included
+        self._count = 0  # all cells, including starting ones
+        self._held = 0  # cells handed out, including those that callers wait for
         self._closed = False
         self._changed = threading.Condition()
 
     def take(self, kind: CellKind, *, fresh: bool = False) -> SandboxCell:
-        """Return an idle cell of a kind, or a new one; waits while too many are handed out."""
+        """Return an idle cell of a kind, or a new one; blocks while too many are handed out."""
         cell, evicted = self._reserve(kind, fresh)
         if evicted:
             evicted.close()
-        cell = cell or self._begin(kind, held=1)
+        cell = cell or self._begin(kind, leases=1)
         self._ahead(kind)
         return cell
 
     def give_back(self, kind: CellKind, cell: SandboxCell) -> None:
-        """Keep a clean cell for the next program, or throw it away."""
+        """Keep a clean cell for the next program, or close it."""
         if self._reuse and cell.runs < PROGRAMS:
-            self._rest(kind, cell, held=1)
+            self._rest(kind, cell, leases=1)
         else:
             self.drop(cell)
             self._ahead(kind)
 
     def drop(self, cell: SandboxCell) -> None:
-        """Throw away a cell that was handed out and must not be used again."""
+        """Close a cell that was handed out and must not be used again."""
         with self._changed:
             if cell not in self._cells:
                 return
@@ -323,7 +323,7 @@ class CellPool:
         cell.close()
 
     def close(self) -> None:
-        """Throw every cell away, those in use too."""
+        """Close every cell, including those in use."""
         with self._changed:
             self._closed = True
             cells, self._cells = self._cells, set()
@@ -334,23 +334,23 @@ class CellPool:
 
     @property
     def alive(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         with self._changed:
             return len(self._cells)
 
     def _reserve(
         self, kind: CellKind, fresh: bool
     ) -> tuple[SandboxCell | None, SandboxCell | None]:
-        """Wait for a place; return an idle cell, or none and the one that makes room for a new."""
+        """Wait for a slot; return an idle cell, or None and the cell to close for a new one."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_place())
             if self._closed:
                 raise SandboxError("The sandbox has been closed.")
             self._held += 1
-            known = next((one for one in self._idle if one[0] == kind and not fresh), None)
-            if known:
-                self._idle.remove(known)
-                return known[1], None
+            match = next((entry for entry in self._idle if entry[0] == kind and not fresh), None)
+            if match:
+                self._idle.remove(match)
+                return match[1], None
             if self._count < self._bound:
                 self._count += 1
                 return None, None
@@ -361,14 +361,14 @@ class CellPool:
     def _has_place(self) -> bool:
         return self._held < self._most and (self._count < self._bound or bool(self._idle))
 
-    def _begin(self, kind: CellKind, held: int) -> SandboxCell:
-        """Start a cell that has been counted; count it no more when that fails."""
+    def _begin(self, kind: CellKind, leases: int) -> SandboxCell:
+        """Start a cell that has been counted; undo the count if that fails."""
         try:
             cell = self._start(kind)
         except BaseException:
             with self._changed:
                 self._count -= 1
-                self._held -= held
+                self._held -= leases
                 self._changed.notify_all()
             raise
         with self._changed:
@@ -386,29 +386,29 @@ class CellPool:
         threading.Thread(target=self._warm, args=(kind,), daemon=True).start()
 
     def _warm(self, kind: CellKind) -> None:
-        """Start a cell and leave it idle; whoever needs one next meets the failure itself."""
+        """Start a cell and leave it idle; the next caller gets the error if that fails."""
         with suppress(SandboxError):
-            self._rest(kind, self._begin(kind, held=0), held=0)
+            self._rest(kind, self._begin(kind, leases=0), leases=0)
 
-    def _rest(self, kind: CellKind, cell: SandboxCell, held: int) -> None:
+    def _rest(self, kind: CellKind, cell: SandboxCell, leases: int) -> None:
         with self._changed:
             if cell in self._cells:
-                self._held -= held
+                self._held -= leases
                 self._idle.append((kind, cell))
             self._changed.notify_all()
 
 
 class Cores:
-    """A gate with one place per core, so that time limits are fair.
+    """A semaphore with one slot per core, so that time limits are fair.
 
-    Sixteen programs on four cores turn right answers into time-outs. A run that came close to its
-    limit is repeated alone: `all` waits for the others and keeps new ones waiting.
+    Sixteen programs on four cores turn right answers into timeouts. A run near its limit is
+    repeated alone: `all` waits for the others and blocks new ones.
     """
 
     def __init__(self, count: int) -> None:
-        """Let `count` runs through at a time."""
+        """Allow `count` concurrent runs."""
         self._count, self._free = count, threading.Semaphore(count)
-        self._gate = threading.Lock()  # all pass it; who wants every core keeps it
+        self._gate = threading.Lock()  # every run passes it; `all` holds it
 
     @contextmanager
     def one(self) -> Generator[None]:
@@ -422,7 +422,7 @@ class Cores:
 
     @contextmanager
     def all(self) -> Generator[None]:
-        """Hold every core: nothing else runs meanwhile."""
+        """Hold every core, so that nothing else runs."""
         with self._gate:
             for _ in range(self._count):
                 self._free.acquire()
@@ -451,19 +451,19 @@ class CellBox(ABC):
     name: str  # on the command line, in logs and in tables
     reuse = False  # whether a cell may serve one program after another
     grace_s = GRACE_S
-    """How much longer than its wall limit a run may take before its cell counts as stuck."""
+    """Time beyond its wall limit after which a run's cell counts as stuck, in seconds."""
 
     def __init__(self, max_sandboxes: int | None = None) -> None:
-        """Hold at most `max_sandboxes` cells at once: one per core when not said."""
+        """Hold at most `max_sandboxes` cells at once (default one per core)."""
         self._pool = CellPool(self.start, max_sandboxes or available_cores(), self.reuse)
         atexit.register(self.close)
 
     @abstractmethod
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a cell; SandboxError names what is missing."""
+        """Start a cell; SandboxError says what is missing."""
 
     def check(self) -> None:  # noqa: B027  (most boxes depend on nothing)
-        """Raise SandboxError when what cells depend on, an engine say, no longer answers."""
+        """Raise SandboxError if a dependency of cells, e.g. the engine, no longer answers."""
 
     def run(
         self,
@@ -475,41 +475,41 @@ class CellBox(ABC):
     ) -> Generator[ProgramOutcome]:
         """Yield one outcome per input; see `sandbox.box.Box.run`."""
         kind = CellKind(program.image, limits.memory_bytes, limits.processes)
-        with closing(_HeldCell(self._pool, kind, program)) as held:
+        with closing(_HeldCell(self._pool, kind, program)) as holder:
             for data in inputs:
-                held.take()
+                holder.take()
                 with CORES.all() if alone else CORES.one():
-                    outcome = self._try(held, data, limits)
+                    outcome = self._try(holder, data, limits)
                 if outcome is None:
                     self.check()
-                    held.take(fresh=True)
+                    holder.take(fresh=True)
                     with CORES.all():
-                        outcome = self._try(held, data, limits)
+                        outcome = self._try(holder, data, limits)
                 if outcome is None:
                     self.check()
                 yield outcome or TWICE
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Say what programs would run on; SandboxError names what is missing and its fix."""
+        """Return where programs run; SandboxError says what is missing, and the fix."""
         limits = Limits()
         kind = CellKind(image, limits.memory_bytes, limits.processes)
         cell = self._pool.take(kind)
         try:
-            said = cell.facts()
+            reply = cell.facts()
         except (CellDied, CellStuck) as error:
             self._pool.drop(cell)
             raise SandboxError(f"The {self.name} sandbox is down: {error}.") from error
         self._pool.give_back(kind, cell)
-        return SandboxFacts(self.name, said["python"], packages=tuple(said["packages"]))
+        return SandboxFacts(self.name, reply["python"], packages=tuple(reply["packages"]))
 
     def close(self) -> None:
         """End every cell."""
         atexit.unregister(self.close)
         self._pool.close()
 
-    def _try(self, held: "_HeldCell", data: bytes, limits: Limits) -> ProgramOutcome | None:
+    def _try(self, holder: "_HeldCell", data: bytes, limits: Limits) -> ProgramOutcome | None:
         try:
-            return held.run(data, limits, self.grace_s)
+            return holder.run(data, limits, self.grace_s)
         except CellDied:
             return None
         except CellStuck as error:
@@ -517,14 +517,14 @@ class CellBox(ABC):
 
 
 class _HeldCell:
-    """A program and the cell it runs in, taken when it first runs and replaced when unclean."""
+    """A program and its cell, taken at the first run and replaced if unclean."""
 
     def __init__(self, pool: CellPool, kind: CellKind, program: Program) -> None:
         self._pool, self._kind, self._program = pool, kind, program
         self._cell: SandboxCell | None = None
 
     def take(self, *, fresh: bool = False) -> None:
-        """Hold a cell, before a core is held: whoever holds a core waits for nobody's cell."""
+        """Hold a cell; call it before a core is held, so that no core is idle while waiting."""
         if self._cell is None:
             self._cell = self._pool.take(self._kind, fresh=fresh)
 
@@ -535,7 +535,7 @@ class _HeldCell:
             if cell.program is not self._program:
                 cell.load(self._program)
             outcome, clean = cell.run(data, limits, grace_s)
-        except BaseException:  # the cell may be in the middle of an answer
+        except BaseException:  # the cell may be in the middle of its answer
             self._drop(cell)
             raise
         if not clean:
@@ -543,7 +543,7 @@ class _HeldCell:
         return outcome
 
     def close(self) -> None:
-        """Return the cell, with its program out of it."""
+        """Unload the program and return the cell to the pool."""
         if self._cell:
             with suppress(CellDied, CellStuck):
                 self._cell.load(NOTHING)
@@ -555,25 +555,25 @@ class _HeldCell:
 
 
 class SubprocessBox(CellBox):
-    """Plain child processes with limits. It limits; it does not isolate.
+    """Plain child processes with limits but without isolation.
 
     Covered: CPU and real time of a program with all its children; address space; memory, processes
     and threads as watched, so a fork bomb lives for a tenth of a second; sizes of what it writes or
-    returns; no core dumps; all it started is killed, daemons too; a fresh working directory, an
-    empty environment, no descriptors of ours.
+    returns; no core dumps; all its processes are killed, daemons too; a fresh working directory, an
+    empty environment, none of our descriptors.
 
     Not covered: the network, and every file that the user may read or write; signalling, tracing or
     limiting other processes of the user, the judge among them; System V segments, POSIX queues and
     keyrings that outlive processes; the disk in total.
 
-    So it serves programs that we wrote ourselves (the rehearsal workers), and others only where the
-    user asked for it by name. Linux only: it needs prctl, memfd and /proc.
+    So it is for programs that we wrote ourselves (the rehearsal workers), and for others only if
+    the user selects it by name. Linux only: it needs prctl, memfd and /proc.
     """
 
     name = "subprocess"
 
     def start(self, kind: CellKind) -> SandboxCell:
-        """Start a judge in a child process of the same user, outside any virtual environment."""
+        """Start a judge as a child process of the same user, outside any virtual environment."""
         python = str(Path(sys.executable).resolve())
         boot = boot_message("plain", promised_names(kind.image))
         return spawn([python, *PYTHON_FLAGS], boot)

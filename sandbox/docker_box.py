@@ -1,8 +1,8 @@
-"""The box made of Docker containers: no network, nothing to write but memory, nothing to gain.
+"""The box made of Docker containers: no network, only memory is writable, no expected outputs.
 
-A container's first process is the judge, as a root that may switch users and signal them and
-nothing else; every run has a user of its own. The judge's standard input is attached to us alone:
-when this process ends, that stream closes, the judge with it, and the engine removes the container.
+A container's first process is the judge, as a root that can only switch users and signal them; each
+run has a separate user. The judge's standard input is attached to this process only: when it ends,
+the stream closes, the judge exits, and the engine removes the container.
 """
 
 import select
@@ -24,11 +24,11 @@ from podium.sandbox.cells import CellBox, CellDied, CellKind, CellStuck, Sandbox
 from podium.sandbox.images import connect, explained, labels, remove_orphans
 
 CAPABILITIES = ("SETUID", "SETGID", "KILL")
-OWN_PROCESSES = 8  # the judge, its zygote and what sweeps, beyond a program's
+OWN_PROCESSES = 8  # the judge, its zygote and cleanup, beyond a program's
 TMPFS = "size=64m,nr_inodes=16k,mode=1777,nosuid,nodev,noexec"
-"""Without a limit on files, a million empty ones would keep the judge busy removing them."""
+"""Without a limit on files, the judge could have to remove a million empty ones."""
 HEADER_BYTES = 8
-"""Before each piece of an attached stream: which stream, three zeros, four bytes of length."""
+"""Header of each piece of an attached stream: stream number, three zeros, four bytes of length."""
 
 
 class DockerBox(CellBox):
@@ -51,7 +51,7 @@ class DockerBox(CellBox):
         client = self._engine()
         api = cast(Any, client.api)  # its types are partial
         with explained():
-            made = api.create_container(
+            container = api.create_container(
                 kind.image,
                 ["python3", *cells.PYTHON_FLAGS],
                 entrypoint=[],
@@ -62,11 +62,11 @@ class DockerBox(CellBox):
                 working_dir="/tmp",
                 host_config=api.create_host_config(**self._limits(kind)),
             )
-            id = str(made["Id"])
+            id = str(container["Id"])
             try:
-                wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+                params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
                 stream = _DockerStream(
-                    api.attach_socket(id, params=wanted), lambda: self._remove(id)
+                    api.attach_socket(id, params=params), lambda: self._remove(id)
                 )
             except BaseException:
                 self._remove(id)
@@ -79,15 +79,15 @@ class DockerBox(CellBox):
         return cells.start_cell(stream, cells.boot_message("users"))
 
     def check(self) -> None:
-        """Raise SandboxError when the engine no longer answers."""
+        """Raise SandboxError if the engine no longer answers."""
         with explained():
             self._engine().ping()
 
     def facts(self, image: str = IMAGE) -> SandboxFacts:
-        """Say what programs would run on; SandboxError names what is missing and its fix."""
+        """Return where programs run; SandboxError says what is missing, and the fix."""
         with explained():
-            found = self._engine().images.get(image)
-        return replace(super().facts(image), image=image, image_id=str(found.id))
+            docker_image = self._engine().images.get(image)
+        return replace(super().facts(image), image=image, image_id=str(docker_image.id))
 
     def close(self) -> None:
         """Remove every container."""
@@ -99,7 +99,7 @@ class DockerBox(CellBox):
                 self._client.close()
 
     def _engine(self) -> docker.DockerClient:
-        """Return the client; the first call also removes what killed processes left behind."""
+        """Return the client; the first call also removes containers of killed processes."""
         with self._connecting:
             if self._closed:
                 raise SandboxError("The sandbox has been closed.")
@@ -109,10 +109,10 @@ class DockerBox(CellBox):
             return self._client
 
     def _remove(self, id: str) -> None:
-        """Have a container removed, in the background: a stuck engine must not hold a run up."""
+        """Remove a container in the background: a stuck engine must not delay a run."""
         try:
             self._removals.submit(self._remove_now, id)
-        except RuntimeError:  # at the interpreter's end no thread takes work any more
+        except RuntimeError:  # at interpreter exit threads accept no work
             self._remove_now(id)
 
     def _remove_now(self, id: str) -> None:
@@ -120,7 +120,7 @@ class DockerBox(CellBox):
             cast(Any, self._engine().api).remove_container(id, force=True, v=True)
 
     def _limits(self, kind: CellKind) -> dict[str, Any]:
-        """Return what the engine enforces; the judge enforces the rest, per run."""
+        """Return the limits that the engine enforces; the judge enforces the others, per run."""
         memory = kind.memory_bytes + SLACK_BYTES
         return {
             "auto_remove": True,
@@ -168,7 +168,7 @@ class _DockerStream:
             self._said = piece[-300:]
 
     def close(self) -> None:
-        with suppress(OSError):  # wakes up whoever waits for an answer in another thread
+        with suppress(OSError):  # wakes a thread that waits for an answer
             self._socket.shutdown(socket.SHUT_RDWR)
         for layer in (self._attached, getattr(self._attached, "_response", None), self._socket):
             if layer:
@@ -182,12 +182,12 @@ class _DockerStream:
             if not select.select([self._socket], [], [], left_s)[0]:
                 raise CellStuck("it did not answer in time")
             try:
-                more = self._socket.recv(cells.PIECE)
+                piece = self._socket.recv(cells.PIECE)
             except OSError as error:
                 raise CellDied(str(error)) from error
-            if not more:
+            if not piece:
                 raise CellDied(self._said.decode(errors="replace").strip() or "it ended")
-            self._raw += more
+            self._raw += piece
         data = bytes(self._raw[:size])
         del self._raw[:size]
         return data

@@ -1,4 +1,4 @@
-"""The container engine and the images programs run in: made, listed, cleaned; `podium sandbox`."""
+"""The container engine and its images: build, list, clean; `podium sandbox`."""
 
 import json
 import os
@@ -33,18 +33,18 @@ from podium.sandbox.packages import (
 )
 
 CONTAINER_LABEL = "podium.sandbox"
-"""On every container of ours; images carry other labels, because containers inherit those."""
+"""Label of every podium container; images have other labels, because containers inherit those."""
 OWNER = "podium.sandbox.owner"
-"""Names one process of one host: what a podium killed with `kill -9` left, the next one removes."""
+"""Label of the owning process and host: the next podium removes a killed one's containers."""
 
 
 def labels() -> dict[str, str]:
-    """Return the labels that every container started by this process must carry."""
+    """Return the labels of every container started by this process."""
     return {CONTAINER_LABEL: "1", OWNER: f"{_place()} {_process(os.getpid())}"}
 
 
 def is_orphan(container_labels: dict[str, str], *, running: bool) -> bool:
-    """Say whether nobody can use a container any more, given its labels."""
+    """Return whether a container, given its labels, cannot be in use any more."""
     place, _, owner = container_labels.get(OWNER, "").rpartition(" ")
     if place != _place():
         return not running
@@ -57,7 +57,7 @@ def _place() -> str:
 
 
 def _process(pid: int) -> str:
-    """Name a living process `pid:start` (clock ticks: numbers are used again), else `pid:gone`."""
+    """Return a living process as `pid:start` (clock ticks: pids are reused), else `pid:gone`."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -66,8 +66,8 @@ def _process(pid: int) -> str:
     return f"{pid}:gone" if fields[0] in "ZX" else f"{pid}:{fields[19]}"
 
 
-NEEDED = (24, 0, 6)  # the oldest Docker Engine we work with, and the oldest that Inspect accepts
-TIMEOUT_S = 60  # how long one call to the engine may take before the engine counts as down
+NEEDED = (24, 0, 6)  # oldest supported Docker Engine, and the oldest that Inspect accepts
+TIMEOUT_S = 60  # timeout of one call to the engine
 
 _REASONS = (
     (r"no space left on device",
@@ -97,7 +97,7 @@ def connect(*, timeout_s: int = TIMEOUT_S) -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST names, or of the local one."""
     with explained():
         scheme, _, path = _address().partition("://")
-        if scheme == "unix":  # docker-py would leave its own socket open where nobody listens
+        if scheme == "unix":  # docker-py would leak its socket if no engine listens
             with socket.socket(socket.AF_UNIX) as door:
                 door.settimeout(timeout_s)
                 door.connect(path)
@@ -126,7 +126,7 @@ def our_containers(client: docker.DockerClient) -> list[Container]:
 
 
 def orphaned_containers(client: docker.DockerClient) -> list[Container]:
-    """Return the containers whose owner is gone; never those of a living podium."""
+    """Return the containers whose owner is gone, never those of a living podium."""
     in_use = {"created", "running", "paused", "restarting"}
     return [
         container
@@ -136,12 +136,12 @@ def orphaned_containers(client: docker.DockerClient) -> list[Container]:
 
 
 def remove_orphans(client: docker.DockerClient) -> int:
-    """Remove what killed podiums left, and return how many containers that were."""
+    """Remove containers of killed podiums, and return their number."""
     return sum(_remove(container) for container in orphaned_containers(client))
 
 
 def _remove(container: Container) -> bool:
-    """Kill and remove a container; False when somebody else did so first."""
+    """Kill and remove a container; False if another process did so first."""
     try:
         with explained():
             container.remove(force=True, v=True)
@@ -156,7 +156,7 @@ def _remove(container: Container) -> bool:
 
 @contextmanager
 def explained() -> Generator[None]:
-    """Turn what the engine raises in the block into a SandboxError: never a program's verdict."""
+    """Turn errors of the engine in the block into SandboxErrors, which are never verdicts."""
     try:
         yield
     except (DockerException, OSError, ValueError) as error:  # requests' exceptions are OSErrors
@@ -164,23 +164,23 @@ def explained() -> Generator[None]:
 
 
 def explain(error: BaseException) -> SandboxError:
-    """Return the one sentence that says what is wrong with the engine and how it is mended."""
+    """Return the SandboxError that says what is wrong with the engine, and the fix."""
     if isinstance(error, SandboxError):
         return error
     chain = list(_chain(error))
-    image = next((found for found in chain if isinstance(found, ImageNotFound)), None)
+    image = next((link for link in chain if isinstance(link, ImageNotFound)), None)
     if image is not None:
-        found = re.search(r"no such image: ([^\s:]+)", str(image.explanation), re.IGNORECASE)
-        name = found[1] if found else "that was asked for"
-        which = " --image bigcodebench" if "bigcodebench" in name else ""
+        match = re.search(r"no such image: ([^\s:]+)", str(image.explanation), re.IGNORECASE)
+        name = match[1] if match else "that was asked for"
+        option = " --image bigcodebench" if "bigcodebench" in name else ""
         return SandboxError(
-            f"The image {name} is missing: run `podium sandbox build{which}` first."
+            f"The image {name} is missing: run `podium sandbox build{option}` first."
         )
     text = "; ".join(f"{type(link).__name__}: {link}" for link in chain)
     for pattern, sentence in _REASONS:
-        found = re.search(pattern, text, re.IGNORECASE)
-        if found:
-            return SandboxError(sentence.format(*found.groups(), where=_address()))
+        match = re.search(pattern, text, re.IGNORECASE)
+        if match:
+            return SandboxError(sentence.format(*match.groups(), where=_address()))
     if isinstance(error, APIError):
         return SandboxError(f"The container engine refused: {error.explanation}.")
     return SandboxError(f"The container engine failed: {error}.")
@@ -191,13 +191,13 @@ def _address() -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that it was made from: causes, and exceptions among its arguments."""
-    seen: list[BaseException] = []
+    """Yield an error, its causes, and exceptions among its arguments."""
+    visited: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:
         link = waiting.pop(0)
-        if isinstance(link, BaseException) and link not in seen:
-            seen.append(link)
+        if isinstance(link, BaseException) and link not in visited:
+            visited.append(link)
             yield link
             waiting += [*link.args, getattr(link, "reason", None), link.__cause__, link.__context__]
 
@@ -207,9 +207,9 @@ BASE_IMAGE = (
     "@sha256:2e32f7d302adc1c37428355c1e646897c0c53f4fd60b6a551245fb90ee129f91"
 )
 """The public base (Python 3.11.16, several architectures), pinned by content."""
-LOCAL_BASE = "podium-base"  # what sandbox/debian-engine.sh makes where no registry can be reached
+LOCAL_BASE = "podium-base"  # made by sandbox/debian-engine.sh if no registry can be reached
 IMAGE_LABEL = "podium.image"
-"""On every image of ours, with the recipe's name; other labels say what it was made of."""
+"""Label of every podium image, with the recipe's name; other labels hold its inputs."""
 _DESCRIBE = (
     "import json, os, platform; print(json.dumps({'python': platform.python_version(), "
     "'machine': platform.machine(), 'glibc': os.confstr('CS_GNU_LIBC_VERSION').split()[1]}))"
@@ -220,7 +220,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ImageRecipe:
-    """An image that podium knows how to make."""
+    """An image that podium can build."""
 
     name: str
     image: str
@@ -235,7 +235,7 @@ RECIPES: Mapping[str, ImageRecipe] = {recipe.name: recipe for recipe in (BASIC, 
 def make_image(
     client: docker.DockerClient, recipe: ImageRecipe, base: str | None, say: Say
 ) -> Image:
-    """Make an image on a base image, or on the usual one; SandboxError says why it cannot."""
+    """Build an image on `base` (default the usual one); SandboxError says why that fails."""
     base = base_image(client, base, say)
     target = python_of(client, base)
     say(f"{recipe.image}: on {base} with Python {target.python}, {target.machine}")
@@ -263,9 +263,9 @@ def make_image(
     return image
 
 
-def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str:
-    """Return the name of a base image that is here, pulling it where that is needed."""
-    candidates = [wanted] if wanted else [BASE_IMAGE, LOCAL_BASE]
+def base_image(client: docker.DockerClient, base: str | None, say: Say) -> str:
+    """Return the name of a local base image, pulled if necessary."""
+    candidates = [base] if base else [BASE_IMAGE, LOCAL_BASE]
     for name in candidates:
         with explained(), suppress(ImageNotFound):
             client.images.get(name)
@@ -284,9 +284,9 @@ def base_image(client: docker.DockerClient, wanted: str | None, say: Say) -> str
 
 
 def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
-    """Ask an image which Python it has; SandboxError when it has none that we can use."""
+    """Return the Python of an image; SandboxError if it has no usable one."""
     with explained():
-        said = client.containers.run(
+        output = client.containers.run(
             image,
             ["-c", _DESCRIBE],
             entrypoint="python3",
@@ -294,11 +294,11 @@ def python_of(client: docker.DockerClient, image: str) -> WheelTarget:
             labels=labels(),
             remove=True,
         )
-    return WheelTarget(**json.loads(said))
+    return WheelTarget(**json.loads(output))
 
 
 def _write_context(context: BinaryIO, scratch: Path) -> None:
-    """Write what the engine builds from: sorted, without owners and dates of this machine."""
+    """Write the build context: sorted, without owners and dates of this machine."""
     with tarfile.open(fileobj=context, mode="w") as archive:
         archive.add(HERE / "Dockerfile", "Dockerfile", filter=_without_owner)
         archive.add(scratch / "root", "root", filter=_without_owner)  # recursion is sorted
@@ -327,7 +327,7 @@ def _run_build(api: Any, image: str, context: BinaryIO, made_of: dict[str, str],
             timeout=1800,
         )
         faults: list[str] = []
-        for line in lines:  # to their end: the client's connection is not given back before
+        for line in lines:  # read all, or the client's connection is not released
             faults += [str(line["error"]).strip().rstrip(".")] if "error" in line else []
             text = str(line.get("stream", "")).strip()
             if text.startswith("Step ") and "LABEL" not in text:
@@ -347,19 +347,19 @@ BWRAP_LACKS = (
 
 
 def build_image(name: str, base: str | None, say: Say) -> int:
-    """Make the image of a recipe, and the basic one's packages for bwrap if that is usable here."""
+    """Build a recipe's image, and the basic one's packages for bwrap if that is usable here."""
     with closing(connect()) as client:
         make_image(client, RECIPES[name], base, say)
     if name == BASIC.name and not why_unusable():
         try:
             build_for_bwrap(say)
-        except SandboxError as error:  # the image is there, and most programs import nothing
+        except SandboxError as error:  # not fatal: most programs import nothing
             say(f"{BWRAP_LACKS}: {error}")
     return 0
 
 
 def build_for_bwrap(say: Say) -> int:
-    """Fetch the basic image's packages for the bwrap box; SandboxError says why it cannot."""
+    """Fetch the basic image's packages for the bwrap box; SandboxError says why that fails."""
     if reason := why_unusable():
         raise SandboxError(reason)
     say(f"bwrap: {_pluralise(len(pinned_packages(REQUIREMENTS)), 'package')} for this Python")
@@ -368,7 +368,7 @@ def build_for_bwrap(say: Say) -> int:
 
 
 def sandbox_status(say: Say) -> int:
-    """Say what can run programs here; 0 when a box that isolates is ready, else 1."""
+    """Print which boxes can run programs; return 0 if an isolating one is ready, else 1."""
     ready = False
     try:
         client = connect()
@@ -385,7 +385,7 @@ def sandbox_status(say: Say) -> int:
 
 
 def clean_engine(*, everything: bool, say: Say) -> int:
-    """Remove orphans and superseded images, with `everything` all images of ours."""
+    """Remove orphans and superseded images; with `everything`, all podium images."""
     filters: dict[str, Any] = {"label": IMAGE_LABEL} | ({} if everything else {"dangling": True})
     # Removing images may take long: gigabytes of small files on a busy disk.
     with closing(connect(timeout_s=600)) as client:
@@ -397,7 +397,7 @@ def clean_engine(*, everything: bool, say: Say) -> int:
 
 
 def _engine_status(client: docker.DockerClient, say: Say) -> bool:
-    """Tell about the engine, its images and containers; return whether the docker box is ready."""
+    """Print the engine, its images and containers; return whether the docker box is ready."""
     with explained():
         about: dict[str, Any] = client.info()
     runtimes = sorted(name for name in about["Runtimes"] if "." not in name)
@@ -410,19 +410,19 @@ def _engine_status(client: docker.DockerClient, say: Say) -> bool:
     ready = False
     for recipe in RECIPES.values():
         with explained():
-            found = client.images.list(name=recipe.image)
-        lines = _image_lines(recipe, found[0]) if found else [f"missing; `{MAKE[recipe.name]}`"]
+            images = client.images.list(name=recipe.image)
+        lines = _image_lines(recipe, images[0]) if images else [f"missing; `{MAKE[recipe.name]}`"]
         for line in lines:
             say(f"image {recipe.image}: {line}")
-        ready = ready or (recipe.name == "basic" and bool(found))
-    ours, left = our_containers(client), orphaned_containers(client)
-    say(f"containers: {len(ours)}, of which {_pluralise(len(left), 'orphan')}")
+        ready = ready or (recipe.name == "basic" and bool(images))
+    ours, orphans = our_containers(client), orphaned_containers(client)
+    say(f"containers: {len(ours)}, of which {_pluralise(len(orphans), 'orphan')}")
     return ready
 
 
 def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
-    made = datetime.fromisoformat(image.attrs["Created"])
-    hours = (datetime.now(UTC) - made).total_seconds() / 3600
+    creation = datetime.fromisoformat(image.attrs["Created"])
+    hours = (datetime.now(UTC) - creation).total_seconds() / 3600
     labels: dict[str, str] = image.labels
     packages = labels.get("podium.packages", "").split()
     size_mb = image.attrs["Size"] / 1e6
@@ -434,7 +434,7 @@ def _image_lines(recipe: ImageRecipe, image: Image) -> Iterator[str]:
 
 
 def _drop(image: Image, say: Say) -> bool:
-    """Remove an image with its names; False, with the reason told, when the engine refuses."""
+    """Remove an image and its names; False, after printing the reason, if the engine refuses."""
     try:
         with explained():
             for name in image.tags or [str(image.id)]:
@@ -445,5 +445,5 @@ def _drop(image: Image, say: Say) -> bool:
     return True
 
 
-def _pluralise(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _pluralise(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

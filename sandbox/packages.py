@@ -18,12 +18,12 @@ HERE = Path(__file__).parent
 REQUIREMENTS = HERE / "requirements.txt"
 """The packages of the basic image."""
 SITE = "/opt/podium/site"
-"""Where programs find them in every box; sandbox/inside/judge.py has the same path."""
+"""Their folder in every box; sandbox/inside/judge.py has the same path."""
 
 
 @dataclass(frozen=True, slots=True)
 class WheelTarget:
-    """The Python that the packages are for, e.g. `3.11.2`, `x86_64` and `2.36`."""
+    """The Python to fetch packages for, e.g. `3.11.2`, `x86_64` and `2.36`."""
 
     python: str
     machine: str
@@ -37,12 +37,12 @@ def pinned_packages(requirements: Path) -> tuple[str, ...]:
 
 
 def pins_digest(requirements: Path) -> str:
-    """Return what tells one list of pins from another, whatever its order and comments."""
+    """Return a digest of a list of pins, independent of its order and comments."""
     return hashlib.sha256("\n".join(pinned_packages(requirements)).encode()).hexdigest()
 
 
 def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
-    """Unpack the pinned packages into `folder`, with pip, for another Python."""
+    """Install the pinned packages into `folder`, with pip, for another Python."""
     if find_spec("pip") is None:
         raise SandboxError(
             f"The packages of a sandbox are fetched with pip, which {sys.executable} lacks: "
@@ -52,12 +52,12 @@ def fetch_wheels(requirements: Path, target: WheelTarget, folder: Path) -> None:
     command += ["--no-deps", "--no-compile", "--only-binary=:all:", "--implementation=cp"]
     command += [f"--python-version={target.python}", f"--target={folder}", "-r", str(requirements)]
     command += [f"--platform={platform}" for platform in wheel_platforms(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        reasons = re.findall(r"^ERROR: (.*)$", done.stderr, re.MULTILINE)
-        reasons = reasons or done.stderr.splitlines() or ["no reason given"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        reasons = re.findall(r"^ERROR: (.*)$", result.stderr, re.MULTILINE)
+        reasons = reasons or result.stderr.splitlines() or ["no reason given"]
         raise SandboxError(f"pip cannot fetch the sandbox's packages: {reasons[-1].rstrip('.')}.")
-    shutil.rmtree(folder / "bin", ignore_errors=True)  # scripts that start with our Python's path
+    shutil.rmtree(folder / "bin", ignore_errors=True)  # their first line has our Python's path
 
 
 def wheel_platforms(target: WheelTarget) -> list[str]:
@@ -74,20 +74,20 @@ def wheel_platforms(target: WheelTarget) -> list[str]:
 
 
 def promised_names(image: str) -> tuple[str, ...]:
-    """Return the packages that a program written for an image may import, by their modules."""
+    """Return the packages that a program written for an image may import."""
     if image != IMAGE:
         return ()
     return tuple(pin.partition("==")[0] for pin in pinned_packages(REQUIREMENTS))
 
 
 def host_packages() -> Path | None:
-    """Return the folder of the basic image's packages for this Python; None if it was not made."""
+    """Return the folder of the basic image's packages for this Python; None if it is missing."""
     folder = _host_folder()
     return folder if folder.is_dir() else None
 
 
 def fetch_host_packages() -> Path:
-    """Fetch the basic image's packages for this Python, unless they are here; return the folder."""
+    """Fetch the basic image's packages for this Python if missing; return the folder."""
     folder = _host_folder()
     if folder.is_dir():
         return folder
@@ -114,7 +114,7 @@ def _host_folder() -> Path:
 
 
 def _compile(site: Path) -> None:
-    """Compile what programs import, for nobody can write there later; let every user read it."""
+    """Compile the packages, since programs cannot write there; make them readable for all."""
     command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
     subprocess.run([*command, str(site)], capture_output=True, check=False)
     for path in (site, *site.rglob("*")):

@@ -1,11 +1,11 @@
-"""The system calls that a program under bubblewrap is refused: a seccomp filter, assembled by hand.
+"""A seccomp filter, assembled by hand, that refuses system calls of programs under bubblewrap.
 
-Bubblewrap brings no filter, so kernel keyrings (which no namespace isolates), nested user
-namespaces, sockets to the hypervisor and much rarely used kernel code stay open. This one refuses
-what Docker's default refuses, and the ways to disturb a supervisor that runs under the same uid.
+Bubblewrap has no filter, so kernel keyrings (which no namespace isolates), nested user namespaces,
+sockets to the hypervisor and much rarely used kernel code stay reachable. This filter refuses what
+Docker's default refuses, and calls that could disturb a supervisor under the same uid.
 
 The bytes are classic BPF (struct sock_filter, see seccomp(2)), the same for x86_64 and aarch64: the
-filter looks at the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
+filter checks the architecture first. Numbers are from the kernel's asm/unistd_64.h (x86) and
 asm-generic/unistd.h (aarch64). A system call newer than the lists does not exist for the program.
 """
 
@@ -27,7 +27,7 @@ NEWEST = 456  # the last call these lists know (futex_requeue, Linux 6.7), on bo
 Numbers = Mapping[str, tuple[int | None, int | None]]
 
 NO_PERMISSION: Numbers = {
-    # Keyrings belong to the user, not to a namespace: programs could leave each other messages.
+    # Keyrings belong to the user, not to a namespace: programs could exchange messages.
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # Namespaces, mounts and roots.
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
@@ -42,7 +42,7 @@ NO_PERMISSION: Numbers = {
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "fanotify_init": (300, 262), "modify_ldt": (154, None),
-    # SysV memory, queues and semaphores are kernel memory that no limit of ours counts.
+    # SysV memory, queues and semaphores are kernel memory that our limits do not count.
     "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190),
     # Handles that reach files past their directories.
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
@@ -61,13 +61,13 @@ NO_PERMISSION: Numbers = {
 }  # fmt: skip
 
 NOT_THERE: Numbers = {"clone3": (435, 435)}
-"""Its flags lie in memory, where a filter cannot look; libc then uses clone."""
+"""Its flags are in memory, which a filter cannot read; libc then uses clone."""
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCheck:
-    """What one argument must be, by its lower 32 bits: all that these calls look at."""
+    """A condition on the lower 32 bits of one argument, the only ones that these calls use."""
 
     argument: int
     test: Literal["one of", "none of", "no bit of"]
@@ -76,7 +76,7 @@ class ArgumentCheck:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A call that is allowed while its arguments pass every check."""
+    """A call that is allowed if its arguments pass every check."""
 
     numbers: tuple[int, int]
     checks: tuple[ArgumentCheck, ...]
@@ -125,7 +125,7 @@ _NEVER = (ArgumentCheck(0, "one of", ()),)
 
 PROGRAM: Mapping[str, Rule] = {
     # For programs in every box, but not for its judge. Files without a name are memory that no
-    # process need have mapped; gVisor shows nobody the queues that a program leaves.
+    # process need have mapped; under gVisor the queues that a program leaves are invisible.
     "memfd_create": Rule((319, 279), _NEVER),
     "memfd_secret": Rule((447, 447), _NEVER),
     "mq_open": Rule((240, 180), _NEVER),
@@ -137,14 +137,14 @@ _Code = list[bytes]
 
 
 def filter_bytes(rules: Mapping[str, Rule] = RULES) -> bytes:
-    """Return the filter as bubblewrap's `--seccomp` reads it; it allows what it does not name."""
+    """Return the filter in the form of bubblewrap's `--seccomp`; it allows unlisted calls."""
     x86 = [*_at_least(X32_BIT, KILL), *_calls(rules, 0)]
     both = [*_on_architecture(X86_64, x86), *_on_architecture(AARCH64, _calls(rules, 1))]
     return b"".join([_op(_LOAD, _ARCHITECTURE_AT), *both, _op(_RETURN, KILL)])
 
 
 def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """Return one instruction; a jump says how many instructions it leaves out."""
+    """Return one instruction; jumps state how many instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
@@ -158,27 +158,27 @@ def _at_least(number: int, verdict: int) -> _Code:
     return [_op(_AT_LEAST, number, if_false=1), _op(_RETURN, verdict)]
 
 
-def _calls(rules: Mapping[str, Rule], which: Literal[0, 1]) -> _Code:
+def _calls(rules: Mapping[str, Rule], architecture: Literal[0, 1]) -> _Code:
     code = _at_least(NEWEST + 1, REFUSE | errno.ENOSYS)
     for refused, error in ((NO_PERMISSION, errno.EPERM), (NOT_THERE, errno.ENOSYS)):
         for numbers in refused.values():
-            number = numbers[which]
+            number = numbers[architecture]
             if number is not None:
                 code += [_op(_EQUAL, number, if_false=1), _op(_RETURN, REFUSE | error)]
     for rule in rules.values():
         refuse = _op(_RETURN, REFUSE | rule.error)
-        checks = [one for check in rule.checks for one in _check(check, refuse)]
+        checks = [instruction for check in rule.checks for instruction in _check(check, refuse)]
         body = [*checks, _op(_RETURN, ALLOW)]
-        code += [_op(_EQUAL, rule.numbers[which], if_false=len(body)), *body]
+        code += [_op(_EQUAL, rule.numbers[architecture], if_false=len(body)), *body]
     return [*code, _op(_RETURN, ALLOW)]
 
 
 def _check(check: ArgumentCheck, refuse: bytes) -> _Code:
-    """Refuse, or run on past the end of this code."""
+    """Return code that refuses the call, or continues after its end."""
     code = [_op(_LOAD, _ARGUMENTS_AT + 8 * check.argument)]
     if check.test == "one of":
-        last = len(check.values)
-        code += [_op(_EQUAL, v, if_true=last - i) for i, v in enumerate(check.values)]
+        count = len(check.values)
+        code += [_op(_EQUAL, v, if_true=count - i) for i, v in enumerate(check.values)]
         return [*code, refuse]
     test = _ANY_BIT if check.test == "no bit of" else _EQUAL
     for value in check.values:

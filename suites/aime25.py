@@ -44,13 +44,13 @@ PROBLEMS = 15
 _SUM = re.compile(
     r"(?:[\d\s+\-*/^!(){}.$,=]|\\(?:[dt]?frac|cdot|times|div|sqrt|left|right|binom|[,!;:]))+"
 )
-"""Arithmetic with digits alone; a letter, a percent sign or a base is not asked about."""
+"""Arithmetic with digits only: no letters, percent signs or bases."""
 LONGEST = 400
 MOST_SIDES = 4
-"""Characters and sides of a sum that is compared; each side may take a second."""
+"""Maximum characters and sides of a compared sum; each side may take a second."""
 _WHOLE = re.compile(r"[\d\s$]*")
-"""What the first look reads: it was refused for what stands behind it."""
-# Real replies of four models, one a problem. The source kept no prompts, so a reply is filed under
+"""Plain integers, which the first look has read and refused."""
+# Real replies of four models, one per problem. The source has no prompts, so a reply is filed under
 # our request for each prompt, and marked so; its input tokens fit our `paper` prompt, Lighteval's.
 SATURN = "saturn-aime25"
 """The cassette in harness/pools/recorded-aime25.toml, made of the source RECORDED."""
@@ -92,15 +92,15 @@ class Aime25(PromptedSuite):
     def grade(self, question: Question, reply: str, box: None = None) -> Grade:
         """Grade a reply by equality of integers; a leading zero makes no difference.
 
-        A last box with a sum in it gets a second look; `look` in the metadata says which decided.
+        A sum in the last box gets a second look; `look` in the metadata says which look decided.
         """
         gold, reading = int(unsealed(question)), read_integer(reply)
-        found, facts = reading.value, {"look": "exact", READ_BY: reading.rule}
-        if found is None:
+        answer, facts = reading.value, {"look": "exact", READ_BY: reading.rule}
+        if answer is None:
             return _grade_sum(gold, reply)
-        verdict = "equals" if found == gold else "differs from"
-        said = f"{found} {verdict} the target {gold}."
-        return Grade(float(found == gold), str(found), said, facts)
+        verdict = "equals" if answer == gold else "differs from"
+        sentence = f"{answer} {verdict} the target {gold}."
+        return Grade(float(answer == gold), str(answer), sentence, facts)
 
     def read(self, question: Question, reply: str) -> Reading[int]:
         """Read a reply for `podium grade --explain`."""
@@ -111,21 +111,21 @@ AIME25 = Aime25()
 
 
 def _grade_sum(gold: int, reply: str) -> Grade:
-    r"""Grade a reply that states no integer: `\boxed{\frac{140}{2}}` may still equal one."""
-    said = extract_expressions(reply)
-    sides = [side for one in said for side in one[:LONGEST].split("=")]
+    r"""Grade a reply without an integer: `\boxed{\frac{140}{2}}` may still equal the target."""
+    expressions = extract_expressions(reply)
+    sides = [side for expression in expressions for side in expression[:LONGEST].split("=")]
     sums = len(sides) <= MOST_SIDES and all(
-        len(one) < LONGEST and _SUM.fullmatch(one) for one in said
+        len(expression) < LONGEST and _SUM.fullmatch(expression) for expression in expressions
     )
-    if sums and not all(map(_WHOLE.fullmatch, said)):
+    if sums and not all(map(_WHOLE.fullmatch, expressions)):
         verdict = None
         for side in sides:
             verdict = compare(str(gold), side)
             if not verdict.equal:
                 break
         if verdict and verdict.equal:
-            told = f"{said[-1]} equals the target {gold}."
-            return Grade(1.0, str(gold), told, {"look": verdict.look})
+            sentence = f"{expressions[-1]} equals the target {gold}."
+            return Grade(1.0, str(gold), sentence, {"look": verdict.look})
     return Grade(0.0, None, f"No integer answer was found; the target is {gold}.")
 
 
@@ -145,19 +145,19 @@ def aime25(
 def aime25_questions(rows: Rows, prompt: Prompt = OFFICIAL) -> list[Question]:
     """Return the questions of 30 rows in the order I-1 ... II-15; ids name their paper."""
     ids = [f"aime25-{paper}-{n}" for paper in PAPERS for n in range(1, PROBLEMS + 1)]
-    for made, row in zip(ids, rows, strict=True):
-        named = str(row.get("id", row.get("question_id", "")))
-        if named.startswith("aime25-") and named != made:
-            raise UserError(f"The rows of AIME25 are out of order: {named} stands for {made}.")
-    return [_question(made, row, prompt) for made, row in zip(ids, rows, strict=True)]
+    for name, row in zip(ids, rows, strict=True):
+        row_id = str(row.get("id", row.get("question_id", "")))
+        if row_id.startswith("aime25-") and row_id != name:
+            raise UserError(f"The rows of AIME25 are out of order: {row_id} stands for {name}.")
+    return [_question(name, row, prompt) for name, row in zip(ids, rows, strict=True)]
 
 
-def _refuse_malformed(row: Mapping[str, object], where: str) -> None:
+def _refuse_malformed(row: Mapping[str, object], origin: str) -> None:
     if not str(row.get("problem") or "").strip():
-        raise UserError(f"{where} has no `problem`.")
+        raise UserError(f"{origin} has no `problem`.")
     answer = str(row.get("answer"))
     if not (answer.isascii() and answer.isdigit() and len(answer) <= 3):
-        raise UserError(f"{where}: its `answer` {answer[:40]!r} is not an integer from 0 to 999.")
+        raise UserError(f"{origin}: its `answer` {answer[:40]!r} is not an integer from 0 to 999.")
 
 
 def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
@@ -174,10 +174,10 @@ def _question(name: str, row: Mapping[str, object], prompt: Prompt) -> Question:
 def saturn_cassette(data: str | Path | None = None) -> Path:
     """Return the imported cassette, made in the user's cache on first use.
 
-    Its name carries a digest of the source, of our questions and of the way it is imported, so what
-    differs is another file. UserError names the file that is missing.
+    Its name has a digest of the source, our questions and the import version, so that any change
+    makes another file. UserError names a missing file.
     """
-    local_path(RECORDED, data)  # without replies the questions are not worth a request to the hub
+    local_path(RECORDED, data)  # fail before a request to the hub if the replies are missing
     source, suite = sources()[RECORDED], Aime25(data)
     digests = [  # per prompt, of each question's canonical request: one user message
         {
@@ -186,14 +186,14 @@ def saturn_cassette(data: str | Path | None = None) -> Path:
         }
         for prompt in suite.prompts
     ]
-    named = [digest for each in digests for digest in each.values()]
-    made_of = "".join([SATURN_IMPORT, source.sha256, *named])
+    request_digests = [digest for each in digests for digest in each.values()]
+    made_of = "".join([SATURN_IMPORT, source.sha256, *request_digests])
     name = f"{SATURN}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}.jsonl"
     path = cache_folder() / "cassettes" / name
     if not path.is_file():
         rows = [_cassette_row(row, each) for each in digests for row in local_rows(RECORDED, data)]
-        made: dict[str, Any] = {"created_from": (source.file,), "source_sha256": (source.sha256,)}
-        header = CassetteHeader(**made, source_label="live", note=SATURN_NOTE)
+        facts: dict[str, Any] = {"created_from": (source.file,), "source_sha256": (source.sha256,)}
+        header = CassetteHeader(**facts, source_label="live", note=SATURN_NOTE)
         write_cassette(path, header, rows)
     return path
 

@@ -1,4 +1,4 @@
-"""What suites share: the frame of a suite over a data set, its card, and multiple choice.
+"""Common code of suites: the base class of a suite over a data set, cards, multiple choice.
 
 A new suite is a class below `DatasetSuite` or code_checks.UnitTestedSuite, its task, its name in
 __init__.py and _registry.py, and its tables in cards.toml (for people) and sources.toml (the pins).
@@ -37,10 +37,10 @@ CHOICE_INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class DatasetSuite:
-    """A suite over rows that sources.toml pins; fills in harness.suite.Suite, `grade` apart."""
+    """A suite over rows pinned in sources.toml; implements harness.suite.Suite except `grade`."""
 
     data: str | Path | None = None
-    """A folder of local data; see suites/data.py for the usual one."""
+    """A folder of local data; see suites/data.py for the default."""
     name: str = ""
     version: str = ""
     dates: str = ""
@@ -57,11 +57,11 @@ class DatasetSuite:
 
     @property
     def data_revision(self) -> str:
-        """The local file's digest, or the pinned hub revision where there is no file."""
+        """The local file's digest, or the pinned hub revision if there is no file."""
         return data_revision(self.source, self.data)
 
     def rows(self) -> Rows:
-        """Return its pinned rows; UserError when they cannot be had or are others."""
+        """Return its pinned rows; UserError if they are unavailable or differ."""
         return fetch_rows(self.source, self.data)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
@@ -80,16 +80,16 @@ class DatasetSuite:
 
 @dataclass(frozen=True, slots=True)
 class PromptedSuite(DatasetSuite):
-    """A suite whose questions can be put as their authors do, or as the Conductor paper did."""
+    """A suite with two prompts: its authors' and the Conductor paper's."""
 
     prompt: Prompt = OFFICIAL
     prompts: tuple[Prompt, ...] = (OFFICIAL, "paper")
 
     def prompted(self, prompt: Prompt) -> Self:
-        """Return the suite with its questions put so; UserError for a way that is not known."""
+        """Return the suite with this prompt; UserError for an unknown one."""
         if prompt not in self.prompts:
-            known = ", ".join(self.prompts)
-            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {known}.")
+            names = ", ".join(self.prompts)
+            raise UserError(f"Suite {self.name} has no prompt {prompt!r}; it has: {names}.")
         return replace(self, prompt=prompt)
 
 
@@ -114,7 +114,7 @@ def required_box(box: Box | None, name: str) -> Box:
 
 
 def user_errors(make: Callable[Params, Task]) -> Callable[Params, Task]:
-    """Return a task function whose UserErrors Inspect prints as a sentence; it is under `@task`."""
+    """Return a task function whose UserErrors Inspect prints as a sentence; goes below `@task`."""
 
     @wraps(make)
     def made(*args: Params.args, **kwargs: Params.kwargs) -> Task:
@@ -142,13 +142,13 @@ class CardTable(BaseModel, extra="forbid", frozen=True):
 
 
 def card(name: str) -> Card:
-    """Return a suite's card; UserError names the table and the field that is wrong."""
+    """Return a suite's card; UserError names the wrong table and field."""
     return cards()[name]
 
 
 @cache
 def cards(path: Path = CARDS) -> dict[str, Card]:
-    """Return every card of a file by suite; UserError names the table and field that is wrong."""
+    """Return every card of a file by suite; UserError names the wrong table and field."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -162,12 +162,12 @@ def _card(name: str, table: object, path: Path) -> Card:
         facts["about"] = " ".join(facts["about"].split())
         return Card(**facts)
     except ValidationError as error:
-        field, said = first_fault(error)
-        raise UserError(f"{path.name}, [{name}], {field or 'the table'}: {said}.") from error
+        field, problem = first_fault(error)
+        raise UserError(f"{path.name}, [{name}], {field or 'the table'}: {problem}.") from error
 
 
 def choice_text(asked: str, printed: Sequence[str], instruction: str = CHOICE_INSTRUCTION) -> str:
-    """Return what a worker is sent: instruction, question and the options in this order."""
+    """Return the text for a worker: instruction, question and the options in this order."""
     return "\n\n".join((instruction, asked, option_lines(printed)))
 
 
@@ -181,24 +181,24 @@ def option_lines(printed: Sequence[str]) -> str:
 
 
 def choice_metadata(printed: Sequence[str]) -> dict[str, Any]:
-    """Return what a system may see: the options, and the alphabetical rank of each as printed."""
+    """Return metadata for systems: the options, and their alphabetical ranks as printed."""
     places = sorted(range(len(printed)), key=lambda place: printed[place])
     return {
         "choices": list(printed),
-        "permutation": [places.index(at) for at in range(len(places))],
+        "permutation": [places.index(index) for index in range(len(places))],
     }
 
 
 def choice_question(
-    id: str, asked: str, printed: Sequence[str], place: int, topic: str = ""
+    id: str, question: str, printed: Sequence[str], place: int, topic: str = ""
 ) -> Question:
-    """Return a four-way question with its options in this order, the one at `place` being right."""
-    text, shown = choice_text(asked, printed), choice_metadata(printed)
-    return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=shown)
+    """Return a four-way question with its options in this order; the one at `place` is right."""
+    text, metadata = choice_text(question, printed), choice_metadata(printed)
+    return Question(id, text, "choice", LETTERS[place], topic=topic, metadata=metadata)
 
 
 def grade_choice(question: Question, reply: str, box: Box | None = None) -> Grade:
-    """Grade by the letter, or by the one option whose own text is stated where a letter was due."""
+    """Grade by the letter, or by the single option whose text is in the letter's place."""
     target, reading = unsealed(question), read_options(question, reply)
     letter, facts = reading.value, {READ_BY: reading.rule}
     if letter is None:

@@ -1,8 +1,8 @@
 """BigCodeBench-Hard, complete: 148 functions that use many libraries, judged by unit tests.
 
-Prompt, tests and how they run are the published ones (bigcode-project/bigcodebench @47eff25):
-program and tests share a process, for the tests patch what the program calls, so a program written
-against this runner can forge its verdict; see sandbox/inside for what it cannot do by accident.
+Prompt, tests and runner are the published ones (bigcode-project/bigcodebench @47eff25): program and
+tests share a process, since the tests patch functions that the program calls. So a program written
+against this runner can forge its verdict; sandbox/inside rules out accidental forgery.
 """
 
 import ast
@@ -41,9 +41,9 @@ INSTRUCTION = (
 """bigcodebench/generate.py and provider/utility.py, for the split `complete`."""
 
 LIMITS = Limits(cpu_s=60.0, wall_s=240.0, memory_bytes=4 << 30, output_bytes=32 << 20)
-"""For all tests of a task. Published: as long as the reference solution takes, from 1 to 240 s, and
-30 GB of address space. The slowest solution here takes 17 s of CPU time (task 99), and some wait
-for a minute. Memory is what is held, not what is mapped: 4 GiB are ample."""
+"""For all tests of a task. Published: the reference solution's time, from 1 to 240 s, and 30 GB of
+address space. The slowest solution here takes 17 s of CPU time (task 99), and some wait for a
+minute. Memory is resident, not mapped: 4 GiB are ample."""
 
 NEEDED = frozenset(
     ("matplotlib", "numpy", "pandas", "requests", "scikit-learn", "scipy", "seaborn")
@@ -74,16 +74,16 @@ class BigCodeBench(UnitTestedSuite):
         return [question for question in every if question.id not in skipped_tasks()]
 
     def question(self, row: Mapping[str, Any], where: str) -> Question:
-        """Return the question of a raw row, of the hub or of the project's files."""
-        named = {
+        """Return the question of a raw row, from the hub or from the project's files."""
+        fields = {
             "task_id": row.get("task_id") or None,
             "prompt": row.get("complete_prompt") or row.get("prompt") or None,
             "code_prompt": row.get("code_prompt") or row.get("prompt_wo_doc") or None,
             "test": row.get("test") or None,
             "entry_point": row.get("entry_point") or None,
         }
-        refuse_untold(named, [*named], f"{where} is no raw BigCodeBench row")
-        name, prompt, code_prompt, test, entry = map(str, named.values())
+        refuse_untold(fields, [*fields], f"{where} is no raw BigCodeBench row")
+        name, prompt, code_prompt, test, entry = map(str, fields.values())
         total = _count_tests(test)
         if not total or f"def {entry}(" not in prompt:
             raise UserError(f"{where}: {name} cannot be used: it has no tests, or no function.")
@@ -96,8 +96,8 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
-        """Return which needed packages a box lacks, and where they are; empty when it has all."""
-        missing = sorted(NEEDED - {one.partition("==")[0].lower() for one in packages})
+        """Return an error text if a box lacks needed packages; empty if it has all."""
+        missing = sorted(NEEDED - {package.partition("==")[0].lower() for package in packages})
         if not missing:
             return ""
         return (
@@ -106,7 +106,7 @@ class BigCodeBench(UnitTestedSuite):
         )
 
     def grade(self, question: Question, reply: str, box: Box | None = None) -> Grade:
-        """Grade by the published tests; SandboxError when box or task cannot run here."""
+        """Grade by the published tests; SandboxError if the box or task cannot run here."""
         box, tests = required_box(box, NAME), json.loads(unsealed(question))
         if question.id in skipped_tasks():
             raise SandboxError(f"{question.id} cannot run here: {skipped_tasks()[question.id]}.")
@@ -146,21 +146,21 @@ def skipped_tasks() -> Mapping[str, str]:
 
 @lru_cache(maxsize=8)
 def _packages(box: Box, image: str) -> Sequence[str]:
-    """Return the packages that programs in a box can import; asked once, not for every reply."""
+    """Return the packages that programs in a box can import (cached)."""
     return box.facts(image).packages
 
 
 def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
-    """Run a program with the tests of a question and return what the report comes to."""
+    """Run a program with the tests of a question and grade the report."""
     tests, code_prompt = json.loads(question.target or ""), question.metadata["code_prompt"]
     token = secrets.token_hex(16)
-    given = json.dumps({"token": token, "test": tests["test"]}).encode()
+    data = json.dumps({"token": token, "test": tests["test"]}).encode()
     source = f"{code_prompt}\n    pass\n{program}"  # as published: "calibrated"
-    outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), given, LIMITS)
+    outcome = run_once(box, Program(source, "unittest", image=BIGCODEBENCH.image), data, LIMITS)
 
     def read(report: Any) -> Any:
-        whole = report["token"] == token and isinstance(report["failed"], dict)
-        return report if whole and isinstance(report["ran"], int) else None
+        valid = report["token"] == token and isinstance(report["failed"], dict)
+        return report if valid and isinstance(report["ran"], int) else None
 
     report: dict[str, Any] = read_report(outcome, read) or {"ran": 0, "failed": {}}
     ran, failed, total = int(report["ran"]), dict[str, str](report["failed"]), int(tests["total"])
@@ -184,8 +184,8 @@ def grade_by_tests(question: Question, program: str, box: Box) -> Grade:
 
 
 def _count_tests(text: str) -> int:
-    """Return how many tests `class TestCases` has; 0 when there is no such class."""
+    """Return the number of tests in `class TestCases`; 0 if there is no such class."""
     body = ast.parse(text).body if compiles(text) else []
-    cases = [one for one in body if isinstance(one, ast.ClassDef) and one.name == "TestCases"]
-    methods = [one for case in cases for one in case.body if isinstance(one, ast.FunctionDef)]
-    return len({one.name for one in methods if one.name.startswith("test")})
+    cases = [node for node in body if isinstance(node, ast.ClassDef) and node.name == "TestCases"]
+    methods = [node for case in cases for node in case.body if isinstance(node, ast.FunctionDef)]
+    return len({method.name for method in methods if method.name.startswith("test")})

@@ -1,8 +1,8 @@
 """Judge a program by a data set's check: published code that calls functions and asserts.
 
-As published, both share a process, and a program can end it early, bend `==` or read what is
-expected. Here they never meet (code_checks_inside.py): the program is called in a process of its
-own, and the check runs with the results. A verdict is what it said behind a token made for it.
+As published, both share a process, and a program can end it early, override `==` or read expected
+values. Here they are separate (code_checks_inside.py): one process calls the program, another runs
+the check with the results. A verdict counts only if it follows a fresh random token.
 """
 
 import ast
@@ -32,18 +32,18 @@ LIMITS = Limits()
 execution.py); a published solution of MBPP (task 123) needs 2.3 s of CPU time for one call here."""
 
 CHECK_LIMITS = Limits(cpu_s=20.0, wall_s=60.0)
-"""For a run of the check itself, which is the data set's and does little."""
+"""For a run of the check itself: the data set's code, which does little."""
 
 PATIENCE_S = 1.0
-"""Real time of foreseen calls after which the check first looks at what they came to: a slow
-program that is wrong at once fails at once."""
+"""Real time of predicted calls after which the check runs again on their results: a slow program
+that is wrong at once fails at once."""
 
 ROUNDS = 1000
-"""Runs of one check: more calls than any check makes one after another."""
+"""Maximum runs of one check: more than any check needs."""
 
 CHECKS = "# --- the check's process ---"
-"""What follows this line in code_checks_inside.py is not sent to the program's process: every call
-compiles what is."""
+"""Code below this line in code_checks_inside.py is not sent to the program's process, since every
+call compiles the code that is."""
 
 STOPS = ("\nclass ", "\ndef ", "\n#", "\nif ", "\nprint", "\n```")
 """Where a raw completion ends (arXiv 2107.03374, section 2.1), or at a fence of its prompt."""
@@ -56,13 +56,13 @@ class CheckCode:
     text: str
     names: Sequence[str]
     setup: str = ""
-    """The data set's code that it needs: helpers of the prompt, imports."""
+    """The data set's code that the check needs: helpers of the prompt, imports."""
     by_text: bool = False
-    """Whether it makes arguments of the program's own classes, in the calls or in `setup`: then the
-    program's process gets the text of a call."""
+    """Whether its calls or `setup` make arguments of the program's own classes: then the program's
+    process receives the text of a call."""
 
     def as_json(self) -> str:
-        """Return the check as it is kept in a question's target."""
+        """Return the check in the form of a question's target."""
         return json.dumps(asdict(self))
 
     @property
@@ -74,7 +74,7 @@ class CheckCode:
 
 @dataclass(slots=True)
 class _CheckRun:
-    """One program before one check, and what is known so far."""
+    """One program with one check, and the results known so far."""
 
     program: str
     check: CheckCode
@@ -86,38 +86,38 @@ class _CheckRun:
     def verdict(self) -> Grade:
         """Run check and program in turn until the check passes or fails."""
         for _ in range(ROUNDS):
-            said = self.ask_check()
-            if "calls" not in said:
-                return self.grade(said)
-            del self.known[said["known"] :]
-            reason = self.make_calls(said["calls"])
+            message = self.ask_check()
+            if "calls" not in message:
+                return self.grade(message)
+            del self.known[message["known"] :]
+            reason = self.make_calls(message["calls"])
             if reason:
                 return self.grade({"failed": reason, "line": 0})
         return self.grade({"failed": f"the check asked for calls {ROUNDS} times", "line": 0})
 
     def ask_check(self) -> dict[str, Any]:
-        """Run the check with what is known; return what it said."""
+        """Run the check with the known results; return its message."""
         token = secrets.token_hex(16)
         order = json.dumps({**asdict(self.check), "token": token, "known": self.known}).encode()
         program = Program(f"{inside_code()}\nCheck(json.load(sys.stdin)).run()\n")
         outcome = run_once(self.box, program, order, CHECK_LIMITS)
         starved = outcome.status == "time" and outcome.cpu_s < CHECK_LIMITS.cpu_s
-        if starved or outcome.status == "died":  # what others do may have come to this
+        if starved or outcome.status == "died":  # other processes may have caused it
             outcome = run_once(self.box, program, order, CHECK_LIMITS, alone=True)
         lines = [line for line in outcome.stdout.splitlines() if line.startswith(token.encode())]
         if lines and outcome.exit_code == 0:
             with suppress(ValueError):
                 return json.loads(lines[-1][len(token) :])
-        why = end_reason(outcome)
+        reason = end_reason(outcome)
         if self.known:  # else a program could choose to stay unscored
-            return {"failed": f"the check cannot use what it returned: {why}", "line": 0}
-        raise SandboxError(f"A check ended without a verdict ({outcome.status}: {why}).")
+            return {"failed": f"the check cannot use what it returned: {reason}", "line": 0}
+        raise SandboxError(f"A check ended without a verdict ({outcome.status}: {reason}).")
 
     def make_calls(self, calls: Sequence[str]) -> str:
-        """Call the program; return why it failed, or nothing.
+        """Call the program; return why it failed, or "".
 
-        Ends early when a call raises (the check may be content with that, or need no more) and
-        when the calls were slow (a wrong result then spares the rest).
+        Ends early if a call raises (the check may expect that, or need no more calls) and if the
+        calls were slow (a wrong result then saves the remaining ones).
         """
         slow_s = 0.0
         setup = self.check.setup if self.check.by_text else None
@@ -137,8 +137,8 @@ class _CheckRun:
             else:
                 return ""
         # It waited rather than computed: once more, while nothing else runs.
-        given = json.dumps([call]).encode()
-        return self.learn(call, run_once(self.box, program, given, LIMITS, alone=True))
+        data = json.dumps([call]).encode()
+        return self.learn(call, run_once(self.box, program, data, LIMITS, alone=True))
 
     def learn(self, call: str, outcome: ProgramOutcome) -> str:
         self.cpu_s += outcome.cpu_s
@@ -148,16 +148,16 @@ class _CheckRun:
         self.known.append((call, result))
         return ""
 
-    def grade(self, said: dict[str, Any]) -> Grade:
-        """Return the grade by a check that has ended; assertions in a loop count once."""
+    def grade(self, message: dict[str, Any]) -> Grade:
+        """Return the grade from a check's last message; assertions in a loop count once."""
         asserts = self.check.asserts
-        passed = said.get("passed") is True
-        held = len(asserts) if passed else sum(line < said["line"] for line in asserts)
-        reason = f"all {len(asserts)} assertions hold" if passed else str(said["failed"])
-        if said.get("line"):
-            reason = f"line {said['line']} of the check: {reason}"
+        passed = message.get("passed") is True
+        tests_passed = len(asserts) if passed else sum(line < message["line"] for line in asserts)
+        reason = f"all {len(asserts)} assertions hold" if passed else str(message["failed"])
+        if message.get("line"):
+            reason = f"line {message['line']} of the check: {reason}"
         facts = {
-            "tests_passed": held,
+            "tests_passed": tests_passed,
             "calls": self.calls,
             "cpu_s": round(self.cpu_s, 3),
             "reason": reason,
@@ -168,7 +168,7 @@ class _CheckRun:
 
 @dataclass(frozen=True, slots=True)
 class UnitTestedSuite(DatasetSuite):
-    """A suite of programs, judged in a box by the check that a question carries as its target."""
+    """A suite of programs, judged in a box by the check in each question's target."""
 
     needs_box: bool = True
     image: str = IMAGE
@@ -178,7 +178,7 @@ class UnitTestedSuite(DatasetSuite):
         """Return the question of a raw row; UserError if it is none."""
 
     def program(self, question: Question, reply: str) -> str | None:
-        """Return the reply's function, behind what the prompt says before it; None without one."""
+        """Return the reply's function after the prompt's code before it; None without one."""
         facts = question.metadata
         return complete_program(facts["prompt"], facts["entry_point"], reply)
 
@@ -197,23 +197,23 @@ class UnitTestedSuite(DatasetSuite):
         if program is None:
             return no_program(len(check.asserts))
         started = perf_counter()
-        found = _CheckRun(program, check, box).verdict()
+        grade = _CheckRun(program, check, box).verdict()
         seconds = round(perf_counter() - started, 3)
-        return replace(found, metadata={**found.metadata, "seconds": seconds})
+        return replace(grade, metadata={**grade.metadata, "seconds": seconds})
 
 
 def no_program(tests: int) -> Grade:
-    """Return the grade of a reply without a program where there are so many tests."""
+    """Return the grade of a reply without a program, given the number of tests."""
     reason = "no program found"
     facts = {"tests_passed": 0, "tests_total": tests, "reason": reason}
     return Grade(0.0, None, reason, facts)
 
 
-def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], where: str) -> None:
-    """Raise UserError for a raw row in which one of these is missing or no text."""
+def refuse_untold(row: Mapping[str, Any], fields: Sequence[str], origin: str) -> None:
+    """Raise UserError if one of these fields of a raw row is missing or no text."""
     for field_name in fields:
         if not isinstance(row.get(field_name), str):
-            raise UserError(f"{where}: {field_name} is missing or no text.")
+            raise UserError(f"{origin}: {field_name} is missing or no text.")
 
 
 @cache
@@ -231,7 +231,7 @@ def run_once(
 
 
 def read_report(outcome: ProgramOutcome, read: Callable[[Any], Any]) -> Any:
-    """Return what `read` makes of a report that a program may have forged; None for no report."""
+    """Apply `read` to a report that a program may have forged; None for no valid report."""
     if outcome.status == "exited" and outcome.exit_code == 0:
         with suppress(ValueError, LookupError, TypeError, RecursionError):
             return read(json.loads(outcome.result))
@@ -244,7 +244,7 @@ def _call_result(report: Any) -> Any:
 
 
 def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a result") -> str:
-    """Return why a process that reported nothing is the program's failure."""
+    """Return why a process that reported nothing counts as a failure of the program."""
     if outcome.status != "exited":
         return f"{outcome.status} limit" if outcome.status != "died" else "it ended its sandbox"
     lines = outcome.stderr.decode("utf-8", errors="replace").strip().splitlines()
@@ -252,24 +252,24 @@ def end_reason(outcome: ProgramOutcome, otherwise: str = "it ended without a res
 
 
 def complete_program(prompt: str, entry: str, reply: str) -> str | None:
-    r"""Return the program that a reply makes of a prompt, or None when it has none.
+    r"""Return the program of a prompt with its reply, or None if there is none.
 
-    A reply that defines the function gets what the prompt says before it: imports, helpers. Any
-    other is taken for the rest of the function.
+    If the reply defines the function, the prompt's code before it (imports, helpers) is put first.
+    Any other reply is taken as the body of the function.
 
     >>> complete_program("import math\ndef f(x):\n", "f", "    return x\ndef g(")
     'import math\ndef f(x):\n    return x'
     """
     program = extract_program(reply, [entry])
     if program and defines(program, [entry]) and compiles(program):
-        whole = prompt[: prompt.rindex(f"def {entry}(")] + program
-        return whole if compiles(whole) else program
-    said = spoken(reply)[0]
-    indented = [one.text for one in code_blocks(said) if one.text[0].isspace()]
-    completes = said.lstrip("\n")[:1].isspace()
-    rest = indented[-1] if indented else said if completes else program or said
-    ends = [at for stop in STOPS if (at := rest.find(stop)) >= 0]
-    for body in (rest, rest[: min(ends, default=len(rest))]):
+        full_program = prompt[: prompt.rindex(f"def {entry}(")] + program
+        return full_program if compiles(full_program) else program
+    text = spoken(reply)[0]
+    indented = [block.text for block in code_blocks(text) if block.text[0].isspace()]
+    completes = text.lstrip("\n")[:1].isspace()
+    completion = indented[-1] if indented else text if completes else program or text
+    ends = [index for stop in STOPS if (index := completion.find(stop)) >= 0]
+    for body in (completion, completion[: min(ends, default=len(completion))]):
         if body.strip() and compiles(prompt + body):
             return prompt + body
     return program

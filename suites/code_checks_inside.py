@@ -1,8 +1,8 @@
-"""Runs inside a box, sent in as text: a data set's check with results put in for its calls.
+"""Runs inside a box, sent as text: a data set's check, with recorded results of its calls.
 
-The check's process knows what is expected; where a result is lacking it says which call it wants,
-and ends. The program's process is given one call. Only JSON passes between them, values of plain
-builtins, so no `__eq__` of the program's decides, and nothing is to be learned from this code.
+The check's process knows the expected values; if a result is missing it reports the call it needs,
+and ends. The program's process receives one call. They exchange only JSON of plain builtins, so no
+`__eq__` of the program decides, and this code reveals nothing.
 """
 
 import ast
@@ -18,10 +18,10 @@ from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias, cast
 
 MOST_CALLS = 256
-"""Calls that a check may foresee at once: one that loops until a result pleases it never ends."""
+"""Maximum calls predicted at once: a check that loops until a certain result never ends."""
 
 FRAMES = 20
-"""Calls below the program here: Python counts them as its recursion."""
+"""Frames below the program here: Python counts them towards its recursion limit."""
 
 Space: TypeAlias = dict[str, Any]
 
@@ -32,25 +32,25 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "frozenset": frozenset,
     "dict": dict,
     "bytes": base64.b64decode,
-    "complex": lambda parts: complex(*parts),
+    "complex": lambda pair: complex(*pair),
     "type": lambda name: getattr(builtins, name),
 }
 
 
 def decode(value: Any) -> Any:
-    """Return the value that type-tagged JSON stands for; the inverse of `encode`."""
+    """Return the value of type-tagged JSON; the inverse of `encode`."""
     if not isinstance(value, dict):
         return value
-    ((tag, parts),) = cast(dict[str, Any], value).items()
+    ((tag, content),) = cast(dict[str, Any], value).items()
     if tag == "dict":
-        return {decode(key): decode(one) for key, one in parts}
+        return {decode(key): decode(item) for key, item in content}
     return KINDS[tag](
-        parts if tag in ("bytes", "complex", "type") else [decode(one) for one in parts]
+        content if tag in ("bytes", "complex", "type") else [decode(item) for item in content]
     )
 
 
 def loaded(program: str) -> Space:
-    """Execute the program as a module of its own and return its names."""
+    """Execute the program as a new module and return its namespace."""
     sys.setrecursionlimit(1000 + FRAMES)
     space: Space = {"__name__": "solution", "__builtins__": builtins}
     exec(compile(program, "solution.py", "exec"), space)
@@ -58,17 +58,17 @@ def loaded(program: str) -> Space:
 
 
 def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
-    """Return what makes one call and tells what came of it; as text, after any `setup`."""
+    """Return a function that makes one call and reports its result; after `setup`, from text."""
     space = loaded(program)
     if setup is not None:
         exec(compile(setup, "setup.py", "exec"), space)
 
     def answer(call: str) -> list[Any]:
         name, args, kwargs = json.loads(call)
-        function, given = space[name], decode(args)
-        named = {key: decode(one) for key, one in kwargs.items()}
+        function, arguments = space[name], decode(args)
+        keywords = {key: decode(argument) for key, argument in kwargs.items()}
         try:
-            value = function(*given, **named) if setup is None else eval(given[0], space)
+            value = function(*arguments, **keywords) if setup is None else eval(arguments[0], space)
             return ["returned", *plain(value)]
         except BaseException as error:
             return ["raised", [kind.__name__ for kind in type(error).__mro__], str(error)]
@@ -77,20 +77,20 @@ def caller(program: str, setup: str | None) -> Callable[[str], list[Any]]:
 
 
 def plain(value: Any) -> tuple[str, Any]:
-    """Return a value as one of builtins, and what it is beside that.
+    """Return a value's kind and the value as plain builtins.
 
-    An iterator becomes the list of what it yields and a range its bounds; a subclass of a builtin
-    (a named tuple, a number of numpy) becomes that builtin, whatever its own `__eq__` would say.
+    An iterator becomes the list of its items and a range its bounds; a subclass of a builtin (a
+    named tuple, a numpy number) becomes that builtin, so that its own `__eq__` has no effect.
     """
     if isinstance(value, range):
         return "range", [value.start, value.stop, value.step]
     if isinstance(value, (map, filter, zip, reversed)) or type(value).__name__ == "generator":
-        return "iterator", [bare(one) for one in cast(Any, value)]
+        return "iterator", [bare(item) for item in cast(Any, value)]
     return "value", bare(value)
 
 
 def bare(value: Any) -> Any:
-    """Return a value of plain builtins; what has no such form is left as it is, and refused."""
+    """Return a value of plain builtins; others stay unchanged, and `encode` rejects them."""
     if value is None or isinstance(value, bool):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
@@ -100,9 +100,9 @@ def bare(value: Any) -> Any:
             return kind(value)
     for kind in cast("tuple[Any, ...]", (list, tuple, set, frozenset)):
         if isinstance(value, kind):
-            return kind(bare(one) for one in value)
+            return kind(bare(item) for item in value)
     if isinstance(value, dict):
-        return {bare(key): bare(one) for key, one in cast(Any, dict).items(value)}
+        return {bare(key): bare(item) for key, item in cast(Any, dict).items(value)}
     return value
 
 
@@ -115,9 +115,9 @@ def encode(value: Any) -> Any:
     if value is None or kind in (bool, int, float, str):
         return value
     if kind in (list, tuple, set, frozenset):
-        return {kind.__name__: [encode(one) for one in value]}
+        return {kind.__name__: [encode(item) for item in value]}
     if kind is dict:
-        return {"dict": [[encode(key), encode(one)] for key, one in value.items()]}
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is complex:
@@ -128,10 +128,10 @@ def encode(value: Any) -> Any:
 
 
 class Unknown:
-    """What a call that was not made yet returns while a check's further calls are foreseen.
+    """The placeholder result of a call not made yet, while a check's next calls are predicted.
 
-    It agrees with everything, so that the check goes on. Whatever comes of it is only a guess: the
-    real check makes sure of each call before it uses a result.
+    It agrees with everything, so that the check goes on. The predicted calls are only guesses: the
+    real check compares each call before it uses a result.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -164,14 +164,14 @@ class Unknown:
 
 
 class Foreseen(BaseException):
-    """Enough calls are foreseen."""
+    """Enough calls are predicted."""
 
 
 class Check:
-    """A check, and the results that are known so far."""
+    """A check, and the results known so far."""
 
     def __init__(self, order: dict[str, Any]) -> None:
-        """Take the order apart (suites/code_checks.py); what the check prints is thrown away."""
+        """Unpack the order (suites/code_checks.py); the check's own output is discarded."""
         self.setup, self.names = order["setup"], order["names"]
         self.tree = ast.parse(order["text"])
         if order["by_text"]:
@@ -183,16 +183,16 @@ class Check:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
     def run(self) -> NoReturn:
-        """Run the check; say that it passed or failed, or which calls it lacks."""
+        """Run the check; report that it passed or failed, or which calls it needs."""
         try:
             self.execute(self.tree, self.answer)
         except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-            self.say({"failed": said[:500], "line": line_of(error), "used": self.used})
+            message = f"{type(error).__name__}: {error}"
+            self.say({"failed": message[:500], "line": line_of(error), "used": self.used})
         self.say({"passed": True, "used": self.used})
 
     def execute(self, tree: ast.Module, answer: Callable[[str], Any]) -> None:
-        """Execute a check; its functions of the program are answered by `answer`."""
+        """Execute a check; `answer` replaces the program's functions."""
         random.seed(0)
         space: Space = {"__name__": "check", "__builtins__": builtins}
         exec(compile(self.setup, "setup.py", "exec"), space)
@@ -201,23 +201,23 @@ class Check:
         exec(compile(tree, "check.py", "exec"), space)
 
     def answer(self, call: str) -> Any:
-        """Return or raise what is known of the next call; without that, ask for it and end."""
+        """Return or raise the known result of the next call; if unknown, request it and end."""
         if self.used == len(self.known) or self.known[self.used][0] != call:
             del self.known[self.used :]
             self.say({"known": self.used, "calls": self.foreseen(call)})
         self.used += 1
         return revived(self.known[self.used - 1][1])
 
-    def foreseen(self, first: str) -> list[str]:
-        """Return the calls that follow, as far as they do not depend on results."""
+    def foreseen(self, next_call: str) -> list[str]:
+        """Return the next calls, as far as they do not depend on results."""
         calls: list[str] = []
-        at = 0
+        index = 0
 
         def guess(call: str) -> Any:
-            nonlocal at
-            at += 1
-            if at <= len(self.known):
-                return revived(self.known[at - 1][1])
+            nonlocal index
+            index += 1
+            if index <= len(self.known):
+                return revived(self.known[index - 1][1])
             calls.append(call)
             if len(calls) == MOST_CALLS:
                 raise Foreseen
@@ -226,10 +226,10 @@ class Check:
         with suppress(BaseException):  # a guess may go wrong in any way; the real check decides
             calm = ast.fix_missing_locations(Unasserted().visit(copy.deepcopy(self.tree)))
             self.execute(calm, guess)
-        return calls if calls[:1] == [first] else [first]
+        return calls if calls[:1] == [next_call] else [next_call]
 
     def say(self, message: dict[str, Any]) -> NoReturn:
-        """Write the message behind the token, and end the process."""
+        """Write the token and the message, and end the process."""
         data = f"{self.token} {json.dumps(message)}\n".encode()
         while data:
             data = data[os.write(self.stdout, data) :]
@@ -237,7 +237,7 @@ class Check:
 
 
 class Unasserted(ast.NodeTransformer):
-    """Turns assertions into expressions: what they assert is evaluated, and passes."""
+    """Turns assertions into expressions: their tests are evaluated, and pass."""
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         """Return the assertion's expression as a statement."""
@@ -245,7 +245,7 @@ class Unasserted(ast.NodeTransformer):
 
 
 def as_text(tree: ast.Module, names: list[str]) -> ast.Module:
-    """Return the check with the text of each call of the program in place of its arguments."""
+    """Replace the arguments of each call of the program by the call's source text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
             node.args, node.keywords = [ast.Constant(ast.unparse(node))], []
@@ -253,11 +253,11 @@ def as_text(tree: ast.Module, names: list[str]) -> ast.Module:
 
 
 def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
-    """Return a function that stands for the program's."""
+    """Return a function that replaces the program's."""
 
     def stands_in(*args: Any, **kwargs: Any) -> Any:
-        given = [name, encode(args), {key: encode(one) for key, one in kwargs.items()}]
-        return answer(json.dumps(given))
+        request = [name, encode(args), {key: encode(argument) for key, argument in kwargs.items()}]
+        return answer(json.dumps(request))
 
     stands_in.__name__ = name
     return stands_in
@@ -265,22 +265,22 @@ def replay(name: str, answer: Callable[[str], Any]) -> Callable[..., Any]:
 
 def revived(result: Any) -> Any:
     """Return what the program returned; raise what it raised, as the nearest builtin exception."""
-    how, what, value = decode(result)
-    if how == "raised":
-        kinds = [getattr(builtins, name, None) for name in what]
-        kind = next(one for one in [*kinds, Exception] if isinstance(one, type))
+    outcome, detail, value = decode(result)
+    if outcome == "raised":
+        kinds = [getattr(builtins, name, None) for name in detail]
+        kind = next(candidate for candidate in [*kinds, Exception] if isinstance(candidate, type))
         try:
             error = kind(value)
-        except TypeError:  # an exception that wants more than a message
+        except TypeError:  # an exception that needs more than a message
             error = Exception(value)
         raise error
-    if what == "range":
+    if detail == "range":
         return range(*value)
-    return iter(value) if what == "iterator" else value
+    return iter(value) if detail == "iterator" else value
 
 
 def line_of(error: BaseException) -> int:
-    """Return the line of the check that was being executed; 0 when none was."""
+    """Return the line of the check at which an error was raised; 0 if there is none."""
     line, trace = 0, error.__traceback__
     while trace:
         if trace.tb_frame.f_code.co_filename == "check.py":

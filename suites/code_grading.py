@@ -1,9 +1,9 @@
 """Judge a program on tests in a box: hidden ones for the grade, shown ones for a try.
 
-By `real` rules, the default, a test is a process of its own, limited in CPU time, so that the load
-of the machine does not decide; by `official` ones all is as LiveCodeBench's published evaluator
-does it (sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here,
-as lcb_runner/evaluation/testing_util.py @28fef95 does: a box never learns what is expected.
+By `real` rules, the default, each test is a separate process, limited in CPU time, so that the load
+of the machine does not matter; `official` rules do as LiveCodeBench's published evaluator does
+(sandbox/inside/runners.py), which fails some correct programs. Outputs are compared here, as in
+lcb_runner/evaluation/testing_util.py @28fef95: expected outputs never enter a box.
 """
 
 import ast
@@ -30,56 +30,56 @@ Verdict = Literal[
 NOTE_CHARS = 200
 NOT_PLAIN = "returned a value that is no plain builtin"
 SLOW = -3
-"""The published evaluator's code for a test that ran out of time."""
+"""The published evaluator's code for a test that timed out."""
 
 Rules = Literal["real", "official"]
 LIMITS = Limits()
-"""Per test: the official six seconds, as CPU time, thrice that in real time; the memory is ours."""
+"""Per test: the official 6 s as CPU time, three times that in real time; memory is our choice."""
 FLOAT_TOLERANCE = 1e-9
-"""By how much, relative to the larger, a float that a method returns may differ by `real` rules."""
+"""Relative tolerance (to the larger) for floats that a method returns, by `real` rules."""
 NEAR = 0.2
-"""A time within this fraction of its limit might fall on either side of it another time."""
+"""A time within this fraction of its limit might exceed it, or not, on a rerun."""
 COMPUTING = 0.05
-"""A program that used less of its CPU time while real time ran out was waiting, not starved."""
+"""If real time ran out: a program that used a smaller share of its CPU limit was only waiting."""
 OFFICIAL_S = 6
-"""The published evaluator's limit per test, in real time; kept by the program's own process."""
+"""The published evaluator's limit per test, in real time; the program's own process enforces it."""
 ROOM_BYTES = 1 << 16
-"""What a program may print beyond twice what is expected, where that passes the output limit."""
+"""Extra output beyond twice the expected length, if that exceeds the output limit."""
 SHOWN_CHARS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """What became of a program on one test."""
+    """The result of a program on one test."""
 
     verdict: Verdict
     cpu_s: float = 0.0
     wall_s: float = 0.0
     note: str = ""
-    """Why it failed, for people: the last line on stderr, mostly."""
+    """Why it failed, for people: usually the last line of stderr."""
     exact: bool = True
     """False if it passed because floats may differ by `FLOAT_TOLERANCE`."""
 
 
 def real_result(outcome: ProgramOutcome, expected: str, method: bool, cpu_s: float) -> CaseResult:
-    """Return the result of a run as a true process; `cpu_s` is the limit of its CPU time.
+    """Return the result of a run in a separate process; `cpu_s` is its CPU limit in seconds.
 
-    A wrong answer is one however long it took, so a `time limit` might pass another time.
+    `wrong answer` takes precedence over `time limit`, so a rerun after `time limit` might pass.
     """
     (verdict, note), exact = _end_verdict(outcome), True
     if verdict == "pass":
         if method:
             verdict, note, exact = _compare_returned(outcome, expected)
         else:
-            got = outcome.stdout.decode("utf-8", errors="replace")
-            verdict, note = _verdict_on(same_output(got, expected))
+            output = outcome.stdout.decode("utf-8", errors="replace")
+            verdict, note = _verdict_on(same_output(output, expected))
     if verdict == "pass" and outcome.cpu_s > cpu_s:
         verdict = "time limit"
     return CaseResult(verdict, outcome.cpu_s, outcome.wall_s, note, exact)
 
 
 def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseResult:
-    """Return the result of a run the published way; `late` when all time together is used up."""
+    """Return the result of a run by official rules; `late`: the total time is used up."""
     verdict, note = _end_verdict(outcome)
     if verdict == "pass":
         verdict, note = _compare_reported(outcome.result, expected)
@@ -89,19 +89,19 @@ def official_result(outcome: ProgramOutcome, expected: str, late: bool) -> CaseR
 
 
 def _end_verdict(outcome: ProgramOutcome) -> tuple[Verdict, str]:
-    last = _last_line(outcome.stderr)
+    line = _last_line(outcome.stderr)
     if outcome.status in ("time", "memory", "output"):
         return cast("Verdict", f"{outcome.status} limit"), ""
     if outcome.status == "processes":
         return "runtime error", "too many processes or threads"
     if outcome.status == "died":
-        return "runtime error", last or "the program ended its sandbox"
+        return "runtime error", line or "the program ended its sandbox"
     if outcome.exit_code == 0:
         return "pass", ""
-    if last.startswith("MemoryError"):
-        return "memory limit", last
-    killed = {-one: f"killed by {one.name}" for one in signal.Signals}
-    return "runtime error", last or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
+    if line.startswith("MemoryError"):
+        return "memory limit", line
+    killed = {-sig: f"killed by {sig.name}" for sig in signal.Signals}
+    return "runtime error", line or killed.get(outcome.exit_code, f"exit code {outcome.exit_code}")
 
 
 def _verdict_on(same: bool) -> tuple[Verdict, str]:
@@ -109,37 +109,37 @@ def _verdict_on(same: bool) -> tuple[Verdict, str]:
 
 
 def _compare_returned(outcome: ProgramOutcome, expected: str) -> tuple[Verdict, str, bool]:
-    """Compare what a method returned; a report that is none was forged, or never written.
+    """Compare a method's return value; a malformed report was forged, an empty one never written.
 
-    The last is whether it is equal, and not only close.
+    The last element is whether the value is equal, not only close.
     """
     if not outcome.result:
         return "runtime error", _last_line(outcome.stderr) or "the method never returned", True
     try:
-        got = decode(outcome.result)
+        value = decode(outcome.result)
     except ValueError:
         return "wrong answer", NOT_PLAIN, True
-    exact = same_value(got, expected)
-    return *_verdict_on(exact or close_value(got, expected)), exact
+    exact = same_value(value, expected)
+    return *_verdict_on(exact or close_value(value, expected)), exact
 
 
 def _compare_reported(result: bytes, expected: str) -> tuple[Verdict, str]:
     if not result:
         return "runtime error", "the program ended the evaluator's process"
-    found: object = None
+    data: object = None
     with suppress(ValueError):
-        found = read_json(result)
-    report = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        data = read_json(result)
+    report = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     if "error" in report:
         slow = report.get("code") == SLOW
         return ("time limit" if slow else "runtime error"), _clipped(str(report["error"]))
     if isinstance(report.get("output"), str):
         return _verdict_on(same_output(report["output"], expected))
     try:
-        got = untagged(report["returned"])
+        value = untagged(report["returned"])
     except (KeyError, ValueError):
         return "wrong answer", NOT_PLAIN
-    return _verdict_on(same_value(got, expected))
+    return _verdict_on(same_value(value, expected))
 
 
 def _last_line(stderr: bytes) -> str:
@@ -168,20 +168,20 @@ class ProgramTests:
     """Name of the method of `class Solution`; None for programs that read standard input."""
 
     def as_json(self) -> str:
-        """Return the tests as they are kept in a question's target."""
+        """Return the tests in the form of a question's target."""
         return json.dumps({"method": self.method, "cases": [asdict(case) for case in self.cases]})
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What became of a program: one result per test, in the order of the tests."""
+    """The results of a program, one per test in their order."""
 
     results: tuple[CaseResult, ...]
     margin: float
-    """Largest time of a test that ran, as a part of its limit: CPU time, or real time under the
+    """Largest time of a test that ran, as a fraction of its limit: CPU time, or real time under the
     official rules."""
     reruns: int = 0
-    """Tests that came near the time limit and were run again, alone; the second time counts."""
+    """Tests near the time limit that were run again, alone; the second run counts."""
     rerun_s: float = 0.0
 
     @property
@@ -191,7 +191,7 @@ class ProgramResult:
 
     @property
     def cpu_s(self) -> float:
-        """CPU time of all the tests that ran, reruns apart."""
+        """CPU time of all tests that ran, without replaced first runs."""
         return sum((result.cpu_s for result in self.results), 0.0)
 
     @property
@@ -206,22 +206,22 @@ class ProgramResult:
 
     @property
     def fragile(self) -> bool:
-        """True when a test came so near the time limit that another machine might judge else."""
+        """True if a test came so near the time limit that another machine might disagree."""
         return 1 - NEAR <= self.margin <= 1 + NEAR
 
     @property
     def first_failure(self) -> int | None:
-        """The place of the first test that failed, from 0."""
-        failed = (at for at, one in enumerate(self.verdicts) if one not in ("pass", "not run"))
+        """The index of the first failed test, from 0."""
+        failed = (index for index, v in enumerate(self.verdicts) if v not in ("pass", "not run"))
         return next(failed, None)
 
-    def summary(self, shown: Callable[[str], str] = str) -> str:
-        """Say how far it came: `test 3 of 5: time limit (NOTE)`, of a note what `shown` returns."""
-        at, total = self.first_failure, len(self.results)
-        if at is None:
+    def summary(self, redact: Callable[[str], str] = str) -> str:
+        """Return e.g. `test 3 of 5: time limit (NOTE)`; `redact` filters the note."""
+        index, total = self.first_failure, len(self.results)
+        if index is None:
             return f"all {total} tests passed"
-        note = shown(self.results[at].note)
-        return f"test {at + 1} of {total}: {self.verdicts[at]}{f' ({note})' if note else ''}"
+        note = redact(self.results[index].note)
+        return f"test {index + 1} of {total}: {self.verdicts[index]}{f' ({note})' if note else ''}"
 
 
 def read_tests(target: str) -> ProgramTests:
@@ -242,9 +242,9 @@ def judge_program(
 ) -> ProgramResult:
     """Run a program on its tests and compare; see the module for the two rules.
 
-    With `stop_early` the longest inputs come first and the first failure is the last run; official
-    rules keep the order and always stop. SandboxError when the box fails, ValueError when the
-    problem is at fault: no tests, or an expected value is no JSON.
+    With `stop_early` the longest inputs run first and the first failure ends it; official rules
+    keep the order and always stop early. SandboxError if the box fails, ValueError if the problem
+    is malformed: no tests, or an expected value is no JSON.
     """
     if not tests.cases:
         raise ValueError("The problem has no tests, so no program can be judged on it.")
@@ -256,7 +256,7 @@ def judge_program(
 
 @dataclass(frozen=True, slots=True)
 class _ProgramRun:
-    """A program before its tests."""
+    """A program with its tests, box and limits."""
 
     source: str
     tests: ProgramTests
@@ -269,12 +269,12 @@ class _ProgramRun:
         order = list(range(len(self.tests.cases)))
         if stop_early:
             order.sort(key=lambda index: -len(self.tests.cases[index].input))
-        found = self._run_tests(program, order, stop_early, alone=False)
-        near = [index for index in order if index in found and self._near(found[index])]
-        if stop_early and any(self._failed(result) for result in found.values()):
+        results = self._run_tests(program, order, stop_early, alone=False)
+        near = [index for index in order if index in results and self._near(results[index])]
+        if stop_early and any(self._failed(result) for result in results.values()):
             near = []
         again = self._run_tests(program, near, stop_early, alone=True)
-        settled = found | again
+        settled = results | again
         return ProgramResult(
             results=self._in_order(settled),
             margin=max(result.cpu_s for result in settled.values()) / self.limits.cpu_s,
@@ -285,104 +285,104 @@ class _ProgramRun:
     def officially(self) -> ProgramResult:
         """Run all tests in one process, in their order, until one fails.
 
-        A program may catch the alarm of one test; then the limit for all together ends it.
+        A program may catch the alarm of one test; then the total limit ends it.
         """
         program = Program(self.source, "official", self.tests.method)
         cases = self.tests.cases
         most_s = float((OFFICIAL_S + 1) * len(cases) + 5)
         limits = replace(self.limits, cpu_s=most_s, wall_s=most_s)
-        found, used_s = dict[int, CaseResult](), 0.0
+        results, used_s = dict[int, CaseResult](), 0.0
         with closing(self.box.run(program, self._inputs(range(len(cases))), limits)) as outcomes:
             for index, outcome in zip(range(len(cases)), outcomes, strict=False):
                 used_s += outcome.wall_s
-                found[index] = official_result(outcome, cases[index].output, used_s >= most_s)
-                if found[index].verdict != "pass":
+                results[index] = official_result(outcome, cases[index].output, used_s >= most_s)
+                if results[index].verdict != "pass":
                     break
-        slowest_s = max(result.wall_s for result in found.values())
-        return ProgramResult(self._in_order(found), margin=slowest_s / OFFICIAL_S)
+        slowest_s = max(result.wall_s for result in results.values())
+        return ProgramResult(self._in_order(results), margin=slowest_s / OFFICIAL_S)
 
     def _run_tests(
         self, program: Program, order: Sequence[int], stop_early: bool, *, alone: bool
     ) -> dict[int, CaseResult]:
-        """Run the tests in this order; early on, a near miss is no reason to stop."""
+        """Run the tests in this order; unless `alone`, results near the limit do not stop it."""
         if not order:
             return {}
         limits = replace(self.limits, cpu_s=self.limits.cpu_s * (1 + NEAR))
-        found: dict[int, CaseResult] = {}
+        results: dict[int, CaseResult] = {}
         with closing(self.box.run(program, self._inputs(order), limits, alone=alone)) as outcomes:
             for index, outcome in zip(order, outcomes, strict=False):
                 expected, method = self.tests.cases[index].output, self.tests.method is not None
-                found[index] = real_result(outcome, expected, method, self.limits.cpu_s)
-                done = found[index].verdict != "pass" if alone else self._failed(found[index])
-                if stop_early and done:
+                results[index] = real_result(outcome, expected, method, self.limits.cpu_s)
+                stop = results[index].verdict != "pass" if alone else self._failed(results[index])
+                if stop_early and stop:
                     break
-        return found
+        return results
 
     def _failed(self, result: CaseResult) -> bool:
         return result.verdict != "pass" and not self._near(result)
 
     def _near(self, result: CaseResult) -> bool:
-        """Return whether time alone decides this result, and might decide it otherwise.
+        """Return whether only time decided this result, so that a rerun might differ.
 
-        So does a stop by real time of a program that was computing: others had the processor.
+        That includes a computing program that real time ended: other processes had the CPU.
         """
-        part = result.cpu_s / self.limits.cpu_s
-        starved = result.wall_s >= self.limits.wall_s and part >= COMPUTING
-        close = starved or part >= 1 - NEAR
-        return result.verdict in ("pass", "time limit") and close and part < 1 + NEAR
+        fraction = result.cpu_s / self.limits.cpu_s
+        starved = result.wall_s >= self.limits.wall_s and fraction >= COMPUTING
+        close = starved or fraction >= 1 - NEAR
+        return result.verdict in ("pass", "time limit") and close and fraction < 1 + NEAR
 
     def _inputs(self, order: Iterable[int]) -> Generator[bytes]:
-        """Yield the bytes of one input after another; none is kept."""
+        """Yield the bytes of each input, lazily."""
         for index in order:
             text = self.tests.cases[index].input
             if self.tests.method:  # one JSON value per line, as one JSON list
                 text = f"[{','.join(line for line in text.split(chr(10)) if line.strip())}]"
             yield text.encode()
 
-    def _in_order(self, found: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
+    def _in_order(self, results: dict[int, CaseResult]) -> tuple[CaseResult, ...]:
         skipped = CaseResult("not run")
-        return tuple(found.get(index, skipped) for index in range(len(self.tests.cases)))
+        return tuple(results.get(index, skipped) for index in range(len(self.tests.cases)))
 
 
 def program_of(reply: str, method: str | None) -> str | None:
-    """Return a reply's program: for a method of `class Solution` the block that defines either."""
+    """Return a reply's program: for a method the block that defines it or `class Solution`."""
     return extract_program(reply, ("Solution", method) if method else ())
 
 
-def same_output(got: str, expected: str) -> bool:
+def same_output(output: str, expected: str) -> bool:
     r"""Return whether two outputs agree: line by line, as texts or as exact decimals.
 
     >>> same_output("1.0 2\n", "1.00  2"), same_output("yes", "Yes"), same_output("1.0001", "1")
     (True, False, False)
     """
-    mine, theirs = got.strip(), expected.strip()
+    mine, theirs = output.strip(), expected.strip()
     if mine == theirs:
         return True
     return mine.count("\n") == theirs.count("\n") and all(
-        left == right or _same_numbers(left, right)
-        for left, right in zip(_lines(mine), _lines(theirs), strict=True)
+        line == expected_line or _same_numbers(line, expected_line)
+        for line, expected_line in zip(_lines(mine), _lines(theirs), strict=True)
     )
 
 
-def same_value(got: object, expected: str) -> bool:
+def same_value(value: object, expected: str) -> bool:
     """Return whether a returned value equals the expected JSON value by Python's `==`.
 
     A tuple stands for a list at the top only. ValueError when what is expected is no JSON.
     """
-    return _compared(got, expected, operator.eq)
+    return _compared(value, expected, operator.eq)
 
 
-def close_value(got: object, expected: str) -> bool:
+def close_value(value: object, expected: str) -> bool:
     """Return whether a returned value is the expected JSON value but for the last digits of floats.
 
     >>> close_value([0.1 + 0.2], "[0.3]"), close_value(3.0000001, "3.0"), close_value(3.0, "3")
     (True, False, True)
     """
-    return _compared(got, expected, _close)
+    return _compared(value, expected, _close)
 
 
-def _compared(got: object, expected: str, same: Callable[[object, object], bool]) -> bool:
-    mine = list(cast("tuple[object, ...]", got)) if isinstance(got, tuple) else got
+def _compared(value: object, expected: str, same: Callable[[object, object], bool]) -> bool:
+    mine = list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
     theirs = read_json(expected)
     try:
         return bool(same(mine, theirs))
@@ -392,15 +392,15 @@ def _compared(got: object, expected: str, same: Callable[[object, object], bool]
 
 def _close(mine: object, theirs: object) -> bool:
     if isinstance(mine, list) and isinstance(theirs, list):
-        left, right = cast("list[object]", mine), cast("list[object]", theirs)
-        return len(left) == len(right) and all(map(_close, left, right))
+        items, expected_items = cast("list[object]", mine), cast("list[object]", theirs)
+        return len(items) == len(expected_items) and all(map(_close, items, expected_items))
     if isinstance(mine, float) and isinstance(theirs, float):
         return math.isclose(mine, theirs, rel_tol=FLOAT_TOLERANCE)
     return bool(mine == theirs)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines without the blanks around them, one at a time: outputs may be large."""
+    """Yield the stripped lines lazily: outputs may be large."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield text[start:end].strip()
@@ -408,46 +408,46 @@ def _lines(text: str) -> Iterator[str]:
     yield text[start:].strip()
 
 
-def _same_numbers(left: str, right: str) -> bool:
+def _same_numbers(line: str, expected_line: str) -> bool:
     try:
-        mine, theirs = left.split(), right.split()
+        mine, theirs = line.split(), expected_line.split()
         return len(mine) == len(theirs) and all(
-            Decimal(one) == Decimal(other) for one, other in zip(mine, theirs, strict=True)
+            Decimal(number) == Decimal(target) for number, target in zip(mine, theirs, strict=True)
         )
     except InvalidOperation:
         return False
 
 
 def shown_tests(question: Question) -> ProgramTests | None:
-    """Return the tests that a question shows; None when it shows none."""
-    shown: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
-    cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in shown)
+    """Return the tests that a question shows; None if it shows none."""
+    public_tests: Sequence[Mapping[str, Any]] = question.metadata.get("public_tests") or ()
+    cases = tuple(ProgramCase(str(case["input"]), str(case["output"])) for case in public_tests)
     starter = str(question.metadata.get("starter_code") or "")
     return ProgramTests(cases, starter_method(starter)) if cases else None
 
 
 def starter_method(starter: str) -> str | None:
-    r"""Return the method that starter code begins: the last one, helpers come before it.
+    r"""Return the method that starter code begins: the last one, after any helpers.
 
-    Starter code ends where the body should begin, so it is no whole Python yet.
+    Starter code ends where the body should begin, so it does not parse by itself.
 
     >>> starter_method("class Solution:\n    def f(self, x: int) -> int:\n        ")
     'f'
     """
     try:
-        found = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
+        nodes = ast.walk(ast.parse(f"{starter.rstrip()} pass\n"))
     except (SyntaxError, ValueError):
         return None
-    classes = (node for node in found if isinstance(node, ast.ClassDef))
-    inside = (one for node in classes if node.name == "Solution" for one in node.body)
-    names = [one.name for one in inside if isinstance(one, ast.FunctionDef)]
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef))
+    inside = (statement for node in classes if node.name == "Solution" for statement in node.body)
+    names = [statement.name for statement in inside if isinstance(statement, ast.FunctionDef)]
     return names[-1] if names else None
 
 
 def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Grade:
     """Return the share of the shown tests that a reply's program passes; 0 without either.
 
-    They come from visible metadata, so nobody learns what the question does not say.
+    The tests come from visible metadata, so the reason reveals nothing hidden.
     """
     box, tests = required_box(box, question.id), shown_tests(question)
     program = program_of(reply, tests.method if tests else None)
@@ -456,14 +456,14 @@ def grade_on_shown_tests(question: Question, reply: str, box: Box | None) -> Gra
     if program is None:
         return Grade(0.0, None, "no program found")
     judgement = judge_program(program, tests, box, stop_early=False)
-    passed, total, why = judgement.verdicts.count("pass"), len(tests.cases), judgement.summary()
+    passed, total, summary = judgement.verdicts.count("pass"), len(tests.cases), judgement.summary()
     if judgement.first_failure is not None:
         case = tests.cases[judgement.first_failure]
-        given, wanted = _shortened(case.input), _shortened(case.output)
-        why = f"{why}\ninput:\n{given}\nexpected output:\n{wanted}"
-    return Grade(passed / total, program, why, {"tests_passed": passed, "tests_total": total})
+        input_text, expected = _shortened(case.input), _shortened(case.output)
+        summary = f"{summary}\ninput:\n{input_text}\nexpected output:\n{expected}"
+    return Grade(passed / total, program, summary, {"tests_passed": passed, "tests_total": total})
 
 
 def _shortened(text: str) -> str:
-    kept = text.strip()
-    return kept if len(kept) <= SHOWN_CHARS else f"{kept[:SHOWN_CHARS]} ..."
+    body = text.strip()
+    return body if len(body) <= SHOWN_CHARS else f"{body[:SHOWN_CHARS]} ..."

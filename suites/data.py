@@ -1,7 +1,7 @@
 """Rows as suites/sources.toml pins them: a local file, else the hub's cache, else the hub.
 
-The hub is checked by revision and row count: offline, `datasets` takes the newest cached revision,
-whichever was asked for, so its cache is read here, and what a load returns is held to the revision.
+Hub data is checked by revision and row count: offline, `datasets` takes the newest cached revision
+in place of the requested one, so this module reads its cache and checks the revision of each load.
 """
 
 import errno
@@ -37,23 +37,23 @@ from podium.harness.records import Question
 Rows = list[dict[str, Any]]
 SOURCES = Path(__file__).parent / "sources.toml"
 DATA = Path(__file__).resolve().parents[2] / "shared/data"
-"""Where the data lies beside a checkout; PODIUM_DATA names another folder."""
+"""The data folder beside a checkout; PODIUM_DATA overrides it."""
 HubRows = tuple[dict[str, Any], ...]
 LONGEST_REASON = 160
 REACH_S = 10.0
-"""Seconds in which the hub's address must answer, as long as its client waits."""
+"""Timeout for the hub's address, in seconds, as in its client."""
 ALONE: ContextVar[bool] = ContextVar("podium_hub_alone", default=False)
 
 
 def parse_rows(content: bytes, path: Path) -> Rows:
-    """Return the rows of a file with this content; UserError names it when it cannot be read."""
+    """Return the rows of a file with this content; UserError names the file if that fails."""
     if path.suffix == ".parquet":
         return parquet_rows(path)
     try:
         text = unpack_gzip(content) if path.suffix == ".gz" else content
         rows = _parse_text(text, Path(path.name.removesuffix(".gz")).suffix)
     except (ValueError, EOFError, zlib.error, gzip.BadGzipFile):
-        # The error is not chained: it holds what it could not read.
+        # The error is not chained: it contains the unreadable data.
         raise UserError(f"{path} cannot be read: fetch it again.") from None
     if not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{path} cannot be read: it has a row that is no JSON object.")
@@ -61,12 +61,12 @@ def parse_rows(content: bytes, path: Path) -> Rows:
 
 
 def parquet_rows(path: Path) -> Rows:
-    """Return the rows of a parquet file; UserError when it is none."""
+    """Return the rows of a parquet file; UserError if it is none."""
     from pyarrow import parquet  # pyright: ignore[reportMissingTypeStubs]
 
     try:
         return cast(Any, parquet).read_table(path).to_pylist()
-    except (ValueError, NotImplementedError, OSError) as error:  # Arrow's own are below these
+    except (ValueError, NotImplementedError, OSError) as error:  # Arrow raises subclasses
         reason = first_line(error)[:160]
         raise UserError(f"{path} cannot be read as parquet ({reason}): fetch it again.") from error
 
@@ -76,8 +76,8 @@ def _parse_text(text: bytes, suffix: str) -> list[object]:
         lines = io.StringIO(text.decode("utf-8-sig"), newline="")
         return [row for _, row in dicts_of_csv(lines)]
     if suffix == ".json":
-        made = parse_json(text)
-        return cast(list[object], made) if isinstance(made, list) else [made]
+        value = parse_json(text)
+        return cast(list[object], value) if isinstance(value, list) else [value]
     return [parse_json(line) for line in text.splitlines() if line.strip()]
 
 
@@ -95,31 +95,31 @@ class DataSource(BaseModel, extra="forbid", frozen=True):
 
     file: str
     sha256: str = ""
-    """Empty where nobody could read the file to pin it: its digest then is the data's revision."""
+    """Empty if the file could not be read to pin it: its digest then is the data's revision."""
     rows: int | None = None
     size: int | None = None
-    """Bytes, for files so large that a download cut off should be told before all is read."""
+    """Size in bytes, for large files: a truncated one is reported without hashing it."""
     licence: str
     hub: str | None = None
     revision: str | None = None
     split: str = "test"
     config: str | None = None
     hub_file: str | None = None
-    """A file of that dataset, read in place of a split; named as `file`, it is that very file."""
+    """A file of that dataset, read in place of a split; if named as `file`, it is the same file."""
     at: str | None = None
     path: str = ""
-    """Where in public the very file is, as of an original."""
+    """Path of the same file in the public repository `at`."""
     originals: tuple[Original, ...] = ()
     made: str = ""
-    """What makes the file of its originals (suites/data_command.py)."""
+    """The recipe that builds the file from its originals (suites/data_command.py)."""
     needs: tuple[str, ...] = ()
     instead_of: str | None = None
-    """Another table whose questions this one has too: one of the two will do."""
+    """Another table with the same questions: one of the two is enough."""
     columns: tuple[str, ...] = ()
 
     @property
     def public(self) -> tuple[Original, ...]:
-        """What of it can be downloaded by address: the very file, or those it is made of."""
+        """Its files that can be downloaded by URL: the file itself, or its originals."""
         if self.at is None:
             return self.originals
         return (Original(at=self.at, path=self.path, size=self.size or 0, sha256=self.sha256),)
@@ -133,13 +133,13 @@ def sources() -> dict[str, DataSource]:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data: this, PODIUM_DATA, shared/data or one in podium's cache."""
-    named = data or os.environ.get("PODIUM_DATA")
-    return Path(named or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
+    """Return the folder of local data: `data`, PODIUM_DATA, shared/data or podium's cache."""
+    folder = data or os.environ.get("PODIUM_DATA")
+    return Path(folder or (DATA if DATA.is_dir() else cache_folder() / "data")).expanduser()
 
 
 def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return a source's rows, local or the hub's; UserError when they cannot be had or differ."""
+    """Return a source's rows, local or the hub's; UserError if unavailable or not as pinned."""
     source = sources()[name]
     if local_file(source, data).is_file() or source.hub is None:
         return local_rows(name, data)
@@ -147,19 +147,19 @@ def fetch_rows(name: str, data: str | Path | None = None) -> Rows:
 
 
 def pinned_hub_rows(source: DataSource, data: str | Path | None = None) -> Rows:
-    """Return checked rows of a dataset, cached or downloaded; UserError says how to do without."""
-    asked = (str(source.hub), source.config, source.revision, source.split)
-    rows = cached_rows(*asked)
+    """Return checked rows of a dataset, cached or downloaded; UserError names the alternative."""
+    request = (str(source.hub), source.config, source.revision, source.split)
+    rows = cached_rows(*request)
     if rows is None or source.rows not in (None, len(rows)):
         try:
-            rows = hub_rows(*asked)
+            rows = hub_rows(*request)
         except Exception as error:
-            raise hub_refusal(error, asked[0], by_hand(source, data)) from error
+            raise hub_refusal(error, request[0], by_hand(source, data)) from error
     return check_rows(list(rows), source, f"{source.hub} at {source.revision}")
 
 
 def by_hand(source: DataSource, data: str | Path | None = None) -> str:
-    """Return what to do where a source cannot be downloaded: which file to put where."""
+    """Return the fix for a source that cannot be downloaded: which file to put where."""
     path = data_folder(data) / source.file
     return f"put the file at {path} (PODIUM_DATA names another folder)"
 
@@ -177,43 +177,43 @@ def data_revision(name: str, data: str | Path | None = None) -> str:
 
 
 def local_file(source: DataSource, data: str | Path | None = None) -> Path:
-    """Return where a source's file is or belongs: by its name, or packed with .gz behind it."""
+    """Return the path of a source's file, present or not: its name, or the same with .gz."""
     return plain_or_packed(data_folder(data) / source.file)
 
 
 def local_path(name: str, data: str | Path | None = None) -> Path:
-    """Return the path of a source's local file; UserError says how to get it when absent."""
+    """Return the path of a source's local file; UserError says how to get an absent one."""
     source = sources()[name]
     path = local_file(source, data)
     if not path.is_file():
         fetch = f"`podium data fetch {name}` gets it, or " if source.public else ""
-        put = f"put {source.file} there, or name its folder in PODIUM_DATA"
-        raise UserError(f"There is no {path}: {fetch}{put}.")
+        instruction = f"put {source.file} there, or name its folder in PODIUM_DATA"
+        raise UserError(f"There is no {path}: {fetch}{instruction}.")
     return path
 
 
 def local_rows(name: str, data: str | Path | None = None) -> Rows:
-    """Return the rows of a local file; UserError when it is absent or not the pinned one."""
+    """Return the rows of a local file; UserError if it is absent or not the pinned one."""
     path = local_path(name, data)
     rows = parse_rows(local_bytes(name, data), path.with_name(Path(sources()[name].file).name))
     return check_rows(rows, sources()[name], str(path))
 
 
 def local_bytes(name: str, data: str | Path | None = None) -> bytes:
-    """Return a local file's content; UserError when it is absent or not the pinned one."""
+    """Return a local file's content; UserError if it is absent or not the pinned one."""
     source, path = sources()[name], local_path(name, data)
     content = held_bytes(source, path)
-    found = hashlib.sha256(content).hexdigest()
-    if source.sha256 and found != source.sha256:
+    digest = hashlib.sha256(content).hexdigest()
+    if source.sha256 and digest != source.sha256:
         raise UserError(
-            f"{path} is not the pinned file: its sha256 is {found[:12]}, not {source.sha256[:12]}; "
-            "move it away, then `podium data fetch` gets the pinned one."
+            f"{path} is not the pinned file: its sha256 is {digest[:12]}, not {source.sha256[:12]}"
+            "; move it away, then `podium data fetch` gets the pinned one."
         )
     return content
 
 
 def held_bytes(source: DataSource, path: Path) -> bytes:
-    """Return what a source's local file holds, unpacked where it is packed only here."""
+    """Return the content of a source's local file, unpacked if only the local copy is packed."""
     content = path.read_bytes()
     if path.name == Path(source.file).name:
         return content
@@ -223,40 +223,40 @@ def held_bytes(source: DataSource, path: Path) -> bytes:
         raise UserError(f"{path} cannot be read: fetch it again.") from None
 
 
-def check_rows(rows: Rows, source: DataSource, where: str) -> Rows:
-    """Return the rows; UserError for another number of them or a column that is not there."""
+def check_rows(rows: Rows, source: DataSource, origin: str) -> Rows:
+    """Return the rows; UserError if their number differs from the pin or a column is missing."""
     if source.rows is not None and len(rows) != source.rows:
-        raise UserError(f"{where} has {len(rows)} rows, not the pinned {source.rows}.")
+        raise UserError(f"{origin} has {len(rows)} rows, not the pinned {source.rows}.")
     for number, row in enumerate(rows, start=1):
         for column in source.columns:
             if column not in row:
-                raise UserError(f"{where}, row {number} has no column {column!r}.")
+                raise UserError(f"{origin}, row {number} has no column {column!r}.")
     return rows
 
 
-def refuse_duplicates(questions: Sequence[Question], where: str) -> Sequence[Question]:
-    """Return the questions; UserError when two have the same id."""
+def refuse_duplicates(questions: Sequence[Question], origin: str) -> Sequence[Question]:
+    """Return the questions; UserError if two have the same id."""
     ids = [question.id for question in questions]
     if len(set(ids)) < len(ids):
-        twice = next(id for at, id in enumerate(ids) if id in ids[:at])
-        raise UserError(f"{where} has the id {twice!r} twice.")
+        twice = next(id for index, id in enumerate(ids) if id in ids[:index])
+        raise UserError(f"{origin} has the id {twice!r} twice.")
     return questions
 
 
 @cache
 def file_digest(path: Path, mtime_ns: int) -> str:
-    """Return the sha256 of a file; hashed again only once it was written at another time."""
+    """Return the sha256 of a file, cached by its modification time."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class HubError(Exception):
-    """The hub is left alone or out of reach, or its cache holds another revision."""
+    """The hub must not be asked or is unreachable, or its cache has another revision."""
 
 
 @contextmanager
 def hub_left_alone() -> Generator[None]:
-    """Make everything below raise HubError where it would ask the hub; its cache is read."""
+    """In the block, raise HubError instead of asking the hub; its cache is still read."""
     token = ALONE.set(True)
     try:
         yield
@@ -266,7 +266,7 @@ def hub_left_alone() -> Generator[None]:
 
 @cache
 def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows:
-    """Return a dataset's rows, loaded once a process; raises what `datasets` raises."""
+    """Return a dataset's rows, loaded once per process; raises what `datasets` raises."""
     if not Path(hub).is_dir():
         _refuse_unreachable()
     loaded: Any = _datasets().load_dataset(
@@ -279,7 +279,7 @@ def hub_rows(hub: str, config: str | None, revision: str | None, split: str) -> 
 
 
 def cached_rows(hub: str, config: str | None, revision: str | None, split: str) -> HubRows | None:
-    """Return the rows that the hub's cache has at this revision, without any request, else None."""
+    """Return the rows in the hub's cache at this revision, without any request, else None."""
     if not revision:
         return None
     owner, _, name = hub.rpartition("/")
@@ -287,12 +287,12 @@ def cached_rows(hub: str, config: str | None, revision: str | None, split: str) 
     folder = Path(_datasets().config.HF_DATASETS_CACHE).expanduser()
     folder /= f"{owner}___{snake}" if owner else snake
     cached = sorted(folder.glob(f"{config or '*'}/*/{revision}"))
-    every = ([_of_split(one, part) for part in split.split("+")] for one in cached)
-    found = [tuple(chain(*parts)) for parts in every if all(parts)]
-    return _arrow_rows(found[0]) if len(found) == 1 else None
+    every = ([_of_split(path, piece) for piece in split.split("+")] for path in cached)
+    matches = [tuple(chain(*shards)) for shards in every if all(shards)]
+    return _arrow_rows(matches[0]) if len(matches) == 1 else None
 
 
-def hub_file(source: DataSource, otherwise: str, shown: str = "") -> Path:
+def hub_file(source: DataSource, otherwise: str, label: str = "") -> Path:
     """Return a source's file of a dataset, cached or downloaded once."""
     from huggingface_hub import hf_hub_download  # pyright: ignore[reportUnknownVariableType]
 
@@ -303,11 +303,11 @@ def hub_file(source: DataSource, otherwise: str, shown: str = "") -> Path:
         _refuse_unreachable()
         return Path(hf_hub_download(hub, file, repo_type="dataset", revision=source.revision))
     except Exception as error:  # offline, gated, no such revision, a full disk
-        raise hub_refusal(error, shown or hub, otherwise) from error
+        raise hub_refusal(error, label or hub, otherwise) from error
 
 
 def _refuse_unreachable() -> None:
-    """Raise HubError where the hub is not to be asked, or nothing answers at its address."""
+    """Raise HubError if the hub must not be asked, or does not answer."""
     if ALONE.get():
         raise HubError("it is not in the hub's cache")
     _reach_hub()
@@ -315,7 +315,7 @@ def _refuse_unreachable() -> None:
 
 @cache
 def _reach_hub() -> None:
-    """Ask for the hub's address, twice, once a process."""
+    """Check that the hub answers, with one retry, once per process."""
     from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
@@ -324,55 +324,55 @@ def _reach_hub() -> None:
         try:
             get_session().head(constants.ENDPOINT, timeout=REACH_S)
             return
-        except Exception as error:  # of an HTTP library that is the client's own affair
+        except Exception as error:  # the client's HTTP library may be any
             if not tries_left:
                 raise HubError(f"nothing answers at {constants.ENDPOINT}: {error}") from error
             time.sleep(1)
 
 
 def cached_file(source: DataSource) -> Path | None:
-    """Return a source's file of a dataset if the hub's cache has it; asks nobody."""
+    """Return a source's file of a dataset if the hub's cache has it; sends no request."""
     from huggingface_hub import try_to_load_from_cache
 
     hub, file = str(source.hub), str(source.hub_file)
-    found = try_to_load_from_cache(hub, file, repo_type="dataset", revision=source.revision)
-    return Path(found) if isinstance(found, str) else None
+    cached = try_to_load_from_cache(hub, file, repo_type="dataset", revision=source.revision)
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def hub_refusal(error: Exception, hub: str, otherwise: str) -> UserError:
-    """Return what to do about an error of the hub's clients."""
+    """Return the UserError, with a fix, for an error of the hub's clients."""
     chain = list(_causes(error))
-    names = {type(one).__name__ for one in chain}
-    said = " ".join(str(one) for one in chain)
-    if any(isinstance(one, OSError) and one.errno == errno.ENOSPC for one in chain):
+    names = {type(cause).__name__ for cause in chain}
+    messages = " ".join(str(cause) for cause in chain)
+    if any(isinstance(cause, OSError) and cause.errno == errno.ENOSPC for cause in chain):
         full = f"{hub} cannot be loaded: the disk is full. Free some space, or name another folder"
         return UserError(f"{full} for the hub's cache in HF_HOME, or {otherwise}.")
-    if "GatedRepoError" in names or "is a gated dataset" in said:
+    if "GatedRepoError" in names or "is a gated dataset" in messages:
         terms = f"accept the terms on the hub's page of {hub} and set HF_TOKEN"
         return UserError(f"{hub} is gated: {terms}, or {otherwise}.")
-    if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", said):
+    if "RevisionNotFoundError" in names or re.search(r"Revision '.*' doesn't exist", messages):
         return UserError(f"The hub's {hub} no longer has the pinned revision: {otherwise}.")
     if names & {"RepositoryNotFoundError", "DatasetNotFoundError"}:
-        others = f"The hub has no {hub}, or shows it to other accounts only"
-        return UserError(f"{others}: set HF_TOKEN to one that may see it, or {otherwise}.")
-    if "OfflineModeIsEnabled" in names or "OfflineModeIsEnabled" in said:
+        problem = f"The hub has no {hub}, or shows it to other accounts only"
+        return UserError(f"{problem}: set HF_TOKEN to one that may see it, or {otherwise}.")
+    if "OfflineModeIsEnabled" in names or "OfflineModeIsEnabled" in messages:
         return UserError(
             f"{hub} cannot be loaded (HF_HUB_OFFLINE or HF_DATASETS_OFFLINE is set, so the hub is "
             f"not asked): unset it and try again, or {otherwise}."
         )
-    first = first_line(error)
-    reason = first if len(first) <= LONGEST_REASON else type(error).__name__
+    line = first_line(error)
+    reason = line if len(line) <= LONGEST_REASON else type(error).__name__
     return UserError(f"{hub} cannot be loaded ({reason}): go online once, or {otherwise}.")
 
 
 def _causes(error: BaseException) -> Generator[BaseException]:
-    seen, left = set[int](), list[BaseException | None]([error])
-    while left:
-        one = left.pop(0)
-        if one is not None and id(one) not in seen:
-            seen.add(id(one))
-            yield one
-            left += [one.__cause__, one.__context__]
+    visited, queue = set[int](), list[BaseException | None]([error])
+    while queue:
+        cause = queue.pop(0)
+        if cause is not None and id(cause) not in visited:
+            visited.add(id(cause))
+            yield cause
+            queue += [cause.__cause__, cause.__context__]
 
 
 def _of_split(folder: Path, split: str) -> list[Path]:
@@ -386,7 +386,7 @@ def _arrow_rows(files: tuple[Path, ...]) -> HubRows:
 
 
 def _datasets() -> Any:
-    # Heavy, and needed only where there is no local file; its types are partial.
+    # Slow to import, and needed only without a local file; its types are partial.
     import datasets  # pyright: ignore[reportMissingTypeStubs]
 
     return datasets

@@ -1,8 +1,7 @@
-"""`podium data`: verify what lies here against sources.toml, fetch what is absent.
+"""`podium data`: verify local files against sources.toml, download absent ones.
 
-What is here is left as it is, right or wrong. A public file, ours or one that ours is made of, is
-downloaded at a commit: a download that broke off goes on where it stopped, and what is not the
-pinned file is never kept.
+Existing files are never changed, right or wrong. Public files (sources or their originals) are
+downloaded at a pinned commit: interrupted downloads resume, files with other digests are deleted.
 """
 
 import errno
@@ -52,24 +51,24 @@ from podium.suites.practice import PracticeSuite
 DataState = Literal["ok", "absent", "wrong"]
 NOBODY = "which nobody has pinned"
 MIRROR = "PODIUM_MIRROR"
-"""Names another address of the same files: ADDRESS/OWNER/NAME/COMMIT/PATH."""
+"""Environment variable: another base URL of the same files, as BASE/OWNER/NAME/COMMIT/PATH."""
 GITHUB = "https://raw.githubusercontent.com"
 TIMEOUT_S = 30
 CHUNK = 1 << 16
 
 
 class Unreachable(UserError):
-    """Nothing answers at an address, or it does not have the file."""
+    """The server does not answer, or it does not have the file."""
 
-    def __init__(self, url: str, why: str, otherwise: str) -> None:
-        """Say why the file at an address cannot be had, and what to do."""
-        super().__init__(f"{url} {why}{otherwise}.")
-        self.summary = f"{urlsplit(url).netloc} {why.partition(';')[0]}"
+    def __init__(self, url: str, reason: str, otherwise: str) -> None:
+        """Say why the file at an address cannot be downloaded, and what to do."""
+        super().__init__(f"{url} {reason}{otherwise}.")
+        self.summary = f"{urlsplit(url).netloc} {reason.partition(';')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFinding:
-    """What became of one thing that was looked at."""
+    """The result of one check."""
 
     state: DataState
     said: str
@@ -83,7 +82,7 @@ GENERATED = DataFinding("ok", "generated; there is nothing to fetch")
 
 @dataclass(frozen=True, slots=True)
 class DataItem:
-    """A suite with its sources, or a source that no suite has as its questions."""
+    """A suite with its sources, or a source that belongs to no suite."""
 
     name: str
     sources: tuple[str, ...]
@@ -93,26 +92,26 @@ class DataItem:
 def verify_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Say what is right, absent and wrong of these suites (or all); return 1 for a wrong one."""
-    found: list[DataFinding] = []
+    """Print the state of each source of these suites (or all); return 1 if one is wrong."""
+    findings: list[DataFinding] = []
     for item in data_items(names):
         say(item.name)
-        for one in check_item(item, data):
-            found.append(one)
-            say(str(one))
-    counts = Counter(one.state for one in found)
+        for finding in check_item(item, data):
+            findings.append(finding)
+            say(str(finding))
+    counts = Counter(finding.state for finding in findings)
     if counts["wrong"]:
         say(f"{counts['wrong']} wrong: move what is wrong away, then podium data fetch SUITE.")
     elif counts["absent"]:
         say(f"Nothing here is wrong; {counts['absent']} absent.")
     else:
-        loose = sum(NOBODY in str(one) for one in found)
+        loose = sum(NOBODY in str(finding) for finding in findings)
         say("All is as pinned." if not loose else f"Nothing is wrong; {loose} not pinned.")
     return 1 if counts["wrong"] else 0
 
 
 def data_items(names: Sequence[str]) -> list[DataItem]:
-    """Return what names stand for, in order; every listed suite and lone source without a name."""
+    """Return an item per name, in order; without names, every suite and every lone source."""
     lone = [name.partition(":")[0] for name in sources() if suite_of_source(name) is None]
     return [_item(name) for name in dict.fromkeys(names or (*SUITES, *lone))]
 
@@ -120,32 +119,34 @@ def data_items(names: Sequence[str]) -> list[DataItem]:
 def _item(name: str) -> DataItem:
     if name in SUITES:
         return DataItem(name, sources_of(SUITES[name]), SUITES[name])
-    if parts := [one for one in sources() if name in (one, one.partition(":")[0])]:
-        needed = (need for part in parts for need in sources()[part].needs)
-        return DataItem(name, (*dict.fromkeys(needed), *parts))
-    raise no_such("suite or source", name, (one.name for one in data_items(())), "there are: ")
+    if tables := [source for source in sources() if name in (source, source.partition(":")[0])]:
+        needed = (need for table in tables for need in sources()[table].needs)
+        return DataItem(name, (*dict.fromkeys(needed), *tables))
+    raise no_such("suite or source", name, (item.name for item in data_items(())), "there are: ")
 
 
 def check_item(item: DataItem, data: str | Path | None = None) -> Iterable[DataFinding]:
-    """Yield what is found of each source, then of the questions they make."""
+    """Yield a finding per source, then one per split of the questions made of them."""
     if not item.sources:
         yield GENERATED
         return
-    seen = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
-    found = [one for one, instead in seen if not (instead and one.state == "absent")]
-    yield from {one.said: one for one in found}.values()  # two tables may read one file
+    pairs = [(check_source(name, data), sources()[name].instead_of) for name in item.sources]
+    findings = [check for check, instead in pairs if not (instead and check.state == "absent")]
+    yield from {check.said: check for check in findings}.values()  # two tables may read one file
     if item.suite is None:
-        for name, one in zip(item.sources, found, strict=True):
-            if one.state == "ok" and local_file(sources()[name], data).is_file():
+        for name, check in zip(item.sources, findings, strict=True):
+            if check.state == "ok" and local_file(sources()[name], data).is_file():
                 yield _finding(
                     lambda name=name: f"{name}: {pluralise(len(local_rows(name, data)), 'row')}"
                 )
-    elif all(one.state != "wrong" for one in found):
-        yield from _check_questions(item.suite, data, any(one.state == "absent" for one in found))
+    elif all(check.state != "wrong" for check in findings):
+        yield from _check_questions(
+            item.suite, data, any(check.state == "absent" for check in findings)
+        )
 
 
 def _finding(check: Callable[[], str]) -> DataFinding:
-    """Return what a check says of what is right, or why it refused."""
+    """Run a check: return `ok` with its text, or `wrong` with its UserError."""
     try:
         return DataFinding("ok", check())
     except UserError as error:
@@ -153,22 +154,24 @@ def _finding(check: Callable[[], str]) -> DataFinding:
 
 
 def check_source(name: str, data: str | Path | None = None) -> DataFinding:
-    """Return whether a source is here: its local file, else what the hub's cache has."""
+    """Return the state of a source: of its local file, else of its copy in the hub's cache."""
     source = sources()[name]
     path = local_file(source, data)
     if path.is_file():
         return _finding(lambda: _check_file(source, path))
     if source.hub and source.hub_file:
         cached = cached_file(source)
-        if cached and source.hub_file == path.name:  # it is the very file
+        if cached and source.hub_file == path.name:  # the hub has the pinned file itself
             return _finding(lambda: _check_file(source, cached))
         if cached:
             return DataFinding("ok", f"{name}: in the hub's cache, {cached}")
     elif source.hub:
         rows = cached_rows(source.hub, source.config, source.revision, source.split)
         if rows is not None:
-            at = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
-            return _finding(lambda: f"{name}: {at} ({len(check_rows([*rows], source, at)):,} rows)")
+            origin = f"in the hub's cache, {source.hub} at {(source.revision or '')[:12]}"
+            return _finding(
+                lambda: f"{name}: {origin} ({len(check_rows([*rows], source, origin)):,} rows)"
+            )
     pins = [f"sha256 {source.sha256[:12]}"] if source.sha256 else []
     pins += [pluralise(source.rows, "row")] if source.rows is not None else []
     here = f"put {path.name} ({', '.join(pins) or 'not pinned'}) at {path}"
@@ -179,7 +182,7 @@ def check_source(name: str, data: str | Path | None = None) -> DataFinding:
 def _check_file(source: DataSource, path: Path) -> str:
     try:
         stat = path.stat()
-        if path.suffix == ".gz":  # it may be packed only here
+        if path.suffix == ".gz":  # only the local copy may be packed
             digest = hashlib.sha256(held_bytes(source, path)).hexdigest()
         elif source.size not in (None, stat.st_size):
             raise UserError(f"{path} has {stat.st_size:,} bytes, not the pinned {source.size:,}")
@@ -188,26 +191,26 @@ def _check_file(source: DataSource, path: Path) -> str:
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     if source.sha256 and digest != source.sha256:
-        said = f"its sha256 is {digest[:12]}, not {source.sha256[:12]}"
-        raise UserError(f"{path} is not the pinned file: {said}")
+        mismatch = f"its sha256 is {digest[:12]}, not {source.sha256[:12]}"
+        raise UserError(f"{path} is not the pinned file: {mismatch}")
     return f"{path} (sha256 {digest[:12]}{'' if source.sha256 else f', {NOBODY}'})"
 
 
 def _check_questions(
     suite: Suite[Any], data: str | Path | None, absent: bool
 ) -> Iterable[DataFinding]:
-    """Load each split without asking the hub; what an absent source leaves out is no news."""
+    """Load each split without asking the hub; if a source is absent, report only what loads."""
     with hub_left_alone():
         for split in suite.splits:
-            found = _finding(
+            finding = _finding(
                 lambda split=split: f"{split}: {count_questions(suite, split, data):,} questions"
             )
-            if found.state == "ok" or not absent:
-                yield found
+            if finding.state == "ok" or not absent:
+                yield finding
 
 
 def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) -> int:
-    """Return how many questions a split has; UserError for an id twice or another number."""
+    """Return the size of a split; UserError for a repeated id or a size other than the card's."""
     if data is not None and is_dataclass(suite) and hasattr(suite, "data"):
         suite = replace(cast(Any, suite), data=data)
     size = len(refuse_duplicates(suite.load(split), f"{suite.name}, {split},"))
@@ -220,13 +223,13 @@ def count_questions(suite: Suite[Any], split: Split, data: str | Path | None) ->
 def fetch_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Fetch what is absent of these suites and say where it is; return 1 if something is wrong."""
+    """Download absent sources of these suites, print their paths; return 1 if one is wrong."""
     wrong, refused = False, list[UserError]()
     for item in data_items(names):
         say(item.name)
-        for found in [*_fetch_item(item, data, refused, say)]:
-            wrong |= found.state == "wrong"
-            say(str(found))
+        for finding in [*_fetch_item(item, data, refused, say)]:
+            wrong |= finding.state == "wrong"
+            say(str(finding))
     if refused:
         raise UserError("\n".join(dict.fromkeys(map(str, refused))))
     if wrong:
@@ -254,12 +257,12 @@ def _fetch_item(
 
 
 def download_source(name: str, data: str | Path | None, tell: Callable[[str], None]) -> None:
-    """Download one source, its size and licence said first; UserError says why it cannot be had."""
+    """Print the size and licence of one source, then download it; UserError says why that fails."""
     source = sources()[name]
-    path, first = local_file(source, data), None
+    path, fault = local_file(source, data), None
     if source.public:
-        size = format_bytes(sum(one.size for one in source.public))
-        origins = ", ".join(dict.fromkeys(one.at[:-28] for one in source.public))
+        size = format_bytes(sum(original.size for original in source.public))
+        origins = ", ".join(dict.fromkeys(original.at[:-28] for original in source.public))
         tell(f"  {name}: {size} from {origins} to {path}; licence: {source.licence}. Trying.")
         try:
             fetch_public(source, path)
@@ -267,7 +270,7 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         except Unreachable as error:
             if source.hub is None:
                 raise
-            first = error
+            fault = error
     if source.hub is None:
         raise UserError(f"There is no {path}, and no hub has it: {by_hand(source, data)}.")
     tell(f"  {name}: {source.hub} from the hub into its cache; licence: {source.licence}. Trying.")
@@ -277,17 +280,17 @@ def download_source(name: str, data: str | Path | None, tell: Callable[[str], No
         else:
             pinned_hub_rows(source, data)
     except UserError as error:
-        raise UserError(f"{first.summary}; {error}" if first else str(error)) from error
+        raise UserError(f"{fault.summary}; {error}" if fault else str(error)) from error
 
 
 def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict[str, Any]]:
-    """Return each source's name, size, licence, where its file goes and whether it is there."""
-    wanted = [name for item in data_items(names) for name in item.sources] if names else sources()
-    listed = {name: sources()[name] for name in wanted}
+    """Return each source's name, size, licence, path and whether its file exists."""
+    tables = [name for item in data_items(names) for name in item.sources] if names else sources()
+    listed = {name: sources()[name] for name in tables}
     return [
         {
             "name": name,
-            "bytes": sum(one.size for one in source.public) or source.size,
+            "bytes": sum(original.size for original in source.public) or source.size,
             "from": "GitHub" if source.public else "the hub" if source.hub else "nobody",
             "here": local_file(source, data).is_file(),
             "file": source.file,
@@ -298,13 +301,13 @@ def list_data(names: Sequence[str], data: str | Path | None = None) -> list[dict
 
 
 WIDE = 120
-"""Narrower terminals are not shown where files belong: `--json` says it."""
+"""Narrower terminals omit the `file` column; `--json` has it."""
 
 
 def show_data(
     names: Sequence[str], data: str | Path | None = None, say: Callable[[str], None] = say
 ) -> int:
-    """Say what there is to fetch, with size and licence, and what is here; return 0."""
+    """Print all sources with size, licence and whether they are here; return 0."""
     rows = list_data(names, data)
     for row in rows:
         size = row.pop("bytes")
@@ -332,7 +335,7 @@ def sources_of(suite: Suite[Any]) -> tuple[str, ...]:
 
 
 def suite_of_source(source: str) -> str | None:
-    """Return the listed suite that a table belongs to, the longest name that fits; else None."""
+    """Return the listed suite that a table belongs to, by its longest prefix; else None."""
     fitting = [name for name in SUITES if source == name or source.startswith(f"{name}-")]
     return max(fitting, key=len, default=None)
 
@@ -343,24 +346,24 @@ def describe_sources(suite: Suite[Any]) -> list[str]:
 
 
 def describe_source(source: DataSource) -> str:
-    """Return where a source is from and what it is held to."""
-    found = [f"{one.at}, {one.path}" for one in source.public]
+    """Return the origin of a source and its pins."""
+    origins = [f"{original.at}, {original.path}" for original in source.public]
     if source.hub:
-        part = source.hub_file or " ".join(filter(None, (source.config, source.split)))
-        found.append(f"hub {source.hub} at {(source.revision or '')[:12]}, {part}")
+        subset = source.hub_file or " ".join(filter(None, (source.config, source.split)))
+        origins.append(f"hub {source.hub} at {(source.revision or '')[:12]}, {subset}")
     pinned = f" (sha256 {source.sha256[:12]})" if source.sha256 else ""
     rows = f"{source.rows:,} rows" if source.rows is not None else "rows not counted"
-    return "; ".join((*found, f"file {source.file}{pinned}", rows))
+    return "; ".join((*origins, f"file {source.file}{pinned}", rows))
 
 
 def address(original: Original) -> str:
-    """Return where a file is downloaded: on GitHub, or at the mirror that PODIUM_MIRROR names."""
+    """Return a file's URL: on GitHub, or at the mirror in PODIUM_MIRROR."""
     base = os.environ.get(MIRROR) or GITHUB
     return "/".join((base.rstrip("/"), original.at.replace("@", "/"), quote(original.path)))
 
 
 def fetch_public(source: DataSource, path: Path) -> None:
-    """Put a source's file at `path`, which must not exist yet; UserError says what to do."""
+    """Write a source's file to `path`, which must not exist yet; UserError says what to do."""
     if path.exists():
         raise UserError(f"{path} is there already; it is not overwritten.")
     if source.made:
@@ -370,19 +373,19 @@ def fetch_public(source: DataSource, path: Path) -> None:
 
 
 def download(url: str, path: Path, sha256: str, size: int) -> None:
-    """Put the file at `url` at `path`, whole or not at all."""
-    with _refusing_disk(path.parent), _part_of(path) as part:
-        got = _write_part(url, part, size, path)
-        if got < size:
-            cut = f"{url} was cut off after {got:,} of {size:,} bytes"
+    """Download the file at `url` to `path`, atomically."""
+    with _refusing_disk(path.parent), _part_of(path) as file:
+        length = _write_part(url, file, size, path)
+        if length < size:
+            cut = f"{url} was cut off after {length:,} of {size:,} bytes"
             raise UserError(f"{cut}: the same command goes on there, or put the file at {path}.")
-        part.seek(0)
-        found = hashlib.file_digest(part, "sha256").hexdigest()
-        if found != sha256:
-            Path(part.name).unlink()
-            other = f"its sha256 is {found[:12]}, not {sha256[:12]}; nothing was kept"
-            raise UserError(f"{url} is not the pinned file: {other}: put the file at {path}.")
-        Path(part.name).rename(path)
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != sha256:
+            Path(file.name).unlink()
+            mismatch = f"its sha256 is {digest[:12]}, not {sha256[:12]}; nothing was kept"
+            raise UserError(f"{url} is not the pinned file: {mismatch}: put the file at {path}.")
+        Path(file.name).rename(path)
 
 
 @contextmanager
@@ -402,41 +405,41 @@ def _refusing_disk(folder: Path) -> Generator[None]:
 
 @contextmanager
 def _part_of(path: Path) -> Generator[BufferedRandom]:
-    """Yield the file that is being written, at the end of what an earlier run wrote of it."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("a+b") as file:
+    """Yield the locked partial file, positioned behind what an earlier run downloaded."""
+    partial = path.with_name(f".{path.name}.part")
+    with partial.open("a+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = part.exists() and part.stat().st_ino == os.fstat(file.fileno()).st_ino
+            locked = partial.exists() and partial.stat().st_ino == os.fstat(file.fileno()).st_ino
         except BlockingIOError:
-            held = False
-        if not held:  # another run writes it, or has just moved it to its place
+            locked = False
+        if not locked:  # another run writes it, or has just renamed it
             raise UserError(f"Another podium is downloading {path}: wait for it.")
         try:
             yield file
         finally:
-            if part.exists() and not part.stat().st_size:
-                part.unlink()
+            if partial.exists() and not partial.stat().st_size:
+                partial.unlink()
 
 
-def _write_part(url: str, part: BufferedRandom, size: int, path: Path) -> int:
-    """Append what is missing and return how many bytes there are now, at most one too many."""
-    if (got := part.seek(0, os.SEEK_END)) >= size:
-        part.truncate(got := 0)
-    asked = {"User-Agent": "podium", **({"Range": f"bytes={got}-"} if got else {})}
+def _write_part(url: str, file: BufferedRandom, size: int, path: Path) -> int:
+    """Download the missing bytes and return the file's length, at most `size` + 1."""
+    if (length := file.seek(0, os.SEEK_END)) >= size:
+        file.truncate(length := 0)
+    headers = {"User-Agent": "podium", **({"Range": f"bytes={length}-"} if length else {})}
     with _reaching(url, path):
-        answer: Any = urlopen(Request(url, headers=asked), timeout=TIMEOUT_S)
-    if answer.status != 206:  # it sends the whole file, whatever was asked for
-        part.truncate(got := 0)
+        answer: Any = urlopen(Request(url, headers=headers), timeout=TIMEOUT_S)
+    if answer.status != 206:  # the server ignores Range and sends the whole file
+        file.truncate(length := 0)
     with answer:
-        while got <= size:
+        while length <= size:
             with _reaching(url, path):
-                chunk: bytes = answer.read1(min(CHUNK, size + 1 - got))
+                chunk: bytes = answer.read1(min(CHUNK, size + 1 - length))
             if not chunk:
                 break
-            got += part.write(chunk)
-    part.flush()
-    return got
+            length += file.write(chunk)
+    file.flush()
+    return length
 
 
 @contextmanager
@@ -445,29 +448,29 @@ def _reaching(url: str, path: Path) -> Generator[None]:
         yield
     except HTTPError as error:
         error.close()
-        said = f"cannot be had now (HTTP {error.code}); try again later"
+        problem = f"cannot be had now (HTTP {error.code}); try again later"
         if error.code in (401, 403):
-            said = f"asks for an account that may see it (HTTP {error.code})"
+            problem = f"asks for an account that may see it (HTTP {error.code})"
         elif error.code in (404, 410):
-            said = f"is no longer there (HTTP {error.code})"
-        raise Unreachable(url, said, f": put the file at {path}") from error
+            problem = f"is no longer there (HTTP {error.code})"
+        raise Unreachable(url, problem, f": put the file at {path}") from error
     except (OSError, HTTPException) as error:
         reason = str(getattr(error, "reason", "") or error) or type(error).__name__
-        said = f"cannot be reached ({reason[:160]})"
+        problem = f"cannot be reached ({reason[:160]})"
         fix = f": go online and try again, or put the file at {path}"
-        raise Unreachable(url, said, fix) from error
+        raise Unreachable(url, problem, fix) from error
 
 
-def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str) -> None:
-    """Download the originals of a file and make it; UserError when it is not the pinned one."""
+def make_file(path: Path, recipe: str, originals: Sequence[Original], sha256: str) -> None:
+    """Download the originals of a file and build it; UserError if its digest differs."""
     folder = path.with_name(f".{path.name}.originals")
-    copies = {one.path: folder / one.sha256[:12] for one in originals}
+    copies = {original.path: folder / original.sha256[:12] for original in originals}
     with _refusing_disk(folder):
-        for one in originals:
-            copy = copies[one.path]
+        for original in originals:
+            copy = copies[original.path]
             if not copy.is_file():
-                download(address(one), copy, one.sha256, one.size)
-        make, ascii_only = MAKERS[made]
+                download(address(original), copy, original.sha256, original.size)
+        make, ascii_only = MAKERS[recipe]
         rows = make(copies)
         text = "".join(json.dumps(row, ensure_ascii=ascii_only) + "\n" for row in rows).encode()
         if hashlib.sha256(text).hexdigest() != sha256:
@@ -475,36 +478,36 @@ def make_file(path: Path, made: str, originals: Sequence[Original], sha256: str)
                 f"{path} cannot be made of its originals: the outcome is not the pinned file. "
                 "Please report it with the version of pyarrow."
             )
-        part = folder / path.name
-        part.write_bytes(text)
-        part.rename(path)
+        output = folder / path.name
+        output.write_bytes(text)
+        output.rename(path)
         for copy in copies.values():
             copy.unlink()
         folder.rmdir()
 
 
 def numbered_problems(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield AIME's problems, numbered by paper and without the instruction behind each."""
+    """Yield AIME's problems, numbered by paper and without the instruction that ends each."""
     (file,) = copies.values()
     suffix = "\nPlease reason step by step, and put your final answer within \\boxed{}."
-    for at, line in enumerate(file.read_bytes().splitlines()):
+    for index, line in enumerate(file.read_bytes().splitlines()):
         row = cast(dict[str, Any], parse_json(line))
-        name = f"aime25-{'I' * (1 + at // 15)}-{1 + at % 15}"
+        name = f"aime25-{'I' * (1 + index // 15)}-{1 + index % 15}"
         yield {"id": name, "problem": row["prompt"].removesuffix(suffix), "answer": row["answer"]}
 
 
 def lighteval_replies(copies: Mapping[str, Path]) -> Iterable[dict[str, Any]]:
-    """Yield the replies in Lighteval's details, with the numbers of tokens in place of tokens."""
+    """Yield the replies in Lighteval's details, with token counts in place of tokens."""
     details = {name: copy for name, copy in copies.items() if name.endswith(".parquet")}
     problems = {name: copy for name, copy in copies.items() if name not in details}
     ids = {str(row["answer"]): row["id"] for row in numbered_problems(problems)} if problems else {}
     for name, copy in details.items():
         model, task = name.split("/")[3], name.rpartition("details_custom_")[2].partition("_0_")[0]
-        for at, row in enumerate(parquet_rows(copy)):
+        for index, row in enumerate(parquet_rows(copy)):
             yield {
                 "task": task,
                 "model": model,
-                "item": at,
+                "item": index,
                 "sample": 0,
                 "problem_id": ids.get(row["gold"][0]),
                 "gold": row["gold"][0],
@@ -524,4 +527,4 @@ MAKERS: Mapping[str, tuple[Maker, bool]] = {
     "lighteval": (lighteval_replies, False),
     "lighteval-ascii": (lighteval_replies, True),
 }
-"""Name in sources.toml -> what makes rows of the originals by their paths; whether in ASCII."""
+"""Recipe name in sources.toml -> function from originals by path to rows; whether ASCII only."""

@@ -1,4 +1,4 @@
-"""The page of two runs: what is not the same in both, and what that did to each system."""
+"""The page of two runs: what differs between them, and its effect on each system."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -26,93 +26,93 @@ from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import query_address
 
 MOST = 200
-"""Questions of one system that the page lists; the matrix has all of this run."""
+"""Maximum questions per system on the page; the matrix has all of this run."""
 
 
-def against_context(found: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
-    """Return what runs.html shows of one run that is held against another."""
-    changes = [[one.name, *_sides(one), _concerned(one.systems, found)] for one in found.changes]
+def against_context(diff: RunDifference, blocks: Sequence[SiteBlock]) -> dict[str, Any]:
+    """Return the template variables of runs.html: one run compared with another."""
+    changes = [[item.name, *_sides(item), _concerned(item.systems, diff)] for item in diff.changes]
     return {
         "labels": sorted({row.label for block in blocks for row, _ in block.pairs}),
-        "here": found.here,
-        "against": found.against,
-        "grades": tabulate(GRADES, found.systems),
-        "costs": tabulate(COSTS, found.systems),
-        "changes": [["what", found.here, found.against, "systems"], *changes],
-        "alone": [(found.here, found.only_here), (found.against, found.only_against)],
+        "here": diff.here,
+        "against": diff.against,
+        "grades": tabulate(GRADES, diff.systems),
+        "costs": tabulate(COSTS, diff.systems),
+        "changes": [["what", diff.here, diff.against, "systems"], *changes],
+        "alone": [(diff.here, diff.only_here), (diff.against, diff.only_against)],
         "systems": [
             {
-                "name": _name(one),
-                "questions": [_question(one, each, blocks) for each in one.changed[:MOST]],
-                "more": len(one.changed[MOST:]),
+                "name": _name(row),
+                "questions": [_question(row, verdict, blocks) for verdict in row.changed[:MOST]],
+                "more": len(row.changed[MOST:]),
             }
-            for one in found.systems
-            if one.changed
+            for row in diff.systems
+            if row.changed
         ],
     }
 
 
-def _sides(found: RunChange) -> tuple[str, str]:
-    """Return what either run says, cut where it is long: a list of plans is for files."""
-    return shortened(found.here, ARGUMENTS), shortened(found.against, ARGUMENTS)
+def _sides(change: RunChange) -> tuple[str, str]:
+    """Return the value in either run, truncated: a list of plans may be long."""
+    return shortened(change.here, ARGUMENTS), shortened(change.against, ARGUMENTS)
 
 
-def _concerned(systems: Sequence[str], found: RunDifference) -> str:
-    return "all" if len(systems) == len(found.systems) else ", ".join(systems)
+def _concerned(systems: Sequence[str], difference: RunDifference) -> str:
+    return "all" if len(systems) == len(difference.systems) else ", ".join(systems)
 
 
 def _question(
-    found: SystemDifference, one: ChangedVerdict, blocks: Sequence[SiteBlock]
+    system: SystemDifference, verdict: ChangedVerdict, blocks: Sequence[SiteBlock]
 ) -> tuple[str, str, str, str, str]:
-    """Return a question, its address in this site, both grades and which way they went."""
-    held = (
+    """Return a question, its address in this site, both grades and whether it was won or lost."""
+    candidates = (
         block
         for block in blocks
         for row, _ in block.pairs
-        if (row.suite, row.split, row.system) == (found.suite, found.split, found.system)
+        if (row.suite, row.split, row.system) == (system.suite, system.split, system.system)
     )
-    block = next((block for block in held if one.question in block.questions), None)
-    address = query_address(block.name, one.question, 1, found.system) if block else ""
-    way = "won" if one.here > one.against else "lost"
-    return one.question, address, percent(one.against), percent(one.here), way
+    block = next((block for block in candidates if verdict.question in block.questions), None)
+    address = query_address(block.name, verdict.question, 1, system.system) if block else ""
+    way = "won" if verdict.here > verdict.against else "lost"
+    return verdict.question, address, percent(verdict.against), percent(verdict.here), way
 
 
 def _signed(value: Decimal) -> str:
     return ("+" if value > 0 else "-" if value < 0 else "") + usd(abs(value))
 
 
-def _bounds(found: CostChange) -> str:
-    if found.interval is None:
+def _bounds(change: CostChange) -> str:
+    if change.interval is None:
         return UNKNOWN
-    return "[{},{}]".format(*(_signed(Decimal(repr(one))) for one in found.interval))
+    return "[{},{}]".format(*(_signed(Decimal(repr(bound))) for bound in change.interval))
 
 
 def _cost(show: Callable[[CostChange], str]) -> Callable[[SystemDifference], str]:
-    return lambda one: show(one.cost) if one.cost else UNKNOWN
+    return lambda row: show(row.cost) if row.cost else UNKNOWN
 
 
-def _name(found: SystemDifference) -> str:
-    return f"{found.suite} {found.system}"
+def _name(row: SystemDifference) -> str:
+    return f"{row.suite} {row.system}"
 
 
 GRADES: Columns[SystemDifference] = (
     ("system", _name),
-    ("questions", lambda one: f"{one.difference.n_paired:,}"),
-    ("difference, points", lambda one: points(one.difference.paired_diff)),
+    ("questions", lambda row: f"{row.difference.n_paired:,}"),
+    ("difference, points", lambda row: points(row.difference.paired_diff)),
     (
         "95 % interval",
-        lambda one: interval(one.difference.paired_low, one.difference.paired_high, signed=True),
+        lambda row: interval(row.difference.paired_low, row.difference.paired_high, signed=True),
     ),
-    ("verdict", lambda one: one.difference.verdict),
-    ("won", lambda one: f"{one.difference.n_better:,}"),
-    ("lost", lambda one: f"{one.difference.n_worse:,}"),
-    ("alike", lambda one: f"{one.tied:,}"),
+    ("verdict", lambda row: row.difference.verdict),
+    ("won", lambda row: f"{row.difference.n_better:,}"),
+    ("lost", lambda row: f"{row.difference.n_worse:,}"),
+    ("alike", lambda row: f"{row.tied:,}"),
 )
 COSTS: Columns[SystemDifference] = (
     ("system", _name),
-    ("questions", _cost(lambda one: f"{one.n:,}")),
-    ("before", _cost(lambda one: usd(one.against))),
-    ("now", _cost(lambda one: usd(one.here))),
-    ("change", _cost(lambda one: _signed(one.change))),
+    ("questions", _cost(lambda cost: f"{cost.n:,}")),
+    ("before", _cost(lambda cost: usd(cost.against))),
+    ("now", _cost(lambda cost: usd(cost.here))),
+    ("change", _cost(lambda cost: _signed(cost.change))),
     ("95 % interval", _cost(_bounds)),
 )

@@ -1,7 +1,6 @@
-"""The audit page: calls become dollars, eighteen promises and where each fails, causes by record.
+"""The audit page: from calls to dollars, eighteen invariants with their faults, causes by record.
 
-Every figure is the audit's own, as `podium audit --json` has it; bars show them, nothing is
-computed from a bar.
+Every figure is the audit's own, as `podium audit --json` has it; bars only display them.
 """
 
 import re
@@ -44,19 +43,19 @@ from podium.reports.site.index import SiteBlock
 from podium.reports.site.pages import query_address
 
 MOST = 200
-"""Faults of one invariant that a page shows; the JSON of the audit has all of them."""
+"""Maximum faults per invariant on a page; the audit's JSON has all of them."""
 WITHHELD = "not shown, for texts of this suite may not be published; `podium audit` shows it"
 ONE = Decimal(1)
 ORDER = ("fail", "weak", "pass", "not applicable")
 SAMPLE = re.compile(r"sample (.+) epoch (\d+)", re.DOTALL)
 BarKind = Literal["whole", "more", "less", "range"]
 Steps = list[tuple[str, str, BarKind, Decimal]]
-"""Of a waterfall: label, figure as it is shown, kind and how much it is."""
+"""Steps of a waterfall: label, formatted figure, kind and amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaterfallBar:
-    """One line of a waterfall: what it is, its figure, and its bar from `start` on."""
+    """One line of a waterfall: its label, its figure, and its bar from `start` on."""
 
     label: str
     figure: str
@@ -72,23 +71,23 @@ def audit_context(
     *,
     linked: bool = True,
 ) -> dict[str, Any]:
-    """Return what audit.html shows of the audits of some directories, those that fail first.
+    """Return the template variables of audit.html for some directories, failing ones first.
 
-    `bills` are the invoices that were held against them; `linked`: the query page is beside it.
+    `bills` are invoices reconciled with them; `linked`: the site has a query page.
     """
-    shown = sorted(audits.items(), key=lambda pair: pair[1].ok)
+    pairs = sorted(audits.items(), key=lambda pair: pair[1].ok)
     books = {
         (str(run.facts.prices["name"]), str(run.facts.prices["sha256"]))
         for block in blocks
         for _, run in block.pairs
     }
-    found = [_shown(folder, audit, blocks, linked=linked) for folder, audit in shown]
-    invoices = [_bill(one) for one in bills]
-    dollars = [bars for one in found for *_, bars in one["dollars"]]
-    calls = _longest([one["calls"] for one in found])
-    usd = _longest([*dollars, *(one["bars"] for one in invoices)])
+    audit_facts = [_shown(folder, audit, blocks, linked=linked) for folder, audit in pairs]
+    invoices = [_bill(bill) for bill in bills]
+    dollars = [bars for facts in audit_facts for *_, bars in facts["dollars"]]
+    calls = _longest([facts["calls"] for facts in audit_facts])
+    usd = _longest([*dollars, *(invoice["bars"] for invoice in invoices)])
     return {
-        "audits": found,
+        "audits": audit_facts,
         "bills": invoices,
         "books": sorted(books),
         "scales": {"calls": (calls, f"{calls:,}"), "dollars": (usd, plain(usd))},
@@ -96,7 +95,7 @@ def audit_context(
 
 
 def _longest(charts: Sequence[Sequence[WaterfallBar]]) -> Decimal:
-    """Return where the scale ends that some charts share."""
+    """Return the end of the scale that these charts share."""
     return max((bar.start + bar.width for bars in charts for bar in bars), default=ZERO) or ONE
 
 
@@ -117,41 +116,41 @@ def _shown(
         ],
         "kinds": [name.replace("_", " ") for name in NAMES],
         "tokens": list(token_lines(table)),
-        "verdicts": [_verdict(one, faults) for one in audit.verdicts],
+        "verdicts": [_verdict(verdict, faults) for verdict in audit.verdicts],
         "roots": [(run.name, root or "none") for run, root in manifest_roots(folder, system_runs)],
     }
 
 
 def verdict_sentence(verdicts: Sequence[InvariantVerdict]) -> str:
-    """Return in one sentence whether all holds; what fails is named."""
+    """Return one sentence on all invariants; it lists those that fail."""
     by_status = {
-        status: [f"{one.invariant} {one.title}" for one in verdicts if one.status == status]
+        status: [f"{item.invariant} {item.title}" for item in verdicts if item.status == status]
         for status in ORDER
     }
-    failed, *others = by_status.values()
-    weak, held, absent = map(len, others)
-    rest = ", ".join(
-        f"{number or 'none'} {one if number < 2 else several}"
-        for number, one, several in (
-            (held, "holds", "hold"),
+    failed, *remaining = by_status.values()
+    weak, passing, absent = map(len, remaining)
+    summary = ", ".join(
+        f"{number or 'none'} {singular if number < 2 else plural}"
+        for number, singular, plural in (
+            (passing, "holds", "hold"),
             (weak, "is weak", "are weak"),
             (absent, "does not apply", "do not apply"),
         )
     )
     if not failed:
-        return f"No invariant fails: {rest}."
+        return f"No invariant fails: {summary}."
     number = f"{len(failed)} of {pluralise(len(verdicts), 'invariant')}"
-    return f"{number} {'fails' if len(failed) == 1 else 'fail'}: {', '.join(failed)}; {rest}."
+    return f"{number} {'fails' if len(failed) == 1 else 'fail'}: {', '.join(failed)}; {summary}."
 
 
 def call_bars(table: Reconciled) -> list[WaterfallBar]:
-    """Return the way from calls that were written down to those that were billed."""
-    counts, ways = table.counts, [one for found in table.billing.values() for one in found.items()]
-    by_way = {how: sum(one.calls for name, one in ways if name == how) for how in BILLING}
-    begun, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
+    """Return the waterfall from calls in the journal to calls billed."""
+    counts, ways = table.counts, [item for bill in table.billing.values() for item in bill.items()]
+    by_way = {way: sum(total.calls for name, total in ways if name == way) for way in BILLING}
+    intents, escaped, rows = counts["intents"], counts["without journal"], counts["attempts"]
     steps: list[tuple[str, BarKind, int]] = [
-        ("calls written down before they went out", "whole", begun),
-        ("attempts after one that failed", "more", rows - escaped - begun),
+        ("calls written down before they went out", "whole", intents),
+        ("attempts after one that failed", "more", rows - escaped - intents),
         ("attempts that no journal has", "more", escaped),
         ("attempts in the ledger, a row each", "whole", rows),
         ("refused by the provider: not billed", "less", by_way[REFUSED]),
@@ -159,88 +158,88 @@ def call_bars(table: Reconciled) -> list[WaterfallBar]:
         ("read from the local cache: paid 0", "less", by_way[KEPT]),
         ("calls billed", "whole", rows - by_way[REFUSED] - by_way[OPEN] - by_way[KEPT]),
     ]
-    kept = (one for one in steps if one[1] == "whole" or one[2])
-    return _bars([(label, f"{value:,}", kind, Decimal(value)) for label, kind, value in kept])
+    visible = (step for step in steps if step[1] == "whole" or step[2])
+    return _bars([(label, f"{value:,}", kind, Decimal(value)) for label, kind, value in visible])
 
 
 def dollar_bars(dollars: CallSum, ways: Mapping[str, CallSum]) -> list[WaterfallBar]:
-    """Return the way from dollars at list price to what was billed, and the range above it.
+    """Return the waterfall from dollars at list price to dollars billed, and the range above.
 
-    Nothing where no call has a price.
+    Empty if no call has a price.
     """
-    found = dollar_figures(dollars)
+    figures = dollar_figures(dollars)
     if dollars.paid.unpriced == dollars.calls:
         return []
     steps: Steps = [
-        ("at list price, as if nothing had been cached", found["listed"] or "unknown", "whole",
+        ("at list price, as if nothing had been cached", figures["listed"] or "unknown", "whole",
          dollars.usd_list)
     ]  # fmt: skip
-    for how in BILLING:
-        one = ways.get(how, CallSum())
-        if saved := one.usd_list - one.usd:
-            label = f"{how}: {pluralise(one.calls, 'attempt')}"
+    for way in BILLING:
+        total = ways.get(way, CallSum())
+        if saved := total.usd_list - total.usd:
+            label = f"{way}: {pluralise(total.calls, 'attempt')}"
             steps.append((label, plain(-saved), "less" if saved > 0 else "more", abs(saved)))
-    label = "at the price book" + (", at least" if found["total"] is None else "")
-    steps.append((label, found["low"], "whole", dollars.usd))
+    label = "at the price book" + (", at least" if figures["total"] is None else "")
+    steps.append((label, figures["low"], "whole", dollars.usd))
     if dollars.unknown:
         label = f"at most, as {pluralise(dollars.unknown, 'attempt')} may have been billed"
         bounded = dollars.high - dollars.usd if dollars.paid.high is not None else ZERO
-        steps.append((label, found["high"] or "nothing bounds it", "range", bounded))
+        steps.append((label, figures["high"] or "nothing bounds it", "range", bounded))
     return _bars(steps)
 
 
-def _bill(found: Reconciliation) -> dict[str, Any]:
-    """Return an invoice beside the ledger: dollars of all buckets, and each bucket as a line."""
+def _bill(reconciliation: Reconciliation) -> dict[str, Any]:
+    """Return an invoice compared with the ledger: total dollars, and a line per bucket."""
     return {
-        "said": HEADING.format(found),
+        "said": HEADING.format(reconciliation),
         "cells": CELLS,
-        "ok": found.ok,
-        "bars": _bill_bars(found),
-        "rows": reconciliation_table(found),
-        "notes": reconciliation_notes(found),
+        "ok": reconciliation.ok,
+        "bars": _bill_bars(reconciliation),
+        "rows": reconciliation_table(reconciliation),
+        "notes": reconciliation_notes(reconciliation),
     }
 
 
-def _bill_bars(found: Reconciliation) -> list[WaterfallBar]:
-    """Return the way from the ledger's dollars to the invoice's; nothing where one lacks some."""
-    ours = usd_sum([row.ledger.usd for row in found.rows])
-    theirs = usd_sum([row.invoice.usd for row in found.rows])
+def _bill_bars(reconciliation: Reconciliation) -> list[WaterfallBar]:
+    """Return the waterfall from ledger to invoice dollars; empty if a sum is unknown."""
+    ours = usd_sum([row.ledger.usd for row in reconciliation.rows])
+    theirs = usd_sum([row.invoice.usd for row in reconciliation.rows])
     if ours is None or theirs is None:
         return []
     kind: BarKind = "more" if theirs > ours else "less"
     steps: Steps = [("in the ledger, in the invoice's buckets", plain(ours), "whole", ours)]
     if ours != theirs:
-        where = "on the invoice alone" if theirs > ours else "in the ledger alone"
-        steps.append((where, plain(theirs - ours), kind, abs(theirs - ours)))
+        label = "on the invoice alone" if theirs > ours else "in the ledger alone"
+        steps.append((label, plain(theirs - ours), kind, abs(theirs - ours)))
     return _bars([*steps, ("on the invoice", plain(theirs), "whole", theirs)])
 
 
 def _bars(steps: Steps) -> list[WaterfallBar]:
-    """Place each bar where the one before it ended."""
-    at, placed = ZERO, list[WaterfallBar]()
+    """Start each bar at the end of the one before."""
+    end, placed = ZERO, list[WaterfallBar]()
     for label, figure, kind, value in steps:
-        start = {"whole": ZERO, "less": at - value}.get(kind, at)
-        at = {"whole": value, "less": start}.get(kind, at + value)
+        start = {"whole": ZERO, "less": end - value}.get(kind, end)
+        end = {"whole": value, "less": start}.get(kind, end + value)
         placed.append(WaterfallBar(label, figure, kind, start, value))
     return placed
 
 
 def token_lines(table: Reconciled) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the tokens of each record, and below it each cause of what it lacks of the ledger's."""
+    """Yield the tokens of each record, then each cause of its difference from the ledger."""
     ledger = table.tokens.get("ledger", NO_TOKENS)
     for name, title in RECORD_TITLES.items():
         tokens = table.tokens.get(name, NO_TOKENS)
         same = name != "ledger" and minus(ledger, tokens) == NO_TOKENS
         yield "record", f"{title}: equal to the ledger" if same else title, _counted(tokens)
-        for cause, less in sorted(table.causes.get(name, {}).items()):
-            yield "cause", cause, _counted(less)
+        for cause, shortfall in sorted(table.causes.get(name, {}).items()):
+            yield "cause", cause, _counted(shortfall)
 
 
 def _counted(tokens: Sequence[int]) -> list[str]:
-    return [f"{one:,}" for one in tokens]
+    return [f"{count:,}" for count in tokens]
 
 
-def _verdict(verdict: InvariantVerdict, shown: "_ShownFaults") -> dict[str, Any]:
+def _verdict(verdict: InvariantVerdict, faults: "_ShownFaults") -> dict[str, Any]:
     """Return an invariant with its faults."""
     return {
         "id": verdict.invariant,
@@ -248,32 +247,32 @@ def _verdict(verdict: InvariantVerdict, shown: "_ShownFaults") -> dict[str, Any]
         "meaning": verdict.meaning,
         "status": verdict.status,
         "checked": verdict.checked,
-        # A log's oddity quotes what stands in the log.
+        # Reasons about logs quote the log.
         "reasons": [
-            (WITHHELD if shown.private and why.startswith("log ") else why, f"{often:,}")
-            for why, often in verdict.reasons
+            (WITHHELD if faults.private and reason.startswith("log ") else reason, f"{often:,}")
+            for reason, often in verdict.reasons
         ],
         "faults": [
-            (one.task, one.where, shown.said(one), shown.address(one))
-            for one in verdict.faults[:MOST]
+            (fault.task, fault.where, faults.said(fault), faults.address(fault))
+            for fault in verdict.faults[:MOST]
         ],
         "more": len(verdict.faults[MOST:]),
     }
 
 
 class _ShownFaults:
-    """What a page may say of faults, and where the query page shows what they are about."""
+    """The faults of one audit: texts that may be published, and addresses on the query page."""
 
     def __init__(
         self, system_runs: Sequence[RunFiles], blocks: Sequence[SiteBlock], *, linked: bool
     ) -> None:
-        named = [(block, row, run) for block in blocks for row, run in block.pairs]
-        self.private = {run.facts.suite for block, _, run in named if not block.shown}
-        self.open = {run.facts.suite for *_, run in named} - self.private
-        self.files = {system_run_name(one): one for one in system_runs}
+        entries = [(block, row, run) for block in blocks for row, run in block.pairs]
+        self.private = {run.facts.suite for block, _, run in entries if not block.shown}
+        self.open = {run.facts.suite for *_, run in entries} - self.private
+        self.files = {system_run_name(files): files for files in system_runs}
         self.rows = {
             path.resolve(): (block, row)
-            for block, row, run in named
+            for block, row, run in entries
             if linked
             for path in run.paths
         }
@@ -281,34 +280,34 @@ class _ShownFaults:
         self.calls: dict[str, dict[str, tuple[str, int]]] = {}
 
     def said(self, fault: AuditFault) -> str:
-        """Return its text; where a suite is private, only those of suites that are not."""
+        """Return its text; if a suite is private, only for faults of suites known to be public."""
         files = self.files.get(fault.task)
-        known = files is not None and files.task.partition(" ")[0] in self.open
-        return WITHHELD if self.private and not known else fault.said
+        publishable = files is not None and files.task.partition(" ")[0] in self.open
+        return WITHHELD if self.private and not publishable else fault.said
 
     def address(self, fault: AuditFault) -> str:
-        """Return the address of the query that a fault is about; empty where it is about none."""
+        """Return the address of the query that a fault is about; empty if there is none."""
         files = self.files.get(fault.task)
-        found = (self.rows.get(path.resolve()) for path in files.logs) if files else ()
-        block, row = next(filter(None, found), (None, None))
+        candidates = (self.rows.get(path.resolve()) for path in files.logs) if files else ()
+        block, row = next(filter(None, candidates), (None, None))
         if files is None or block is None or row is None:
             return ""
         question, epoch = self._asked(fault, files)
-        known = question in self.questions[block.name]
-        return query_address(block.name, question, epoch, row.system) if known else ""
+        exists = question in self.questions[block.name]
+        return query_address(block.name, question, epoch, row.system) if exists else ""
 
     def _asked(self, fault: AuditFault, files: RunFiles) -> tuple[str, int]:
-        """Return the question and epoch of the sample or call that a fault names."""
-        if found := SAMPLE.fullmatch(fault.where):
-            return found[1], int(found[2])
-        if fault.task not in self.calls:  # read only where there is a fault
-            asked = {f"call {row.call}": (row.question, row.epoch) for row in rows_of(files)}
-            self.calls[fault.task] = asked
+        """Return the question and epoch of a fault's sample or call."""
+        if match := SAMPLE.fullmatch(fault.where):
+            return match[1], int(match[2])
+        if fault.task not in self.calls:  # read only if there is a fault
+            places = {f"call {row.call}": (row.question, row.epoch) for row in rows_of(files)}
+            self.calls[fault.task] = places
         return self.calls[fault.task].get(fault.where, ("", 0))
 
 
 def manifest_roots(folder: Path, system_runs: Sequence[RunFiles]) -> Iterator[tuple[Path, str]]:
-    """Yield each run directory with the root of its manifest; nothing where none was written."""
+    """Yield each run directory with the root of its manifest; empty if it has none."""
     for run in runs_of(folder, system_runs):
         try:
             yield run, read_manifest(run / FILE).root if (run / FILE).is_file() else ""

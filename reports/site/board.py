@@ -1,4 +1,4 @@
-"""A board of several runs: leaderboard.json, its page, and the whole site of each run beside it."""
+"""A board of several runs: leaderboard.json, its page, and the whole site of each run."""
 
 import hashlib
 from collections import Counter
@@ -27,12 +27,12 @@ FILE = "leaderboard.json"
 UNAUDITED = "not audited"
 NO_JOURNAL = f"{UNAUDITED}: no journal of its calls is here, so nothing checks its dollars"
 STATUSES = ("fail", "weak", "pass")
-"""Of an audit: the first that one of its invariants has."""
+"""Of an audit: the first of these that one of its invariants has."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
-    """A row of the board, with the run that it is from and what proves it."""
+    """A row of the board, with its run and the audit of it."""
 
     pair: Pair
     run: str
@@ -40,7 +40,7 @@ class BoardRow:
     audit: str
     """One of `STATUSES`, or `not audited`."""
     said: str
-    """The same in a sentence."""
+    """The audit's result in a sentence."""
     manifest: str
     """Root of the run's manifest; empty if none was written."""
 
@@ -48,8 +48,8 @@ class BoardRow:
 def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) -> list[str]:
     """Write the board of runs into a new folder; return a line on each of its tables.
 
-    `versions` are of the suites as they are here. UserError, before anything is written, for runs
-    that are unfinished, of which two are the same, or of which one shares no suite with another.
+    `versions` are the current suite versions. UserError, before anything is written, for unfinished
+    runs, a run given twice, or a run that shares no suite with another.
     """
     render.refuse_existing(out)
     reports = {folder: report_of([folder]) for folder in dirs}
@@ -60,22 +60,22 @@ def write_board(dirs: Sequence[Path], out: Path, versions: Mapping[str, str]) ->
         site = write_site([folder], report, out / "runs" / name, SiteOptions(versions=versions))
         rows += _rows(name, folder, report, site.texts)
     tables = [*_tables(rows)]
-    made = f"Made by podium {version('podium')} from {pluralise(len(reports), 'run')}."
-    frame = SiteFrame(tuple((f"runs/{one}/index.html", one) for one in _names(reports)), made)
+    origin = f"Made by podium {version('podium')} from {pluralise(len(reports), 'run')}."
+    frame = SiteFrame(tuple((f"runs/{name}/index.html", name) for name in _names(reports)), origin)
     count = pluralise(len(rows), "row")
     page = render_page("board.html", site=frame, tables=tables, count=count, file=FILE)
-    data = {"schema": SCHEMA, "made": made, "tables": [_data(table) for table in tables]}
+    data = {"schema": SCHEMA, "made": origin, "tables": [_data(table) for table in tables]}
     style = "assets/podium.css"
     files = {FILE: render.as_json(data), "index.html": page, style: site_assets()[style]}
     render.write_files(out, files)
-    return [f"{one['title']}: {pluralise(len(one['rows']), 'row')}" for one in tables]
+    return [f"{table['title']}: {pluralise(len(table['rows']), 'row')}" for table in tables]
 
 
 def _names(dirs: Mapping[Path, Report]) -> list[str]:
     """Return a name for each run: that of its directory, with a number if it is taken."""
     plain = [safe_name(folder.resolve().name) for folder in dirs]
-    seen = [plain[:at].count(name) for at, name in enumerate(plain)]
-    return [f"{name}-{n + 1}" if n else name for name, n in zip(plain, seen, strict=True)]
+    repeats = [plain[:index].count(name) for index, name in enumerate(plain)]
+    return [f"{name}-{n + 1}" if n else name for name, n in zip(plain, repeats, strict=True)]
 
 
 def _pairs(report: Report) -> list[Pair]:
@@ -83,10 +83,10 @@ def _pairs(report: Report) -> list[Pair]:
 
 
 def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> None:
-    """Raise UserError for an unfinished run, and for one of which a log is here twice."""
+    """Raise UserError for an unfinished run, and for a log that occurs twice."""
     owner: dict[str, Path] = {}
     for folder in dirs:
-        logs = [name for one in reports[folder].system_runs for name in one.logs]
+        logs = [name for run in reports[folder].system_runs for name in run.logs]
         if log := next((name for name in logs if name in owner), None):
             raise UserError(
                 f"{folder} and {owner[log]} hold the same run ({log}), and a run stands once on a "
@@ -99,36 +99,36 @@ def _refuse_repeated(dirs: Sequence[Path], reports: Mapping[Path, Report]) -> No
 
 def _refuse_strangers(reports: Mapping[Path, Report]) -> None:
     suites = {folder: {row.suite for row in report.rows} for folder, report in reports.items()}
-    shared = Counter(suite for own in suites.values() for suite in own)
-    for folder, own in suites.items():
-        if len(suites) > 1 and all(shared[suite] == 1 for suite in own):
+    shared = Counter(suite for run_suites in suites.values() for suite in run_suites)
+    for folder, run_suites in suites.items():
+        if len(suites) > 1 and all(shared[suite] == 1 for suite in run_suites):
             raise UserError(
-                f"{folder} has only {', '.join(sorted(own))}, and no other of these runs has that "
-                "suite: leave it out, or make a board of its own."
+                f"{folder} has only {', '.join(sorted(run_suites))}, and no other of these runs "
+                "has that suite: leave it out, or make a board of its own."
             )
 
 
 def _rows(run: str, folder: Path, report: Report, texts: Sequence[RowTexts]) -> Iterator[BoardRow]:
     roots = [*manifest_roots(folder, system_runs_below(folder))]
     for pair, row in zip(_pairs(report), texts, strict=True):
-        found = {verdict.status for verdict in row.verdicts}
-        status = next((one for one in STATUSES if one in found), UNAUDITED)
-        said = verdict_sentence(row.verdicts)
+        statuses = {verdict.status for verdict in row.verdicts}
+        status = next((candidate for candidate in STATUSES if candidate in statuses), UNAUDITED)
+        sentence = verdict_sentence(row.verdicts)
         if not row.files.journals and status != "fail":
-            status, said = UNAUDITED, NO_JOURNAL
+            status, sentence = UNAUDITED, NO_JOURNAL
         log = row.files.logs[0]
         root = next((root for place, root in reversed(roots) if log.is_relative_to(place)), "")
-        yield BoardRow(pair, run, status, said, root)
+        yield BoardRow(pair, run, status, sentence, root)
 
 
 def _questions(pair: Pair) -> str:
-    asked = sorted({one.question for one in pair[1].attempts})
-    return f"{len(asked)} ({hashlib.sha256(repr(asked).encode()).hexdigest()[:8]})"
+    questions = sorted({attempt.question for attempt in pair[1].attempts})
+    return f"{len(questions)} ({hashlib.sha256(repr(questions).encode()).hexdigest()[:8]})"
 
 
 def _limits(pair: Pair) -> str:
-    found = {one.config.get("max_tokens") for one in pair[1].facts.workers.values()}
-    return " and ".join(sorted("not set" if one is None else str(one) for one in found))
+    limits = {worker.config.get("max_tokens") for worker in pair[1].facts.workers.values()}
+    return " and ".join(sorted("not set" if limit is None else str(limit) for limit in limits))
 
 
 SHARED: Mapping[str, Callable[[Pair], str]] = {
@@ -144,18 +144,18 @@ SHARED: Mapping[str, Callable[[Pair], str]] = {
     "max_tokens": _limits,
     "requests too long": lambda pair: pair[1].facts.overflows,
 }
-"""What the rows of one table share; questions by a digest of their ids."""
+"""The facts that all rows of one table share; questions by a digest of their ids."""
 
 
 def _tables(rows: Sequence[BoardRow]) -> Iterator[dict[str, Any]]:
-    """Yield tables suite by suite, the largest of each first, with what sets others apart."""
+    """Yield tables by suite, the largest of each first, with the facts in which others differ."""
     groups: dict[tuple[str, ...], list[BoardRow]] = {}
     for row in rows:
         groups.setdefault(tuple(read(row.pair) for read in SHARED.values()), []).append(row)
-    first: dict[str, tuple[str, ...]] = {}
+    main_keys: dict[str, tuple[str, ...]] = {}
     numbers = Counter[str]()
     for key, group in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0])):
-        largest = first.setdefault(key[0], key)
+        largest = main_keys.setdefault(key[0], key)
         numbers[key[0]] += 1
         sides = zip(SHARED, key, largest, strict=True)
         summary = BlockSummary(

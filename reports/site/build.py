@@ -1,4 +1,4 @@
-"""The order of it all: a report and its audit become pages and their data, in one folder."""
+"""Build a site: a report and its audit become pages and data files in one folder."""
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ from podium.reports.training_plot import write_curves
 from podium.reports.training_runs import TrainingRun, training_runs
 
 LISTING, SCHEMA = "site.json", "podium-site-1"
-"""Names every file of a site: what a later one may overwrite, and removes where it has none."""
+"""The list of a site's files, which a later site may overwrite or remove."""
 OPTION = "--site directory"
 PAGES = {
     "index.html": "Comparison",
@@ -60,29 +60,29 @@ class SiteOptions:
     """The options of a site."""
 
     texts: bool | None = None
-    """Whether queries are there in full; None: up to `MOST` of them."""
+    """Whether to include full queries; None: only if there are up to `MOST`."""
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the suites as they are here, by name: a page says where its run had another one."""
+    """Current suite versions, by name: a page warns about runs with another one."""
     trainings: Sequence[Path] = ()
     """Folders of `podium train`, for the page of trainings."""
     against: RunDifference | None = None
-    """What differs from another run, for the page of two runs."""
+    """The differences from another run, for the page of two runs."""
     served: bool = False
-    """Whether a server makes cells and texts when a page asks for them."""
+    """Whether a server renders cells and texts on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What was written."""
+    """A written site."""
 
     folder: Path
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
-    """A sentence for each thing that the site leaves out."""
+    """A sentence for each omission of the site."""
     texts: tuple[RowTexts, ...] = ()
-    """What the texts of each row are made of, written or not."""
+    """The sources of each row's texts, written or not."""
     later: Mapping[str, Callable[[], render.Content]] = field(default_factory=dict[str, Any])
-    """What a server makes once it is asked for, by names: downloads, and other references."""
+    """Functions by file name that a server calls on request: downloads, and other references."""
 
     @property
     def address(self) -> str:
@@ -99,33 +99,33 @@ def write_site(
     dirs: Sequence[Path],
     report: Report,
     out: Path,
-    wanted: SiteOptions = SiteOptions(),
+    options: SiteOptions = SiteOptions(),
     beside: Beside[Reconciled] | None = None,
 ) -> Site:
     """Write the site of a report, made from the logs below `dirs`, into `out`.
 
-    `beside` is what was made for the audit while the report read these logs. The same logs give the
-    same bytes. UserError as `refuse_foreign_site`, and for damaged logs.
+    `beside` is the audit's data from the report's pass over these logs. The same logs give the same
+    bytes. UserError as `refuse_foreign_site`, and for damaged logs.
     """
     refuse_foreign_site(out)
     audits = {folder: audit(folder, beside=beside) for folder in dirs}
     blocks, downloads = tuple(site_blocks(report.shown)), _downloads(report)
-    held = comparison.reference_files(report, blocks, served=wanted.served)
-    later = {**downloads, **held}
-    now = {} if wanted.served else {name: make() for name, make in later.items()}
-    rows, runs = row_texts(dirs, report, audits), training_runs(wanted.trainings)
-    systems = served_systems(dirs, len(rows)) if wanted.served else ()
-    notes = left_out(rows, wanted.texts)
-    first = comparison.context(report, audits, wanted.versions, blocks, served=wanted.served)
+    references = comparison.reference_files(report, blocks, served=options.served)
+    later = {**downloads, **references}
+    now = {} if options.served else {name: make() for name, make in later.items()}
+    rows, runs = row_texts(dirs, report, audits), training_runs(options.trainings)
+    systems = served_systems(dirs, len(rows)) if options.served else ()
+    notes = left_out(rows, options.texts)
+    index_page = comparison.context(report, audits, options.versions, blocks, served=options.served)
     contexts: dict[str, dict[str, Any]] = {
-        "index.html": first | {"downloads": [*downloads]},
-        "matrix.html": {"index": Index(blocks, wanted.served)},
+        "index.html": index_page | {"downloads": [*downloads]},
+        "matrix.html": {"index": Index(blocks, options.served)},
         "query.html": {"notes": notes, "rules": [*rules()]},
         "rules.html": {"rules": rule_table()[0]},
         **_served_contexts(systems),
         "audit.html": audit_context(audits, blocks),
         **({"shards.html": shards} if (shards := shards_context(report.system_runs)) else {}),
-        **({"runs.html": against_context(wanted.against, blocks)} if wanted.against else {}),
+        **({"runs.html": against_context(options.against, blocks)} if options.against else {}),
         **({"training.html": training_context(runs)} if runs else {}),
     }
     contents = {
@@ -136,28 +136,28 @@ def write_site(
         **_served_files(systems),
         **_training_files(runs),
     }
-    every = (*rows, *(one.texts(audits[one.folder]) for one in systems))
-    with text_files(rows, wanted.texts) as texts:
+    every = (*rows, *(system.texts(audits[system.folder]) for system in systems))
+    with text_files(rows, options.texts) as texts:
         files = _put(out, {**contents, **texts})
-    return Site(out, files, notes, every, later if wanted.served else {})
+    return Site(out, files, notes, every, later if options.served else {})
 
 
 def write_served_site(dirs: Sequence[Path], out: Path) -> Site:
-    """Write the pages of what was served where no run is; a server makes texts when asked."""
+    """Write the pages of served requests without a run; a server renders texts on request."""
     refuse_foreign_site(out)
     audits = {folder: audit(folder) for folder in dirs}
     systems = served_systems(dirs, 0)
     contexts = {**_served_contexts(systems), "audit.html": audit_context(audits, ())}
     contents = _pages(contexts, f"the journals of {pluralise(len(systems), 'served system')}")
     files = _put(out, {**site_assets(), **contents, **_served_files(systems)})
-    return Site(out, files, (), tuple(one.texts(audits[one.folder]) for one in systems))
+    return Site(out, files, (), tuple(system.texts(audits[system.folder]) for system in systems))
 
 
 def _served_contexts(systems: Sequence[ServedSystem]) -> dict[str, dict[str, Any]]:
     if not systems:
         return {}
-    shown = {"notes": (), "own_index": INDEX}
-    return {"served.html": served_context(systems), "request.html": shown}
+    context = {"notes": (), "own_index": INDEX}
+    return {"served.html": served_context(systems), "request.html": context}
 
 
 def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
@@ -165,21 +165,21 @@ def _served_files(systems: Sequence[ServedSystem]) -> dict[str, render.Content]:
 
 
 def write_training_site(folders: Sequence[Path], out: Path) -> Site:
-    """Write the page of some trainings alone; UserError as `write_site`, and for no training."""
+    """Write only the page of some trainings; UserError as `write_site`, and for no training."""
     refuse_foreign_site(out)
     runs = training_runs(folders)
     contents = _pages({"training.html": training_context(runs)}, "their folders")
     return Site(out, _put(out, {**site_assets(), **contents, **_training_files(runs)}))
 
 
-def write_audit_site(folder: Path, found: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
-    """Write the page of one audit, with the invoices that it was held against; say where it is."""
+def write_audit_site(folder: Path, check: Audit, bills: Sequence[Reconciliation], out: Path) -> str:
+    """Write the page of one audit with its reconciled invoices; return its address."""
     refuse_foreign_site(out)
     try:
         blocks = tuple(site_blocks(report_of([folder]).shown))
-    except UserError:  # there is no table of other people's logs, and none of runs not yet begun
+    except UserError:  # foreign logs and runs that have not begun have no table
         blocks = ()
-    context = audit_context({folder: found}, blocks, bills, linked=False)
+    context = audit_context({folder: check}, blocks, bills, linked=False)
     contents = _pages({"audit.html": context}, f"an audit of {folder.resolve().name}")
     return Site(out, _put(out, {**site_assets(), **contents})).address
 
@@ -191,33 +191,33 @@ def _training_files(runs: Sequence[TrainingRun]) -> dict[str, render.Content]:
 
 
 def refuse_foreign_site(out: Path, report: Path | None = None) -> None:
-    """Raise UserError for an `out` that cannot be written, or holds files that no site of ours has.
+    """Raise UserError if `out` cannot be written, or contains files that are not of a podium site.
 
-    `report` is where the report's own files go. For before anything is read or computed.
+    `report` is the folder of the report's own files. Call it before reading or computing anything.
     """
     refuse_unwritable(out, OPTION)
     if report and report.resolve().is_relative_to(out.resolve()):
         raise UserError(f"{report} would lie in the {OPTION} {out}; name another --out directory.")
     ours = {LISTING, *_listed(out)}
     for path in sorted(out.rglob("*")):
-        # What a killed podium left half written has our name and a suffix.
+        # Unfinished files of a killed podium have our name and a suffix.
         name = path.relative_to(out).as_posix().removesuffix(".new")
         if name not in ours and not path.is_dir():
             raise UserError(f"{path} was not written by podium; name another {OPTION}.")
 
 
 def site_assets() -> dict[str, render.Content]:
-    """Return the scripts and styles of every page, by their names in a site."""
+    """Return the scripts and styles of all pages, by their names in a site."""
     return {
-        f"assets/{one.name}": one.read_text(encoding="utf-8")
+        f"assets/{asset.name}": asset.read_text(encoding="utf-8")
         for folder in (ASSETS, VENDOR)
-        for one in folder.iterdir()
-        if one.name.endswith((".js", ".css", ".txt"))
+        for asset in folder.iterdir()
+        if asset.name.endswith((".js", ".css", ".txt"))
     }
 
 
 def _downloads(report: Report) -> dict[str, Callable[[], render.Content]]:
-    """Return what makes a report's files and a paper's; those that are written are copied."""
+    """Return functions for a report's files and a paper's; files already written are copied."""
     written = {path.name: path for path in report.files}
     names = dict.fromkeys((*report.contents, *PAPER_MARKS, *written))
 
@@ -234,11 +234,11 @@ def _pages(contexts: Mapping[str, dict[str, Any]], made_from: str) -> dict[str, 
         pages=tuple((href, name) for href, name in PAGES.items() if href in contexts),
         made=f"Made by podium {version('podium')} from {made_from}. It asks nothing of a network.",
     )
-    return {name: render_page(name, site=frame, **one) for name, one in contexts.items()}
+    return {name: render_page(name, site=frame, **context) for name, context in contexts.items()}
 
 
 def _put(out: Path, contents: Mapping[str, render.Content]) -> tuple[Path, ...]:
-    """Write all files, and remove those of an earlier site that this one does not have."""
+    """Write all files, and remove those that only an earlier site had."""
     old = _listed(out)
     render.write_files(out, {LISTING: _listing({*old, *contents})}, OPTION)
     files = render.write_files(out, contents, OPTION)
@@ -254,11 +254,11 @@ def _listing(names: Iterable[str]) -> str:
 
 
 def _listed(out: Path) -> set[str]:
-    """Return the files of the site that is there already; none where there is no site of ours."""
+    """Return the files of the existing podium site; empty if there is none."""
     path = out / LISTING
     data: Any = read_json(path) if path.is_file() else None
-    found = cast(dict[str, Any], data) if isinstance(data, dict) else {}
-    if found.get("schema") != SCHEMA:
+    listing = cast(dict[str, Any], data) if isinstance(data, dict) else {}
+    if listing.get("schema") != SCHEMA:
         return set()
-    names = [PurePosixPath(str(one)) for one in found["files"]]
-    return {one.as_posix() for one in names if not one.is_absolute() and ".." not in one.parts}
+    names = [PurePosixPath(str(name)) for name in listing["files"]]
+    return {file.as_posix() for file in names if not file.is_absolute() and ".." not in file.parts}

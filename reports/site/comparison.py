@@ -1,4 +1,4 @@
-"""What the first page shows: a comparison, block by block, and all that makes it believable."""
+"""The first page: a comparison, block by block, with its audit, manifests and command."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,15 +41,15 @@ LABELS = {
     "rehearsal": "our own practice workers: they say nothing about real models",
 }
 FIRST = ("usd_per_query", "tokens_out", "calls", "steps", "critical_path_s")
-"""Of table.md's figures, those that stand beside accuracy and difference from the start."""
+"""The columns of table.md that are visible by default, beside accuracy and difference."""
 MORE = (
     *("epochs", "n_graded", "n_unparsed", "n_too_long", "invalid_plan_pct", "usd_paid_low"),
     *("tokens_in", "tokens_reasoning", "worker_tokens_out", "conductor_tokens", "depth"),
     *("conductor_s", "knowledge_cutoff", "regret_accuracy", "regret_usd"),
 )
-"""Those that are shown when they are asked for."""
+"""Columns that are shown on request."""
 MOST = 250_000
-"""Systems squared times questions up to which a site holds a block against each of its systems."""
+"""Maximum systems squared x questions of a block that a site writes with every reference."""
 Table = Sequence[Sequence[str]]
 
 
@@ -62,7 +62,7 @@ class SiteColumn:
     tip: str
     show: Callable[[TableRow], str]
     more: bool
-    """Whether it is shown only when asked for."""
+    """Whether it is shown on request only."""
 
 
 COLUMNS = tuple(
@@ -75,7 +75,7 @@ OF_BLOCKS: Mapping[str, Any] = {
     "verdict_tip": DECLARED["verdict"].tip,
     "said_of_derived": markdown.DERIVED,
 }
-"""What the template of a block shows of every block."""
+"""Template variables that are the same for every block."""
 
 
 def context(
@@ -86,25 +86,25 @@ def context(
     *,
     served: bool = False,
 ) -> dict[str, Any]:
-    """Return what the template shows of a report, of its audits and of the suites as they are."""
-    shown = report.shown
+    """Return the template variables: of a report, its audits and the current suite versions."""
+    table = report.shown
     return {
-        "compared": "; ".join(_compared(one) for one in shown.fields),
+        "compared": "; ".join(_compared(block) for block in table.fields),
         "alerts": [*_alerts(report, audits, versions)],
-        "labels": {label: said for label, said in LABELS.items() if _has(shown.rows, label)},
+        "labels": {label: words for label, words in LABELS.items() if _has(table.rows, label)},
         **OF_BLOCKS,
         "blocks": [
             _block(report, block, site_block) | {"references": _references(site_block, served)}
-            for block, site_block in zip(shown.fields, site_blocks, strict=True)
+            for block, site_block in zip(table.fields, site_blocks, strict=True)
         ],
-        "across": across.across_tables(shown.across),
-        "learning": shown.learning,
+        "across": across.across_tables(table.across),
+        "learning": table.learning,
         "queries": learning_cost.QUERIES,
         "workers": _workers(report),
-        "systems": systems_table(shown.rows),
-        "boxes": blocks.package_lines(shown.rows),
+        "systems": systems_table(table.rows),
+        "boxes": blocks.package_lines(table.rows),
         "spend": markdown.spend_table(report.system_runs),
-        "published": [*_published(shown.rows)],
+        "published": [*_published(table.rows)],
         "invariants": _invariants(audits),
         "manifests": _manifests([*audits]),
         "command": _command(report, [*audits]),
@@ -119,12 +119,12 @@ def context(
 def reference_files(
     report: Report, site_blocks: Sequence[SiteBlock], *, served: bool = False
 ) -> dict[str, Callable[[], str]]:
-    """Return what makes each block anew with another reference, as `podium report --vs` has it."""
+    """Return a function per file that renders a block with another reference, as `--vs` does."""
     return {
         f"data/{_reference_file(block, number)}.js": partial(
-            _held_against, report, at, block, number
+            _held_against, report, index, block, number
         )
-        for at, block in enumerate(site_blocks)
+        for index, block in enumerate(site_blocks)
         for number in _references(block, served)
     }
 
@@ -136,8 +136,7 @@ def _reference_file(block: SiteBlock, number: int) -> str:
 def _references(block: SiteBlock, served: bool) -> list[int]:
     """Return the rows that a reader may choose as the reference, each system once.
 
-    A server makes them when they are asked for; a folder has those of blocks that are not too
-    large. `podium report --vs` has the others.
+    A server renders them on request, a folder within `MOST`; `podium report --vs` has all.
     """
     cells = len(block.pairs) ** 2 * len(block.questions)
     if len(block.pairs) < 2 or (cells > MOST and not served):
@@ -145,23 +144,23 @@ def _references(block: SiteBlock, served: bool) -> list[int]:
     systems: dict[str, int] = {}
     for beside, (row, _) in enumerate(block.pairs):
         systems.setdefault(row.system, block.first + beside)
-    held = {row.system for row, _ in block.pairs if row.verdict == "reference"}
-    return [number for system, number in systems.items() if system not in held]
+    reference_systems = {row.system for row, _ in block.pairs if row.verdict == "reference"}
+    return [number for system, number in systems.items() if system not in reference_systems]
 
 
-def _held_against(report: Report, at: int, site_block: SiteBlock, number: int) -> str:
+def _held_against(report: Report, index: int, site_block: SiteBlock, number: int) -> str:
     """Return the data file of a block whose reference is the row of this number."""
-    first = site_block.pairs[0][1]
+    first_run = site_block.pairs[0][1]
     runs = [
-        one
-        for one in report.system_runs
-        if one.facts.purpose != "eval" or group_of(one) == group_of(first)
+        run
+        for run in report.system_runs
+        if run.facts.purpose != "eval" or group_of(run) == group_of(first_run)
     ]
     system = site_block.pairs[number - site_block.first][0].system
-    shown = compare(runs, replace(report.wanted, vs=system))
-    block = _block(replace(report, shown=shown), shown.fields[0], site_block)
-    parts = {"id": at, "block": block, **OF_BLOCKS}
-    html = {name: render_page(f"{name}.html", **parts) for name in ("block", "learning")}
+    table = compare(runs, replace(report.wanted, vs=system))
+    block = _block(replace(report, shown=table), table.fields[0], site_block)
+    values = {"id": index, "block": block, **OF_BLOCKS}
+    html = {name: render_page(f"{name}.html", **values) for name in ("block", "learning")}
     return data_script(_reference_file(site_block, number), json.dumps(html).encode())
 
 
@@ -170,18 +169,18 @@ def _has(rows: Sequence[TableRow], label: str) -> bool:
 
 
 def _compared(block: BlockSummary) -> str:
-    first = block.rows[0]
-    asked = f"{pluralise(block.questions, 'question')} of {first.suite}"
-    tries = f", each asked {first.epochs} times" if first.epochs > 1 else ""
-    return f"{pluralise(len(block.rows), 'system')} on {asked} ({first.label}{tries})"
+    row = block.rows[0]
+    questions = f"{pluralise(block.questions, 'question')} of {row.suite}"
+    tries = f", each asked {row.epochs} times" if row.epochs > 1 else ""
+    return f"{pluralise(len(block.rows), 'system')} on {questions} ({row.label}{tries})"
 
 
 def _alerts(
     report: Report, audits: Mapping[Path, Audit], versions: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield what a reader must know before any figure, worst first."""
-    for folder, one in audits.items():
-        if failed := [verdict for verdict in one.verdicts if verdict.status == "fail"]:
+    """Yield warnings to read before any figure, worst first."""
+    for folder, audit in audits.items():
+        if failed := [verdict for verdict in audit.verdicts if verdict.status == "fail"]:
             names = ", ".join(f"{verdict.invariant} ({verdict.title})" for verdict in failed)
             yield (
                 f"The audit of {_named(folder)} fails: {names}. The files are not what a run "
@@ -194,20 +193,20 @@ def _alerts(
             "differ; `podium regrade --all` gives them anew."
         )
     for block, pairs in zip(report.shown.fields, report.shown.pairs, strict=True):
-        for said in _block_alerts(block, pairs):
-            first = block.rows[0]
-            yield f"{first.suite} ({first.label}, pool {first.pool}): {said}."
-    yield from (f"{said}." for said in report.skipped)
+        for alert in _block_alerts(block, pairs):
+            row = block.rows[0]
+            yield f"{row.suite} ({row.label}, pool {row.pool}): {alert}."
+    yield from (f"{warning}." for warning in report.skipped)
 
 
 def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
-    asked = sum(row.n_asked for row, _ in pairs)
-    begun = sum(len(system_run.attempts) for _, system_run in pairs)
-    if begun < asked:
-        yield f"interrupted, {begun:,} of {asked:,} answers are there; the same command goes on"
+    total = sum(row.n_asked for row, _ in pairs)
+    answers = sum(len(system_run.attempts) for _, system_run in pairs)
+    if answers < total:
+        yield f"interrupted, {answers:,} of {total:,} answers are there; the same command goes on"
     if not block.questions:
         yield "no question was graded, so there is nothing to compare"
-    if unscored := begun - sum(row.n_graded for row, _ in pairs):
+    if unscored := answers - sum(row.n_graded for row, _ in pairs):
         yield f"{pluralise(unscored, 'answer')} could not be scored, by an error of ours"
     lacking = [row for row, _ in pairs if row.usd_per_query is None and row.n_unpriced]
     if lacking:
@@ -218,14 +217,14 @@ def _block_alerts(block: BlockSummary, pairs: Sequence[Pair]) -> Iterator[str]:
 
 
 def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[str, Any]:
-    shown, rows, first = report.shown, block.rows, block.rows[0]
+    table, rows, head = report.shown, block.rows, block.rows[0]
     notes: list[str] = []
-    told = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
+    boxes = {id(row): f"graded in box {box}" for box, row in blocks.boxes_by_row(rows)}
     lines = [
         {
             "row": row,
             "number": site_block.first + beside,
-            "marks": render.note_numbers((*row.notes.split("; "), told.get(id(row), "")), notes),
+            "marks": render.note_numbers((*row.notes.split("; "), boxes.get(id(row), "")), notes),
             "figures": [column.show(row) for column in COLUMNS],
             "limited": row.uses_targets or not row.reference_allowed,
             "on_frontier": bool(block.frontier and row.system in block.frontier.on),
@@ -233,65 +232,65 @@ def _block(report: Report, block: BlockSummary, site_block: SiteBlock) -> dict[s
         for beside, row in enumerate(rows)
     ]
     return {
-        "first": first,
+        "first": head,
         "summary": block,
         "main": _main(block),
-        "title": asked_name(first),
-        "prompt": blocks.prompt_words(first.prompt, first.equal),
-        "facts": _facts(rows, next(pairs for pairs in shown.pairs if pairs[0][0] is first)),
+        "title": asked_name(head),
+        "prompt": blocks.prompt_words(head.prompt, head.equal),
+        "facts": _facts(rows, next(pairs for pairs in table.pairs if pairs[0][0] is head)),
         "lines": lines,
         "notes": notes,
         "said": [*markdown.block_lines(block)],
-        "parts": [_part(grouping, parts) for grouping, parts in shown.blocks(rows)],
+        "parts": [_part(grouping, scores) for grouping, scores in table.blocks(rows)],
         "tables": [
-            (f"{title}. {said}", render.tabulate(columns, kept))
-            for title, said, columns, kept in markdown.row_tables(rows)
-            if kept
+            (f"{title}. {caption}", render.tabulate(columns, cells))
+            for title, caption, columns, cells in markdown.row_tables(rows)
+            if cells
         ]
         + [*known_tables(site_block.pairs)],
         "derived": render.tabulate(
             markdown.DERIVED_COLUMNS,
-            [row for row in shown.derived if block_of(row) == block_of(first)],
+            [row for row in table.derived if block_of(row) == block_of(head)],
         ),
-        "learning": [one for one in shown.learning if any(one.row is row for row in rows)],
+        "learning": [cost for cost in table.learning if any(cost.row is row for row in rows)],
         "name": site_block.name,
         "reference": next((row for row in rows if row.verdict == "reference"), None),
     }
 
 
 def _main(block: BlockSummary) -> list[TableRow]:
-    """Return the declared system and the reference, whose figures are shown large, if both are."""
+    """Return the declared system and the reference, shown large; nothing without the former."""
     row = headline_row(block.rows, block.declared)
-    references = [one for one in block.rows if one.verdict == "reference"]
+    references = [row for row in block.rows if row.verdict == "reference"]
     return [row, *references] if row else []
 
 
 def _facts(rows: Sequence[TableRow], pairs: Sequence[Pair]) -> dict[str, str]:
-    """Return what the rows of a block share, by name."""
-    one, boxes = rows[0], blocks.boxes_of(rows)
-    book = blocks.pinned_name(one.price_book, one.price_book_sha256)
+    """Return the facts that the rows of a block share, by name."""
+    head, boxes = rows[0], blocks.boxes_of(rows)
+    book = blocks.pinned_name(head.price_book, head.price_book_sha256)
     rule = next((row.reference_rule for row in rows if row.reference), "")
     files = [run.facts.run_file for _, run in pairs if run.facts.run_file]
     typed = {file["sha256"]: ", ".join(file["options"]) for file in files}
     facts = {
-        "run file": "; ".join(f"{at}{names and f' and {names}'}" for at, names in typed.items()),
-        "pool": blocks.pinned_name(one.pool, one.pool_sha256),
-        "price book": f"{book}, {one.price_book_date}",
+        "run file": "; ".join(f"{sha}{names and f' and {names}'}" for sha, names in typed.items()),
+        "pool": blocks.pinned_name(head.pool, head.pool_sha256),
+        "price book": f"{book}, {head.price_book_date}",
         "reference": f"{blocks.reference_of_block(rows)}{f' ({rule})' if rule else ''}",
-        "questions": f"dated {one.dates}; data {one.data_revision}",
-        "seed": str(one.seed),
+        "questions": f"dated {head.dates}; data {head.data_revision}",
+        "seed": str(head.seed),
         "box": ", ".join(boxes),
-        "seconds": f"rehearsal latency slept times {one.time_scale:g}"
-        if one.label == "rehearsal"
+        "seconds": f"rehearsal latency slept times {head.time_scale:g}"
+        if head.label == "rehearsal"
         else "",
     }
     return {name: value for name, value in facts.items() if value}
 
 
-def _part(grouping: str, parts: Sequence[GroupScore]) -> dict[str, Any]:
-    kept, left_out = largest_groups(parts, MOST_GROUPS)
-    groups, lines = by_group(kept)
-    sizes = [max(part.n for part in kept if part.group == group) for group in groups]
+def _part(grouping: str, scores: Sequence[GroupScore]) -> dict[str, Any]:
+    largest, left_out = largest_groups(scores, MOST_GROUPS)
+    groups, lines = by_group(largest)
+    sizes = [max(score.n for score in largest if score.group == group) for group in groups]
     return {
         "title": "Several tries" if grouping == PASS_AT else f"By {grouping}",
         "left_out": left_out,
@@ -306,11 +305,11 @@ def _workers(report: Report) -> Table:
 
 def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
     suites = [suite for suite, _ in groupby(row.suite for row in rows)]
-    found = [(suite, published.of_suite(suite)) for suite in suites]
+    pairs = [(suite, published.of_suite(suite)) for suite in suites]
     sections = [
-        (f"{suite}: {published.TITLE.lower()}", published.TEXT, all) for suite, all in found
+        (f"{suite}: {published.TITLE.lower()}", published.TEXT, all) for suite, all in pairs
     ]
-    if any(figures for _, figures in found):
+    if any(figures for _, figures in pairs):
         sections.append((published.AVERAGE_TITLE, published.AVERAGE_TEXT, published.averages()))
     for title, text, figures in sections:
         notes: list[str] = []
@@ -320,14 +319,14 @@ def _published(rows: Sequence[TableRow]) -> Iterator[dict[str, Any]]:
 
 
 def _invariants(audits: Mapping[Path, Audit]) -> dict[str, Any]:
-    """Return each invariant with its status in each directory, and a sentence on them all."""
-    columns = [one.verdicts for one in audits.values()]
-    counts = [sum(v.status == status for one in columns for v in one) for status in STATUSES]
-    said = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]
+    """Return each invariant with its status in each directory, and a summary."""
+    columns = [audit.verdicts for audit in audits.values()]
+    counts = [sum(v.status == status for column in columns for v in column) for status in STATUSES]
+    phrases = [f"{n} {words}" for n, words in zip(counts, STATUSES.values(), strict=True) if n]
     return {
         "folders": [_named(folder) for folder in audits],
         "rows": [*zip(*columns, strict=True)],
-        "said": ", ".join(said),
+        "said": ", ".join(phrases),
     }
 
 
@@ -340,29 +339,29 @@ STATUSES = {
 
 
 def _named(folder: Path) -> str:
-    """Return the name of a directory without where it lies: pages travel, and paths do not."""
+    """Return a directory's name without its path: pages may be copied elsewhere."""
     return folder.resolve().name
 
 
 def _manifests(dirs: Sequence[Path]) -> list[tuple[str, str]]:
-    """Return the runs below some directories, each with its manifest's root."""
-    found: list[tuple[str, str]] = []
+    """Return the runs below some directories, each with the root of its manifest."""
+    roots: list[tuple[str, str]] = []
     for folder in dirs:
         for run, root in manifest_roots(folder, system_runs_below(folder)):
             below = run.relative_to(folder).as_posix() if run.is_relative_to(folder) else run.name
-            found.append((f"{_named(folder)}/{below}".removesuffix("/."), root))
-    return found
+            roots.append((f"{_named(folder)}/{below}".removesuffix("/."), root))
+    return roots
 
 
 def _command(report: Report, dirs: Sequence[Path]) -> str:
-    wanted = report.wanted
-    margin = wanted.equivalence
+    settings = report.wanted
+    margin = settings.equivalence
     options = {
-        "--vs": wanted.vs,
-        "--epochs": wanted.epochs,
-        "--maj": wanted.maj,
+        "--vs": settings.vs,
+        "--epochs": settings.epochs,
+        "--maj": settings.maj,
         "--equivalence": None if margin is None else f"{100 * margin:g}",
-        "--columns": ",".join(wanted.columns),
+        "--columns": ",".join(settings.columns),
     }
-    given = [part for name, value in options.items() if value for part in (name, str(value))]
-    return join(["podium", "report", *map(_named, dirs), *given, "--site", "site"])
+    words = [word for name, value in options.items() if value for word in (name, str(value))]
+    return join(["podium", "report", *map(_named, dirs), *words, "--site", "site"])

@@ -1,8 +1,8 @@
-"""What a cell of the matrix is: one system on one question, once; and the file that holds them all.
+"""The matrix: a cell is one system on one question in one epoch; and the file with all cells.
 
-`data/index.js` names blocks, rows and questions in JSON and holds the figures of every cell in
-columns of numbers, some 20 bytes a cell. Nothing here is a text of a question, a model or a log,
-but for the reasons why something was not graded, which suites that stay private have withheld.
+`data/index.js` lists blocks, rows and questions in JSON and holds the figures of every cell in
+columns of numbers, some 20 bytes a cell. It contains no text of a question, a model or a log except
+the reasons why a question was not graded, which are redacted for private suites.
 """
 
 import json
@@ -26,15 +26,15 @@ from podium.reports.render import shortened
 from podium.reports.site.pages import data_script
 
 SHARD = 256
-"""Queries of one system in a file of texts."""
+"""Queries of one system per text file."""
 ONE_FILE, MOST = 1_000_000, 2_000_000
-"""Cells up to which all are in one file, and up to which a site has them at all."""
+"""Maximum cells of a site that are written to one file, and that are written at all."""
 NOT_ASKED, RIGHT, WRONG, PARTLY, UNSCORED, NO_ANSWER, INVALID_PLAN, TOO_LONG = range(8)
 UNREAD = "no answer found"
 REASONS, LONGEST = 1000, 160
-"""So many reasons are told in words, of so many characters; of others only the kind."""
+"""Maximum distinct reasons with full text, and characters of each; others show only the kind."""
 OF_ONE = re.compile(r"\b(?=\w*\d)\w{8,}\b|\d+\.\d+")
-"""Ids and measured times: what makes two reasons differ that are one."""
+"""Ids and measured times, which would make equal reasons differ."""
 NONE = 0xFFFFFFFF
 TYPES: Mapping[str, tuple[str, float]] = {
     "score": ("<f4", np.nan),
@@ -45,32 +45,32 @@ TYPES: Mapping[str, tuple[str, float]] = {
     "calls": ("<u2", 0),
     "state": ("u1", NOT_ASKED),
 }
-"""Of each figure: how it is stored, and what stands for unknown. The widest come first, so that
-each begins at a multiple of its width."""
+"""Figure -> its dtype and its value for unknown. The widest come first, so that each column is
+aligned to its width."""
 NAMED = ("split", "label", "prompt", "pool", "price_book", "seed")
-"""What may tell two blocks of one suite apart."""
+"""Row fields by which two blocks of one suite may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteBlock:
-    """The systems of one block of a report on its questions; `place` is the same in every file."""
+    """The systems of one block of a report on its questions; places are the same in every file."""
 
     name: str
-    """Of its own in a report: stands in addresses and in names of files."""
+    """Unique within a report; part of URLs and file names."""
     first: int
-    """Number of its first row among all rows of the report; the others follow."""
+    """Number of its first row among all rows of the report; its other rows follow."""
     pairs: tuple[Pair, ...]
     questions: tuple[str, ...]
     """Ids, sorted."""
     epochs: int
     shown: bool
-    """False where no text of the suite may be published."""
+    """False if no text of the suite may be published."""
 
     def places(self) -> dict[tuple[str, int], int]:
-        """Return where each (question, epoch) pair stands: in arrays of cells and in text files."""
+        """Return the index of each (question, epoch) pair in arrays of cells and in text files."""
         return {
-            (question, epoch): at * self.epochs + epoch - 1
-            for at, question in enumerate(self.questions)
+            (question, epoch): index * self.epochs + epoch - 1
+            for index, question in enumerate(self.questions)
             for epoch in range(1, self.epochs + 1)
         }
 
@@ -80,46 +80,46 @@ class SiteBlock:
         return len(self.pairs) * len(self.questions) * self.epochs
 
 
-def site_blocks(shown: Comparison) -> Iterator[SiteBlock]:
+def site_blocks(comparison: Comparison) -> Iterator[SiteBlock]:
     """Yield the blocks of a report, in its order."""
-    first = 0
-    for name, pairs in zip(_names(shown), shown.pairs, strict=True):
-        asked = [one for _, system_run in pairs for one in system_run.attempts]
+    first_row = 0
+    for name, pairs in zip(_names(comparison), comparison.pairs, strict=True):
+        queries = [query for _, system_run in pairs for query in system_run.attempts]
         yield SiteBlock(
             name=name,
-            first=first,
+            first=first_row,
             pairs=pairs,
-            questions=tuple(sorted({one.question for one in asked})),
-            epochs=max((*(row.epochs for row, _ in pairs), *(one.epoch for one in asked))),
+            questions=tuple(sorted({query.question for query in queries})),
+            epochs=max((*(row.epochs for row, _ in pairs), *(query.epoch for query in queries))),
             shown=all(system_run.facts.publishable for _, system_run in pairs),
         )
-        first += len(pairs)
+        first_row += len(pairs)
 
 
-def _names(shown: Comparison) -> list[str]:
-    """Return a name for each block: its suite, and as much as tells it from others of the suite."""
-    heads = [pairs[0][0] for pairs in shown.pairs]
+def _names(comparison: Comparison) -> list[str]:
+    """Return a name for each block: its suite, and the fields by which it differs within it."""
+    heads = [pairs[0][0] for pairs in comparison.pairs]
     names: list[str] = []
     for head in heads:
-        others = [one for one in heads if one.suite == head.suite]
-        parts = [
+        peers = [peer for peer in heads if peer.suite == head.suite]
+        qualifiers = [
             str(getattr(head, name))
             for name in NAMED
-            if len({getattr(one, name) for one in others}) > 1
+            if len({getattr(peer, name) for peer in peers}) > 1
         ]
-        name = re.sub(r"[^\w.-]+", "-", "-".join((head.suite, *parts)))
-        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", one) is not None for one in names)
+        name = re.sub(r"[^\w.-]+", "-", "-".join((head.suite, *qualifiers)))
+        again = sum(re.fullmatch(rf"{re.escape(name)}(\.\d+)?", old) is not None for old in names)
         names.append(f"{name}.{again + 1}" if again else name)
     return names
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The files of the index, each made when it is asked for."""
+    """The files of the index, each built on demand."""
 
     blocks: tuple[SiteBlock, ...]
     served: bool = False
-    """A server makes a block's cells when somebody looks at it; there are never too many."""
+    """A server builds a block's cells on request, so that no maximum applies."""
 
     @property
     def size(self) -> int:
@@ -128,7 +128,7 @@ class Index:
 
     @property
     def cells(self) -> str:
-        """Say where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
+        """Return where cells are: `here` in the one file, `apart` by block, or `nowhere`."""
         if self.size <= ONE_FILE:
             return "here"
         return "apart" if self.served or self.size <= MOST else "nowhere"
@@ -140,7 +140,7 @@ class Index:
         return ("index", *(f"index/{block.name}" for block in apart))
 
     def text(self, name: str) -> str | None:
-        """Return one data file; None for a name that is none of them."""
+        """Return one data file; None for an unknown name."""
         if name == "index":
             return data_script(name, self._head())
         blocks = {f"index/{block.name}": block for block in self.blocks}
@@ -152,12 +152,12 @@ class Index:
 
     def _head(self) -> bytes:
         reasons = {"": 0}
-        whole = self.blocks if self.cells == "here" else ()
-        columns, data = _packed([_cells(block, reasons) for block in whole])
+        inline_blocks = self.blocks if self.cells == "here" else ()
+        columns, data = _packed([_cells(block, reasons) for block in inline_blocks])
         folders = sorted({_folder(run) for block in self.blocks for _, run in block.pairs})
         blocks = [_about(block, folders) for block in self.blocks]
-        for block, own in zip(blocks, columns, strict=False):
-            block["columns"] = own
+        for block, block_columns in zip(blocks, columns, strict=False):
+            block["columns"] = block_columns
         head = {"runs": _names_of(folders), "reasons": [*reasons], "cells": self.cells}
         head |= {"blocks": blocks}
         return _with_head(head, data)
@@ -171,34 +171,34 @@ def index_files(blocks: Sequence[SiteBlock]) -> dict[str, str]:
 
 def _about(block: SiteBlock, folders: Sequence[Path]) -> dict[str, Any]:
     head = block.pairs[0][0]
-    facts = {one.question: one for _, run in block.pairs for one in run.attempts}
-    asked = [facts[question] for question in block.questions]
-    held = [at for at, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
+    facts = {result.question: result for _, run in block.pairs for result in run.attempts}
+    rows = [facts[question] for question in block.questions]
+    references = [index for index, (row, _) in enumerate(block.pairs) if row.verdict == "reference"]
     return {
         "name": block.name,
         "title": asked_name(head),
         **{name: getattr(head, name) for name in ("suite", "split", "label", "pool")},
         "shown": block.shown,
         "questions": block.questions,
-        "subjects": [one.topic or None if block.shown else None for one in asked],
-        "difficulties": [one.groups.get("difficulty") if block.shown else None for one in asked],
+        "subjects": [row.topic or None if block.shown else None for row in rows],
+        "difficulties": [row.groups.get("difficulty") if block.shown else None for row in rows],
         "epochs": block.epochs,
-        "reference": block.first + held[0] if held else None,
+        "reference": block.first + references[0] if references else None,
         "rows": _rows(block, folders),
     }
 
 
 def _rows(block: SiteBlock, folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return what a block's rows are called; runs of one system share a column of the matrix."""
+    """Return the names of a block's rows; runs of one system share a column of the matrix."""
     columns: dict[tuple[str, str], int] = {}
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
-    for at, (row, system_run) in enumerate(block.pairs):
-        seen[row.system] += 1
-        again = f"#{seen[row.system]}" if seen[row.system] > 1 else ""
+    for index, (row, system_run) in enumerate(block.pairs):
+        counts[row.system] += 1
+        again = f"#{counts[row.system]}" if counts[row.system] > 1 else ""
         rows.append(
             {
-                "row": block.first + at,
+                "row": block.first + index,
                 "system": row.system,
                 "name": f"{row.system}{again}",
                 "column": columns.setdefault((row.system, row.args), len(columns)),
@@ -214,59 +214,59 @@ def _folder(system_run: SystemRun) -> Path:
 
 
 def _names_of(folders: Sequence[Path]) -> list[str]:
-    """Return folders as far as that tells them apart: a site travels and paths do not."""
+    """Return folders relative to their common parent: a site may be copied elsewhere."""
     shared = os.path.commonpath(folders) if len(folders) > 1 else ""
-    return [os.path.relpath(one, shared) if shared else one.name for one in folders]
+    return [os.path.relpath(folder, shared) if shared else folder.name for folder in folders]
 
 
-def _state(one: QuestionResult) -> int:
-    """Return what the table counts a pair as."""
-    if one.value is None:
+def _state(result: QuestionResult) -> int:
+    """Return the state under which the table counts a result."""
+    if result.value is None:
         return UNSCORED
-    if one.plan_fault:
+    if result.plan_fault:
         return INVALID_PLAN
-    if one.too_long:
+    if result.too_long:
         return TOO_LONG
-    if not one.parsed:
+    if not result.parsed:
         return NO_ANSWER
-    return RIGHT if one.value >= 1 else WRONG if one.value <= 0 else PARTLY
+    return RIGHT if result.value >= 1 else WRONG if result.value <= 0 else PARTLY
 
 
-def _reason(one: QuestionResult, shown: bool) -> str:
-    if one.value is not None:
-        missing = REFUSED if one.too_long else "" if one.parsed else UNREAD
-        return one.plan_fault or missing
-    line = redacted_message(one.reason, shown).strip().partition("\n")[0]
+def _reason(result: QuestionResult, publishable: bool) -> str:
+    if result.value is not None:
+        missing = REFUSED if result.too_long else "" if result.parsed else UNREAD
+        return result.plan_fault or missing
+    line = redacted_message(result.reason, publishable).strip().partition("\n")[0]
     return shortened(OF_ONE.sub("…", line), LONGEST)
 
 
 def _cells(block: SiteBlock, reasons: dict[str, int]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the figures of a block; reasons that are new join `reasons`."""
+    """Return the figures of a block; new reasons are added to `reasons`."""
     shape = (len(block.pairs), len(block.questions) * block.epochs)
     cells = {name: np.full(shape, empty, kind) for name, (kind, empty) in TYPES.items()}
     places = block.places()
 
-    def code(one: QuestionResult) -> int:
-        said = _reason(one, block.shown)
-        if said not in reasons and len(reasons) > REASONS:
-            said = failure_kind(said)
-        return reasons.setdefault(said, len(reasons))
+    def code(result: QuestionResult) -> int:
+        reason = _reason(result, block.shown)
+        if reason not in reasons and len(reasons) > REASONS:
+            reason = failure_kind(reason)
+        return reasons.setdefault(reason, len(reasons))
 
-    for at, (row, system_run) in enumerate(block.pairs):
-        asked = system_run.attempts
-        where = [places[one.question, one.epoch] for one in asked]
-        found: dict[str, list[Any]] = {
-            "state": [_state(one) for one in asked],
-            "reason": [code(one) for one in asked],
-            "score": [_known(one.value) for one in asked],
-            "usd": [_known(one.totals.usd) for one in asked],
-            "tokens": [_tokens(one) for one in asked],
-            "calls": [min(one.totals.calls, 0xFFFF) for one in asked],
+    for index, (row, system_run) in enumerate(block.pairs):
+        results = system_run.attempts
+        columns = [places[result.question, result.epoch] for result in results]
+        figures: dict[str, list[Any]] = {
+            "state": [_state(result) for result in results],
+            "reason": [code(result) for result in results],
+            "score": [_known(result.value) for result in results],
+            "usd": [_known(result.totals.usd) for result in results],
+            "tokens": [_tokens(result) for result in results],
+            "calls": [min(result.totals.calls, 0xFFFF) for result in results],
         }
-        if row.critical_path_s is not None:  # replayed replies took no time that means anything
-            found["seconds"] = [_known(one.critical_path_s) for one in asked]
-        for name, values in found.items():
-            cells[name][at, where] = values
+        if row.critical_path_s is not None:  # times of replayed replies mean nothing
+            figures["seconds"] = [_known(result.critical_path_s) for result in results]
+        for name, values in figures.items():
+            cells[name][index, columns] = values
     return cells
 
 
@@ -274,16 +274,16 @@ def _known(value: Any) -> float:
     return np.nan if value is None else float(value)
 
 
-def _tokens(one: QuestionResult) -> int:
-    both = (one.totals.tokens_in, one.totals.tokens_out)
-    known = [part for part in both if part is not None]
-    return min(sum(known), NONE - 1) if len(known) == len(both) else NONE
+def _tokens(result: QuestionResult) -> int:
+    both = (result.totals.tokens_in, result.totals.tokens_out)
+    counts = [count for count in both if count is not None]
+    return min(sum(counts), NONE - 1) if len(counts) == len(both) else NONE
 
 
 def _packed(
     blocks: Sequence[Mapping[str, np.ndarray[Any, Any]]],
 ) -> tuple[list[dict[str, int]], bytes]:
-    """Return where each column of each block begins, and all of them."""
+    """Return the byte offset of each column of each block, and all columns."""
     columns: list[dict[str, int]] = []
     data = bytearray()
     for cells in blocks:
@@ -296,7 +296,7 @@ def _packed(
 
 
 def _with_head(head: Mapping[str, Any], data: bytes) -> bytes:
-    """Return a head and what it describes: a length, so much JSON, then the columns, aligned."""
+    """Return a head and its data: length of the JSON (4 bytes), JSON padded to 8, columns."""
     text = json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     text += b" " * (-(len(text) + 4) % 8)
     return len(text).to_bytes(4, "little") + text + data

@@ -1,4 +1,4 @@
-"""Templates to pages: Jinja with autoescape, and one policy of what a page may load and run."""
+"""Render templates: Jinja with autoescape, and one content security policy for all pages."""
 
 import base64
 import gzip
@@ -29,22 +29,22 @@ CSP = "; ".join(
         "form-action 'none'",
     )
 )
-"""No page asks anything of a network, and no text of a model can run: scripts are files of ours."""
+"""Pages use no network, and no text of a model can run: all scripts are podium's own files."""
 ASSETS = files("podium.reports.site") / "assets"
 VENDOR = files("podium.reports.site") / "vendor"
 
 
 @dataclass(frozen=True, slots=True)
 class SiteFrame:
-    """What stands around every page."""
+    """The header and footer of every page."""
 
     pages: tuple[tuple[str, str], ...]
-    """Of each page its address and its name."""
+    """(address, name) of each page."""
     made: str
 
 
 def _harmless(value: object) -> object:
-    """Spell out what would turn or steer a page's text; only what is marked is HTML already."""
+    """Escape control characters, e.g. bidirectional ones; keep `Markup` as HTML."""
     if not isinstance(value, str):
         return value
     plain = escape_controls(value)
@@ -64,35 +64,35 @@ _TAGS = {"`": "code", "**": "strong", "*": "em"}
 
 
 def prose(text: str) -> Markup:
-    """Return a text as HTML: backticks and asterisks mark, as in our Markdown, all else is text.
+    """Return a text as HTML: backticks and asterisks are markup, as in our Markdown.
 
     >>> str(prose("`single` is *below* <b>"))
     '<code>single</code> is <em>below</em> &lt;b&gt;'
     """
 
-    def marked(found: re.Match[str]) -> str:
-        tag = _TAGS[found[1]]
-        return f"<{tag}>{found[2]}</{tag}>"
+    def marked(match: re.Match[str]) -> str:
+        tag = _TAGS[match[1]]
+        return f"<{tag}>{match[2]}</{tag}>"
 
     return Markup(_MARKED.sub(marked, str(escape(text))))
 
 
 def figure_columns(rows: Sequence[Sequence[str]]) -> set[int]:
-    """Return the columns of a table, heads first, that hold figures."""
+    """Return the indices of a table's columns, heads first, that hold figures."""
     columns = enumerate(zip(*rows[1:], strict=True))
-    return {at for at, cells in columns if at and all(_FIGURE.match(cell) for cell in cells)}
+    return {col for col, cells in columns if col and all(_FIGURE.match(cell) for cell in cells)}
 
 
 _FIGURE = re.compile(r"[-+<\d—(]|$")
 
 
 def _exact(value: object) -> str:
-    """Return what a script sorts by; nothing for what is unknown."""
+    """Return a value's exact text, which scripts sort by; empty if unknown."""
     return "" if value is None else str(value)
 
 
 def _across(share: float) -> str:
-    """Return where a share stands on a bar of 120."""
+    """Return the x coordinate of a share on a bar of width 120."""
     return f"{4 + 112 * share:.1f}"
 
 
@@ -126,12 +126,12 @@ def render_page(template: str, **context: Any) -> str:
 
 
 def query_address(block: str, question: str, epoch: int, system: str) -> str:
-    """Return where the query page shows how a system answered a question."""
+    """Return the query page's address for a system's answer to a question."""
     place = "/".join((quote(block, safe=""), quote(question, safe=""), str(epoch)))
     return f"query.html#/q/{place}?sys={quote(system, safe='')}"
 
 
 def data_script(name: str, data: bytes) -> str:
-    """Return a data file: a script, since a page from a disk may fetch nothing else."""
+    """Return a data file: a script, since a page opened from a disk can load nothing else."""
     packed = base64.b64encode(gzip.compress(data, mtime=0)).decode()
     return f'podium.put({json.dumps(name)}, "{packed}");\n'

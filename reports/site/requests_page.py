@@ -1,7 +1,7 @@
-"""Pages of what was served: a line for each system, its newest requests, and each one in full.
+"""Pages of served requests: a line per system, its newest requests, and each request in full.
 
-Nothing here was graded, so no figure stands in a comparison. The page of one request is the query
-page over an index of its own.
+Requests are not graded, so no figure is part of a comparison. The page of one request is the query
+page with a separate index.
 """
 
 import json
@@ -25,88 +25,88 @@ from podium.reports.site.pages import data_script
 from podium.reports.site.texts import RowTexts, own_faults, read_queries
 
 MOST = 500
-"""Requests of one system that the page lists, the newest ones; the page of a request has all."""
+"""Maximum requests per system in the list, newest first; the request page has all."""
 INDEX = "served"
 ENDINGS = ("answered", "refused", "cut off", "in flight")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedSystem:
-    """One system that was served, and what it was asked."""
+    """One served system with its requests."""
 
     folder: Path
-    """The directory that was named, below which its journals lie."""
+    """The directory, given by the user, that contains its journals."""
     files: RunFiles
     row: int
-    """Its place behind the rows of a report."""
+    """Its row number, after the rows of a report."""
     run: RunQueries
 
     @property
     def requests(self) -> list[ServedQuery]:
-        """What it was asked, in the order in which that began."""
-        # A page that is older than its newest request finds the others where they were.
-        return sorted(self.run.served.values(), key=lambda one: (one.at, one.trace))
+        """Its requests, by start time."""
+        # So an older page still finds its requests at the same index after new ones.
+        return sorted(self.run.served.values(), key=lambda query: (query.at, query.trace))
 
     @property
     def name(self) -> str:
-        """What tells it from other rows."""
+        """Its unique name among the rows."""
         return f"{self.system}.{self.row}"
 
     @property
     def system(self) -> str:
         """Its name."""
         return next(
-            (one.system for one in self.run.served.values()), self.files.task.removeprefix(SERVING)
+            (req.system for req in self.run.served.values()), self.files.task.removeprefix(SERVING)
         )
 
     @property
     def label(self) -> str:
-        """Whether anything left a purse."""
-        return next((str(one.journal.head.get("label")) for one in self.requests), "")
+        """The run label: whether calls cost real money."""
+        return next((str(query.journal.head.get("label")) for query in self.requests), "")
 
     def texts(self, audit: Audit | None) -> RowTexts:
-        """Return what its queries in full are made of."""
-        places = {(trace, 1): at for at, trace in enumerate(self._traces)}
+        """Return the sources of its full queries."""
+        places = {(trace, 1): index for index, trace in enumerate(self._traces)}
         verdicts = own_faults(audit, self.files) if audit else ()
         return RowTexts(self.row, self.folder, self.files, places, self.run.shown, verdicts)
 
     @property
     def _traces(self) -> list[str]:
-        return [one.trace for one in self.requests]
+        return [query.trace for query in self.requests]
 
     def about(self) -> dict[str, Any]:
-        """Return what the index says of it: one block, with one row."""
+        """Return its entry in the index: one block with one row."""
         row = {"row": self.row, "system": self.system, "name": self.system}
-        named = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
-        return {**named, "questions": self._traces, "epochs": 1, "rows": [row]}
+        head = {"name": self.name, "title": self.system, "suite": SUITE, "label": self.label}
+        return {**head, "questions": self._traces, "epochs": 1, "rows": [row]}
 
 
-def served_systems(dirs: Sequence[Path], first: int) -> tuple[ServedSystem, ...]:
-    """Return the systems that were served into some directories; their rows begin at `first`."""
-    found = [(folder, files) for folder in dirs for files in served_below(folder)]
+def served_systems(dirs: Sequence[Path], first_row: int) -> tuple[ServedSystem, ...]:
+    """Return the systems served into some directories, numbered from `first_row`."""
+    pairs = [(folder, files) for folder in dirs for files in served_below(folder)]
     return tuple(
-        ServedSystem(folder, files, first + at, read_queries(files, files.size))
-        for at, (folder, files) in enumerate(found)
+        ServedSystem(folder, files, first_row + index, read_queries(files, files.size))
+        for index, (folder, files) in enumerate(pairs)
     )
 
 
 def served_index(systems: Sequence[ServedSystem]) -> str:
-    """Return the data file that the page of a request chooses from."""
-    return data_script(INDEX, json.dumps({"blocks": [one.about() for one in systems]}).encode())
+    """Return the index data file of the request page."""
+    return data_script(INDEX, json.dumps({"blocks": [each.about() for each in systems]}).encode())
 
 
 def served_context(systems: Sequence[ServedSystem]) -> dict[str, Any]:
-    """Return what served.html shows."""
+    """Return the template variables of served.html."""
     return {
-        "labels": sorted({one.label for one in systems if one.label}),
+        "labels": sorted({system.label for system in systems if system.label}),
         "systems": [HEADS, *map(_line, systems)],
         "blocks": [
             {
-                "system": one.system,
-                "requests": [_request(one, each) for each in one.requests[: -MOST - 1 : -1]],
-                "more": len(one.requests[:-MOST]),
+                "system": row.system,
+                "requests": [_request(row, query) for query in row.requests[: -MOST - 1 : -1]],
+                "more": len(row.requests[:-MOST]),
             }
-            for one in systems
+            for row in systems
         ],
     }
 
@@ -118,19 +118,19 @@ HEADS = (
 
 
 def _line(system: ServedSystem) -> list[str]:
-    ended = Counter(one.ending for one in system.requests)
-    rows = [row for one in system.requests for row in one.rows]
-    last = last_attempts(rows)
-    once = add_up(last)
-    took = [one.latency_s for one in system.requests if one.ending == "answered"]
-    known = sorted(one for one in took if one is not None)
-    counts = (len(system.requests), *(ended[name] for name in ENDINGS), len(last))
+    endings = Counter(query.ending for query in system.requests)
+    rows = [row for query in system.requests for row in query.rows]
+    attempts = last_attempts(rows)
+    once = add_up(attempts)
+    latencies = [query.latency_s for query in system.requests if query.ending == "answered"]
+    sorted_s = sorted(seconds for seconds in latencies if seconds is not None)
+    counts = (len(system.requests), *(endings[name] for name in ENDINGS), len(attempts))
     return [
         system.system,
-        *(f"{one:,}" for one in counts),
-        *(render.count(one) for one in (once.tokens_in, once.tokens_out)),
+        *(f"{number:,}" for number in counts),
+        *(render.count(tokens) for tokens in (once.tokens_in, once.tokens_out)),
         _usd(add_up(rows)),
-        *(_seconds(known, share) for share in (0.5, 0.95)),
+        *(_seconds(sorted_s, share) for share in (0.5, 0.95)),
     ]
 
 
@@ -142,22 +142,22 @@ def _usd(calls: CallSum) -> str:
     return f"{render.usd(paid.low)} to {high}"
 
 
-def _seconds(known: Sequence[float], share: float) -> str:
-    """Return the smallest latency within which such a share was answered."""
-    return f"{known[ceil(share * len(known)) - 1]:.3f}" if known else UNKNOWN
+def _seconds(latencies: Sequence[float], share: float) -> str:
+    """Return the quantile `share` of sorted latencies, in seconds."""
+    return f"{latencies[ceil(share * len(latencies)) - 1]:.3f}" if latencies else UNKNOWN
 
 
-def _request(system: ServedSystem, one: ServedQuery) -> dict[str, str]:
-    told = "" if one.status is None else f" {one.status}"
+def _request(system: ServedSystem, query: ServedQuery) -> dict[str, str]:
+    status = "" if query.status is None else f" {query.status}"
     return {
-        "trace": one.trace,
-        "href": f"request.html#/q/{quote(system.name, safe='')}/{quote(one.trace, safe='')}/1",
-        "at": one.at[:19],
-        "model": one.model,
-        "dialect": one.dialect,
-        "key": one.key or "",
-        "ending": f"{one.ending}{told}" + (f": {one.error}" if one.error else ""),
-        "calls": f"{len(last_attempts(one.rows)):,}",
-        "usd": _usd(add_up(one.rows)),
-        "seconds": UNKNOWN if one.latency_s is None else f"{one.latency_s:.3f}",
+        "trace": query.trace,
+        "href": f"request.html#/q/{quote(system.name, safe='')}/{quote(query.trace, safe='')}/1",
+        "at": query.at[:19],
+        "model": query.model,
+        "dialect": query.dialect,
+        "key": query.key or "",
+        "ending": f"{query.ending}{status}" + (f": {query.error}" if query.error else ""),
+        "calls": f"{len(last_attempts(query.rows)):,}",
+        "usd": _usd(add_up(query.rows)),
+        "seconds": UNKNOWN if query.latency_s is None else f"{query.latency_s:.3f}",
     }

@@ -1,4 +1,4 @@
-"""The shards page: how far each part of a run that is cut into shards has come."""
+"""The shards page: progress of each shard of a run."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,51 +21,51 @@ from podium.reports.render import UNKNOWN, count, usd
 
 HEAD = ("shard", "asks", "queries", "answered", "USD", "how it stands")
 Attempts = dict[tuple[Path, str, str], list[QuestionResult]]
-"""(directory of the run, entry, question) -> what was answered."""
+"""(directory of the run, entry, question) -> its results."""
 
 
 def shards_context(runs: Sequence[SystemRun]) -> dict[str, Any]:
-    """Return what shards.html shows of system runs; nothing where none of them is in shards."""
+    """Return the template variables of shards.html; empty if no run has shards."""
     parents = {parent for run in runs for path in run.paths if (parent := parent_of(path.parent))}
-    found: Attempts = defaultdict(list)
+    attempts: Attempts = defaultdict(list)
     for run in runs:
         entry = task_name(run.facts.suite, run.facts.system)
         for parent in parents & {parent_of(path.parent) for path in run.paths}:
-            for one in run.attempts:
-                found[parent, entry, one.question].append(one)
-    tables = [(parent.name, [HEAD, *_rows(parent, found)]) for parent in sorted(parents)]
+            for attempt in run.attempts:
+                attempts[parent, entry, attempt.question].append(attempt)
+    tables = [(parent.name, [HEAD, *_rows(parent, attempts)]) for parent in sorted(parents)]
     return {"tables": tables} if tables else {}
 
 
-def _rows(parent: Path, found: Attempts) -> Iterator[Sequence[str]]:
+def _rows(parent: Path, results: Attempts) -> Iterator[Sequence[str]]:
     plan = read_plan(parent) or ShardPlan({}, {})
     stored = read_experiment(parent)
     epochs: Mapping[str, int] = stored.epochs if stored else {}
     for shard in plan.shards:
-        queries = sum((one.last - one.first) * epochs.get(one.suite, 1) for one in shard.parts)
-        asked = ((part.entry, id) for part in shard.parts for id in plan.ids(part))
-        answers = [one for entry, id in asked for one in found.get((parent, entry, id), ())]
-        prices = [one.totals.usd for one in answers]
-        known = [price for price in prices if price is not None]
+        queries = sum((span.last - span.first) * epochs.get(span.suite, 1) for span in shard.parts)
+        pairs = ((span.entry, id) for span in shard.parts for id in plan.ids(span))
+        answers = [result for entry, id in pairs for result in results.get((parent, entry, id), ())]
+        prices = [result.totals.usd for result in answers]
+        known_prices = [price for price in prices if price is not None]
         yield (
             shard.name,
             _asks(shard),
             count(queries),
             count(len(answers)),
-            usd(sum(known, Decimal(0))) if len(known) == len(prices) else UNKNOWN,
+            usd(sum(known_prices, Decimal(0))) if len(known_prices) == len(prices) else UNKNOWN,
             _state(shard_dir(parent, shard.name), len(answers)),
         )
 
 
 def _asks(shard: Shard) -> str:
-    first, more = shard.parts[0].entry, len(shard.parts) - 1
-    return f"{first} and {pluralise(more, 'other')}" if more else first
+    entry, n_others = shard.parts[0].entry, len(shard.parts) - 1
+    return f"{entry} and {pluralise(n_others, 'other')}" if n_others else entry
 
 
 def _state(folder: Path, answers: int) -> str:
-    ended = read_outcome(folder)
-    if ended is None:
+    outcome = read_outcome(folder)
+    if outcome is None:
         return "under way, or broken off" if answers else "not begun"
-    if ended.unscored:
-        return f"{pluralise(ended.unscored, 'answer')} without a verdict"
-    return "finished" if ended.finished else "; ".join(ended.trouble) or "not finished"
+    if outcome.unscored:
+        return f"{pluralise(outcome.unscored, 'answer')} without a verdict"
+    return "finished" if outcome.finished else "; ".join(outcome.trouble) or "not finished"

@@ -1,7 +1,7 @@
-"""Every query in full, in files of `SHARD` queries that a page loads when it is asked for one.
+"""Every query in full, in files of `SHARD` queries that a page loads on demand.
 
-What a file holds is made key by key (harness/ledger/details.py): texts of suites that may not be
-published are never read, and stand as null.
+harness/ledger/details.py builds the contents key by key: texts of suites that may not be published
+are never read, and are null.
 """
 
 import json
@@ -33,26 +33,26 @@ from podium.reports.site.index import SHARD, site_blocks
 from podium.reports.site.pages import data_script
 
 LONGEST = 32_000
-"""Characters of a text in a file; the rest is shown by `podium view`, which reads the logs."""
+"""Maximum characters of a text in a file; `podium view`, which reads the logs, shows the rest."""
 MOST = 20_000
-"""Queries whose texts are written unless a user says otherwise: some 100 MB of files."""
+"""Default maximum of queries whose texts are written: some 100 MB of files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTexts:
-    """What the texts of one row of a report are made of."""
+    """The sources of the texts of one row of a report."""
 
     row: int
-    """Its place among the rows of the report."""
+    """Its number among the rows of the report."""
     folder: Path
-    """The directory that was named, below which its logs lie."""
+    """The directory, given by the user, that contains its logs."""
     files: RunFiles
     places: Mapping[Pair, int]
-    """Of each (question, epoch) pair, as `SiteBlock.places` has them."""
+    """Index of each (question, epoch) pair, from `SiteBlock.places`."""
     shown: bool
-    """False where no text of the suite may be published."""
+    """False if no text of the suite may be published."""
     verdicts: tuple[InvariantVerdict, ...]
-    """Of the audit of its directory, with the faults of this system run alone."""
+    """Verdicts of its directory's audit, with the faults of this system run only."""
 
     @property
     def numbers(self) -> range:
@@ -63,63 +63,63 @@ class RowTexts:
 def row_texts(
     dirs: Sequence[Path], report: Report, audits: Mapping[Path, Audit]
 ) -> tuple[RowTexts, ...]:
-    """Return what the texts of each row are made of; `audits` are of the directories, by each."""
-    found = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
-    by_log = {log.resolve(): one for one in reversed(found) for log in one[1].logs}
-    made: list[RowTexts] = []
+    """Return the sources of the texts of each row; `audits` are by directory."""
+    pairs = [(folder, files) for folder in dirs for files in system_runs_below(folder)]
+    by_log = {log.resolve(): pair for pair in reversed(pairs) for log in pair[1].logs}
+    texts: list[RowTexts] = []
     for block in site_blocks(report.shown):
         places = block.places()
-        for at, (_, system_run) in enumerate(block.pairs, block.first):
+        for number, (_, system_run) in enumerate(block.pairs, block.first):
             folder, files = by_log[system_run.paths[0].resolve()]
             verdicts = own_faults(audits[folder], files) if folder in audits else ()
             files = replace(files, logs=system_run.paths)
-            made.append(RowTexts(at, folder, files, places, block.shown, verdicts))
-    return tuple(made)
+            texts.append(RowTexts(number, folder, files, places, block.shown, verdicts))
+    return tuple(texts)
 
 
 def own_faults(audit: Audit, files: RunFiles) -> tuple[InvariantVerdict, ...]:
-    """Return the verdicts of an audit with the faults of one system run alone."""
+    """Return the verdicts of an audit with the faults of one system run only."""
     name = system_run_name(files)
     return tuple(
-        replace(one, faults=tuple(fault for fault in one.faults if fault.task == name))
-        for one in audit.verdicts
+        replace(verdict, faults=tuple(fault for fault in verdict.faults if fault.task == name))
+        for verdict in audit.verdicts
     )
 
 
 @contextmanager
 def text_files(
-    rows: Sequence[RowTexts], wanted: bool | None = None
+    rows: Sequence[RowTexts], include: bool | None = None
 ) -> Generator[Mapping[str, render.Content]]:
-    """Yield the files of texts, by name: of up to `MOST` queries, or as it is `wanted`.
+    """Yield the text files by name; if `include` is None, only of up to `MOST` queries.
 
-    They are made by several processes, and wait in a folder of their own until they are written.
+    Several processes write them to a temporary folder, from which they are moved.
     """
-    if not _are_wanted(rows, wanted):
+    if not _are_wanted(rows, include):
         yield {}
         return
     with TemporaryDirectory(prefix="podium-texts-") as scratch:
-        many = sum(one.files.size for one in rows) >= LARGE
-        made = map_over_processes(partial(_write, Path(scratch)), rows, many=many)
-        names = [name for some in made for name in some]
+        many = sum(row.files.size for row in rows) >= LARGE
+        names_by_row = map_over_processes(partial(_write, Path(scratch)), rows, many=many)
+        names = [name for some in names_by_row for name in some]
         yield {name: partial(shutil.move, Path(scratch, name)) for name in names}
 
 
-def left_out(rows: Sequence[RowTexts], wanted: bool | None) -> tuple[str, ...]:
-    """Return what a site says that has no texts; nothing of one that has them."""
-    said = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
-    return () if _are_wanted(rows, wanted) else (said,)
+def left_out(rows: Sequence[RowTexts], include: bool | None) -> tuple[str, ...]:
+    """Return the notice of a site without texts; empty for one with texts."""
+    notice = f"The texts of {_queries(rows):,} queries are not here; `podium view` shows them."
+    return () if _are_wanted(rows, include) else (notice,)
 
 
-def _are_wanted(rows: Sequence[RowTexts], wanted: bool | None) -> bool:
-    return _queries(rows) <= MOST if wanted is None else wanted
+def _are_wanted(rows: Sequence[RowTexts], include: bool | None) -> bool:
+    return _queries(rows) <= MOST if include is None else include
 
 
 def _queries(rows: Sequence[RowTexts]) -> int:
-    return sum(len(one.places) for one in rows)
+    return sum(len(row.places) for row in rows)
 
 
 def _write(scratch: Path, row: RowTexts) -> list[str]:
-    """Write the files of one row; for worker processes too."""
+    """Write the files of one row; also called in worker processes."""
     names = [f"{_name(row, number)}.js" for number in row.numbers]
     for number, name in zip(row.numbers, names, strict=True):
         path = scratch / "data" / name
@@ -133,55 +133,55 @@ def _name(row: RowTexts, number: int) -> str:
     return f"text/{row.row}/{number}"
 
 
-def text_shard(one: RowTexts, number: int, most: float = inf) -> str:
+def text_shard(row: RowTexts, number: int, limit: float = inf) -> str:
     """Return the script of one file, `data/text/<row>/<number>.js`: `podium.put(name, base64)`.
 
-    Texts longer than `most` characters are cut; none is as `podium view` serves them. A number that
-    no file has raises IndexError.
+    Texts longer than `limit` characters are truncated; `podium view` sets no limit. IndexError for
+    a number without a file.
     """
-    if number not in one.numbers:
+    if number not in row.numbers:
         raise IndexError(number)
-    first = number * SHARD
-    queries = ["null"] * min(SHARD, len(one.places) - first)
-    read = read_queries(one.files, one.files.size)
-    run = replace(read, shown=read.shown and one.shown)
-    here = [pair for pair in run.rows if one.places.get(pair, -1) // SHARD == number]
+    start = number * SHARD
+    queries = ["null"] * min(SHARD, len(row.places) - start)
+    read = read_queries(row.files, row.files.size)
+    run = replace(read, shown=read.shown and row.shown)
+    here = [pair for pair in run.rows if row.places.get(pair, -1) // SHARD == number]
     for pair, detail in zip(here, in_full(run, here), strict=True):
-        queries[one.places[pair] - first] = json.dumps(_cut(_detail(one, detail), most))
-    # Every character but ASCII is escaped, so that also halves of characters survive.
-    return data_script(_name(one, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
+        queries[row.places[pair] - start] = json.dumps(_cut(_detail(row, detail), limit))
+    # All but ASCII is escaped, so that lone surrogates survive, too.
+    return data_script(_name(row, number), f'{{"queries":[{",".join(queries)}]}}'.encode("ascii"))
 
 
 @lru_cache(maxsize=2)  # A page shows two systems side by side
 def read_queries(files: RunFiles, size: int) -> RunQueries:
-    """Return the queries of a system run; `size` says whether its files have grown since."""
+    """Return the queries of a system run; `size` invalidates the cache if its files have grown."""
     with without_collector():
         return run_queries(files)
 
 
 def _detail(of: RowTexts, detail: QueryDetail) -> dict[str, Any]:
     row = detail.row
-    wheres = {f"sample {row.question} epoch {row.epoch}"}
-    wheres |= {name for one in detail.calls for name in (f"call {one.call}", f"event {one.event}")}
+    keys = {f"sample {row.question} epoch {row.epoch}"}
+    keys |= {name for call in detail.calls for name in (f"call {call.call}", f"event {call.event}")}
     checks = [
         {
             "invariant": verdict.invariant,
             "title": verdict.title,
             "status": verdict.status,
-            "said": [fault.said for fault in verdict.faults if fault.where in wheres],
+            "said": [fault.said for fault in verdict.faults if fault.where in keys],
         }
         for verdict in of.verdicts
     ]
     return {"row": of.row, **as_json(detail, of.folder), "checks": checks}
 
 
-def _cut(value: Any, most: float) -> Any:
-    """Return plain values with every text cut that is longer than `most` characters."""
+def _cut(value: Any, limit: float) -> Any:
+    """Return plain values with every text longer than `limit` characters truncated."""
     if isinstance(value, str):
-        return value if len(value) <= most else {"cut": value[: int(most)], "length": len(value)}
+        return value if len(value) <= limit else {"cut": value[: int(limit)], "length": len(value)}
     if isinstance(value, dict):
-        return {name: _cut(one, most) for name, one in cast(dict[str, Any], value).items()}
+        return {name: _cut(item, limit) for name, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        return [_cut(one, most) for one in cast(list[Any], value)]
-    # A log that was edited may hold numbers that no script can read.
+        return [_cut(item, limit) for item in cast(list[Any], value)]
+    # An edited log may contain numbers that scripts cannot parse.
     return None if isinstance(value, float) and not isfinite(value) else value

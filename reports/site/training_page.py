@@ -1,6 +1,6 @@
-"""The training page: curves of trainings over their steps, and the tables that they are drawn from.
+"""The training page: curves of trainings over their steps, and tables with the same figures.
 
-Every text of a training's folder, names included, is text in the page, never HTML.
+Every text from a training's folder, names included, is escaped, never HTML.
 """
 
 import json
@@ -35,22 +35,22 @@ from podium.reports.training_runs import (
 )
 
 MOST = 200
-"""Steps of a run that its table shows; between them it leaves out as many each time."""
+"""Approximate maximum of a run's steps in its table, equally spaced."""
 Stepped = tuple[TrainingRun, int, Line]
-"""A line of a run, and the step that it is of."""
+"""A run, a step, and the run's line of that step."""
 
 
 def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
-    """Return what training.html shows of some trainings."""
-    held = [(run, step, line) for run in runs for step, line in run.validations]
-    stepped = [(run, one["step"], one) for run in runs for one in _thinned(run) if "reward" in one]
+    """Return the template variables of training.html."""
+    validations = [(run, step, line) for run in runs for step, line in run.validations]
+    stepped = [(run, row["step"], row) for run in runs for row in _thinned(run) if "reward" in row]
     return {
         "over": OVER,
         "labels": sorted({run.label for run in runs}),
         "notes": [note for run in runs for note in run.notes],
         "runs": tabulate(RUNS, runs),
-        "held": tabulate(HELD, held),
-        "asked": _asked(held),
+        "held": tabulate(HELD, validations),
+        "asked": _asked(validations),
         "bill": list(_bill(runs)),
         "steps": tabulate(STEPS, stepped),
         "shown": len(stepped),
@@ -59,7 +59,7 @@ def training_context(runs: Sequence[TrainingRun]) -> dict[str, Any]:
 
 
 def training_data(runs: Sequence[TrainingRun]) -> str:
-    """Return the data file that the curves are drawn from."""
+    """Return the data file of the curves."""
     data = {
         "runs": [run.name for run in runs],
         "colours": COLOURS,
@@ -67,8 +67,8 @@ def training_data(runs: Sequence[TrainingRun]) -> str:
         "asked": [
             {"training": training, "step": step, "worker": name, "share": share}
             for training, some in alike(runs).items()
-            for step, one in asked_shares(some)
-            for name, share in one.items()
+            for step, step_shares in asked_shares(some)
+            for name, share in step_shares.items()
         ],
     }
     return data_script("training", json.dumps(data, ensure_ascii=False).encode(errors="replace"))
@@ -83,13 +83,13 @@ def _right(point: CurvePoint | None) -> str:
 
 
 def _spent(run: TrainingRun) -> str:
-    """Return the dollars of a whole run; unknown as soon as a step's are."""
+    """Return the dollars of a whole run; unknown if any step's are unknown."""
     spent = _last(spent_curve(run))
     return usd_about(spent.value if spent and spent.step == run.lines[-1]["step"] else None)
 
 
 def _best(run: TrainingRun) -> str:
-    # The earliest of equals is the one that a training keeps.
+    # Of equal steps a training keeps the earliest.
     best = max(right_curve(run), key=lambda point: (point.value, -point.step), default=None)
     return f"{_right(best)} at step {best.step}" if best else UNKNOWN
 
@@ -109,55 +109,55 @@ RUNS: Columns[TrainingRun] = (
 )
 
 
-def _held_out(one: Stepped) -> str:
-    run, step, _ = one
+def _held_out(entry: Stepped) -> str:
+    run, step, _ = entry
     return _right(next((point for point in right_curve(run) if point.step == step), None))
 
 
 PLANS: Columns[Stepped] = (
-    ("training", lambda one: one[0].name),
-    ("step", lambda one: f"{one[1]:,}"),
-    ("reward", lambda one: count(number(one[2], "reward"), 3)),
-    ("plans read, %", lambda one: percent(number(one[2], "parsed"))),
-    ("steps of a plan", lambda one: count(number(one[2], "steps"), 2)),
-    ("calls a plan", lambda one: count(number(one[2], "calls"), 2)),
-    ("USD", lambda one: usd_about(number(one[2], "usd"))),
+    ("training", lambda entry: entry[0].name),
+    ("step", lambda entry: f"{entry[1]:,}"),
+    ("reward", lambda entry: count(number(entry[2], "reward"), 3)),
+    ("plans read, %", lambda entry: percent(number(entry[2], "parsed"))),
+    ("steps of a plan", lambda entry: count(number(entry[2], "steps"), 2)),
+    ("calls a plan", lambda entry: count(number(entry[2], "calls"), 2)),
+    ("USD", lambda entry: usd_about(number(entry[2], "usd"))),
 )
 HELD: Columns[Stepped] = (
     *PLANS[:2],
-    ("questions", lambda one: count(number(one[2], "questions"))),
+    ("questions", lambda entry: count(number(entry[2], "questions"))),
     ("right, %, 95 % interval", _held_out),
     *PLANS[2:],
 )
 STEPS: Columns[Stepped] = (
     *PLANS,
-    ("tokens a plan", lambda one: count(number(one[2], "tokens"), 1)),
+    ("tokens a plan", lambda entry: count(number(entry[2], "tokens"), 1)),
 )
 
 
 def _thinned(run: TrainingRun) -> Sequence[Line]:
     apart = -(-len(run.lines) // MOST)
-    return [line for at, line in enumerate(run.lines, 1) if at % apart == 0 or at == len(run.lines)]
+    return [line for n, line in enumerate(run.lines, 1) if n % apart == 0 or n == len(run.lines)]
 
 
-def _asked(held: Sequence[Stepped]) -> list[Sequence[str]]:
-    """Return whom held-out plans ask, in percent of their steps; empty where nobody is asked."""
-    workers = sorted({name for *_, line in held for name in shares(line)})
+def _asked(validations: Sequence[Stepped]) -> list[Sequence[str]]:
+    """Return each worker's share of held-out plan steps, in percent; empty if there is none."""
+    workers = sorted({name for *_, line in validations for name in shares(line)})
     rows = [
         [run.name, f"{step:,}", *(percent(shares(line).get(name, 0.0)) for name in workers)]
-        for run, step, line in held
+        for run, step, line in validations
         if shares(line)
     ]
     return [["training", "step", *workers], *rows] if rows else []
 
 
 def _bill(runs: Sequence[TrainingRun]) -> Iterator[Sequence[str]]:
-    """Yield what each worker was asked in all, heads first; nothing where no ledger is."""
+    """Yield the total calls of each worker, heads first; nothing without a ledger."""
     heads = ("training", "worker", "calls", "failed", "tokens in", "tokens out", "USD at list")
     if any(run.bill for run in runs):
         yield heads
     for run in runs:
-        for role, one in run.bill.items():
-            tokens = (count(one.tokens_in), count(one.tokens_out))
-            calls = (f"{one.calls:,}", f"{one.failed:,}")
-            yield (run.name, role, *calls, *tokens, usd(one.listed))
+        for role, total in run.bill.items():
+            tokens = (count(total.tokens_in), count(total.tokens_out))
+            calls = (f"{total.calls:,}", f"{total.failed:,}")
+            yield (run.name, role, *calls, *tokens, usd(total.listed))

@@ -1,9 +1,9 @@
-"""The site, served to this machine: texts of any size, made when asked for, and Inspect View.
+"""The site, served to this machine: texts of any size, rendered on request, and Inspect View.
 
-Whoever may open a connection on this machine may read it. Web pages may not:
-`podium.harness.listener` checks whose host a request names, and `HEADERS` forbid other pages to
-embed an answer. Nothing is served by its path: a request names one of the pages, rows or logs that
-are known, or is refused.
+Every local process that can open a connection can read it. Web pages cannot:
+`podium.harness.listener` checks the Host header of a request, and `HEADERS` forbid other pages to
+embed a response. No file is served by its path: a request names a known page, row or log, or is
+refused.
 """
 
 import json
@@ -47,8 +47,8 @@ INSPECT = "inspect/"
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    # Data files are scripts: without this any page in the reader's browser could run one, and
-    # read what it puts.
+    # Data files are scripts: without this any page in the reader's browser could run one and read
+    # its data.
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -64,40 +64,40 @@ class ViewOptions:
     """The options of a view."""
 
     port: int = 0
-    """0 takes a free one."""
+    """0: any free port."""
     report: ReportOptions = DEFAULTS
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the suites as they are here, by name."""
+    """Current suite versions, by name."""
 
 
 @dataclass(slots=True)
 class _Made:
-    """What was made of the runs as their files were."""
+    """The site of one state of the runs' files."""
 
     state: frozenset[tuple[str, int, int]]
     pages: Mapping[str, Path]
     first: str
-    """The page that the address alone leads to."""
+    """The page at `/`."""
     index: Index
     texts: Mapping[int, RowTexts]
     logs: Mapping[str, Path]
     later: Mapping[str, Callable[[], Content]]
-    """Downloads and other references, which are made when they are asked for."""
+    """Downloads and blocks with other references, rendered on request."""
 
 
 @dataclass
 class ServedRuns:
-    """The pages of some runs, made anew for a page that is asked for after their files changed."""
+    """The pages of some runs, rebuilt when a page is requested after their files changed."""
 
     dirs: tuple[Path, ...]
     folder: Path
-    """Where the pages are kept; no text of a query is."""
+    """The folder of the pages; it contains no text of a query."""
     wanted: ViewOptions
     _lock: Lock = field(default_factory=Lock)
     _made: _Made | None = None
 
     def fresh(self) -> _Made:
-        """Return what is made of the files as they are; UserError where they cannot be read."""
+        """Return the site of the current files; UserError if they cannot be read."""
         with self._lock:
             state = frozenset(_state(self.dirs))
             if self._made is None or self._made.state != state:
@@ -105,29 +105,29 @@ class ServedRuns:
             return self._made
 
     def made(self) -> _Made:
-        """Return what the page that asks was made of."""
+        """Return the last built site, which the requesting page belongs to."""
         return self._made or self.fresh()
 
-    def file(self, made: _Made, name: str) -> Path | None:
-        """Return a file of the pages, made now if it is one to take along; None without one."""
-        if name not in made.later:
-            return made.pages.get(name)
+    def file(self, site: _Made, name: str) -> Path | None:
+        """Return a file of the site, rendering a `later` one now; None for an unknown name."""
+        if name not in site.later:
+            return site.pages.get(name)
         with self._lock:
             path = self.folder / name
             if not path.is_file():
-                write_files(self.folder, {name: made.later[name]()})
+                write_files(self.folder, {name: site.later[name]()})
         return path
 
     def log(self, name: str) -> Path | None:
-        """Return a log of the runs, never a file that lies elsewhere, also not through a link."""
+        """Return a log of the runs; never a file outside their folders, not even by a link."""
         path = self.made().logs.get(name)
-        places = [one.resolve() for one in self.dirs]
-        if path is None or not any(path.resolve().is_relative_to(one) for one in places):
+        places = [folder.resolve() for folder in self.dirs]
+        if path is None or not any(path.resolve().is_relative_to(folder) for folder in places):
             return None
         return path
 
     def _make(self, state: frozenset[tuple[str, int, int]]) -> _Made:
-        for name in ("downloads", "data/against"):  # of the files as they were
+        for name in ("downloads", "data/against"):  # rendered from older files
             rmtree(self.folder / name, ignore_errors=True)
         served = _are_served(self.dirs)
         beside = None if served else beside_a_report(self.dirs)
@@ -142,43 +142,43 @@ class ServedRuns:
             pages={path.relative_to(site.folder).as_posix(): path for path in site.files},
             first=site.first,
             index=Index(tuple(site_blocks(report.shown)) if report else (), served=True),
-            texts={one.row: one for one in site.texts},
+            texts={texts.row: texts for texts in site.texts},
             later=site.later,
-            logs={path.name: path for one in report.system_runs for path in one.paths}
+            logs={path.name: path for system_run in report.system_runs for path in system_run.paths}
             if report
             else {},
         )
 
 
 def _are_served(dirs: Sequence[Path]) -> bool:
-    """Say whether directories hold what was served, and no run."""
-    return not any(any(logs_below(one)) for one in dirs) and any(map(served_below, dirs))
+    """Return whether directories contain served requests and no run."""
+    return not any(any(logs_below(folder)) for folder in dirs) and any(map(served_below, dirs))
 
 
 def _state(dirs: Sequence[Path]) -> Iterator[tuple[str, int, int]]:
-    """Yield what changes when a run goes on, or is resumed, edited or signed."""
+    """Yield path, size and time of all files that a running, edited or signed run changes."""
     for folder in dirs:
         for path in chain(
             [folder], *(folder.glob(kind) for kind in (f"**/*{EVAL}", JOURNALS, "**/*.json"))
         ):
-            with suppress(OSError):  # it was there only while something else was written
+            with suppress(OSError):  # a temporary file may be gone already
                 about = path.stat()
                 yield str(path), about.st_size, about.st_mtime_ns
 
 
 def serve_view(
-    dirs: Sequence[Path], say: Callable[[str], None], wanted: ViewOptions = ViewOptions()
+    dirs: Sequence[Path], say: Callable[[str], None], options: ViewOptions = ViewOptions()
 ) -> None:
-    """Serve the pages of runs to this machine until a signal; UserError before, where it can be."""
+    """Serve the pages of runs to this machine until a signal; UserError, if any, before that."""
     with (
-        bound_socket(ADDRESS, wanted.port) as taken,
+        bound_socket(ADDRESS, options.port) as listener,
         TemporaryDirectory(prefix="podium-view-") as folder,
     ):
-        runs = ServedRuns(tuple(dirs), Path(folder), wanted)
+        runs = ServedRuns(tuple(dirs), Path(folder), options)
         runs.fresh()
-        url = listen(taken)
-        application = view_app(runs, taken.getsockname()[1])
-        serve(application, taken, ready=lambda: say(f"Look at {url}/ (Ctrl-C ends it)."))
+        url = listen(listener)
+        application = view_app(runs, listener.getsockname()[1])
+        serve(application, listener, ready=lambda: say(f"Look at {url}/ (Ctrl-C ends it)."))
         say("Stopped.")
 
 
@@ -187,28 +187,28 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
     def page(request: Request) -> Response:
         name = request.path_params.get("name") or ""
-        # A page is made of the files as they are; what it loads, of what it was made of itself.
-        made = runs.fresh() if not name or name.endswith(".html") else runs.made()
-        path = runs.file(made, name or made.first)
+        # A page shows the current files; its data files come from the site that the page is from.
+        site = runs.fresh() if not name or name.endswith(".html") else runs.made()
+        path = runs.file(site, name or site.first)
         return FileResponse(path) if path else _missing(NO_PAGE.format(name))
 
     def texts(request: Request) -> Response:
         row, number = request.path_params["row"], request.path_params["number"]
-        one = runs.made().texts.get(row)
-        if one is None or number not in one.numbers:
+        row_texts = runs.made().texts.get(row)
+        if row_texts is None or number not in row_texts.numbers:
             return _missing(f"Row {row} of this comparison has no queries in a file {number}.")
-        return Response(text_shard(one, number), media_type=SCRIPT)
+        return Response(text_shard(row_texts, number), media_type=SCRIPT)
 
     def cells(request: Request) -> Response:
-        name, made = request.path_params["name"], runs.made()
-        if found := made.index.text(name):
-            return Response(found, media_type=SCRIPT)
-        path = runs.file(made, f"data/{name}.js")
+        name, site = request.path_params["name"], runs.made()
+        if script := site.index.text(name):
+            return Response(script, media_type=SCRIPT)
+        path = runs.file(site, f"data/{name}.js")
         return FileResponse(path, media_type=SCRIPT) if path else _missing(NO_PAGE.format(name))
 
     viewer = InspectViewer.installed(runs)
     served = json.dumps({"inspect": INSPECT if viewer else None})
-    own = [
+    page_routes = [
         Route("/data/text/{row:int}/{number:int}.js", texts),
         Route("/data/{name:path}.js", cells),
         Route("/assets/served.js", _script(f"podium.served = {served};")),
@@ -216,7 +216,7 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
         Route("/", page),
         Route("/{name:path}", page),
     ]
-    routes = [*(viewer.routes if viewer else ()), *own]
+    routes = [*(viewer.routes if viewer else ()), *page_routes]
     application = Starlette(routes=routes, exception_handlers={UserError: _unreadable})
     guarded = _guarded(application, viewer.policy if viewer else OWN_POLICY)
     return with_access(guarded, Access(ADDRESS, port, remedy=""))
@@ -224,28 +224,28 @@ def view_app(runs: ServedRuns, port: int) -> ASGIApp:
 
 @dataclass
 class InspectViewer:
-    """Inspect's own viewer, as it is installed, over the logs of the runs."""
+    """Inspect's own installed viewer, for the logs of the runs."""
 
     runs: ServedRuns
     folder: Path
 
     @classmethod
     def installed(cls, runs: ServedRuns) -> "InspectViewer | None":
-        """Return it; None where this version of Inspect keeps it elsewhere."""
+        """Return the viewer; None if this version of Inspect has it in another folder."""
         folder = Path(str(files("inspect_ai"))) / "_view" / "dist"
         here = all((folder / name).is_file() for name in ("index.html", POLICY))
         return cls(runs, folder) if here else None
 
     @cached_property
     def policy(self) -> str:
-        """What it may load and run, by its own word."""
+        """Its own content security policy."""
         stated: Json = json.loads((self.folder / POLICY).read_text(encoding="utf-8"))
         rules = (f"{name} {' '.join(sources)}" for name, sources in stated["directives"].items())
         return "; ".join(rules) + NO_FRAME
 
     @property
     def routes(self) -> list[Route | Mount]:
-        """What it asks for: its page, its scripts, a list of logs, and parts of logs."""
+        """Its routes: the page, scripts, a list of logs, and parts of logs."""
         # A package's files may be links into an installer's cache.
         assets = StaticFiles(directory=self.folder / "assets", follow_symlink=True)
         return [
@@ -258,10 +258,10 @@ class InspectViewer:
     def _page(self, _: Request) -> Response:
         page = (self.folder / "index.html").read_text(encoding="utf-8")
         # Texts of models are shown as text, not as Markdown.
-        told = {"inspect_version": version("inspect-ai"), "trust_content": False}
-        about = {"log_dir": "logs", **told}
-        said = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
-        return HTMLResponse(page.replace("</head>", f"{said}</head>", 1))
+        settings = {"inspect_version": version("inspect-ai"), "trust_content": False}
+        about = {"log_dir": "logs", **settings}
+        tag = f'<script id="log_dir_context" type="application/json">{json.dumps(about)}</script>'
+        return HTMLResponse(page.replace("</head>", f"{tag}</head>", 1))
 
     def _listing(self, _: Request) -> Response:
         listed = {name: _overview(path) for name, path in self.runs.made().logs.items()}
@@ -280,22 +280,22 @@ NAMED = ("eval_id", "run_id", "task", "task_id", "task_version", "model")
 
 
 def _overview(path: Path) -> Json:
-    """Return what Inspect's viewer lists of a log: Inspect's `LogOverview`, as far as it goes."""
+    """Return a log's entry in Inspect's viewer: Inspect's `LogOverview`, the fields it needs."""
     with open_log(path) as log:
         header = log.header
         about, stats = header["eval"], header.get("stats") or NOTHING
         times = {name: stats.get(name) or "" for name in ("started_at", "completed_at")}
-        whole = {"version": header.get("version", 2), "status": header.get("status", "started")}
-        return {**{name: about.get(name) for name in NAMED}, **whole, **times}
+        progress = {"version": header.get("version", 2), "status": header.get("status", "started")}
+        return {**{name: about.get(name) for name in NAMED}, **progress, **times}
 
 
 def _nothing(_: Request) -> Response:
     return Response(status_code=204)
 
 
-def _script(said: str) -> Callable[[Request], Response]:
+def _script(script: str) -> Callable[[Request], Response]:
     """Return an endpoint that answers with a script."""
-    return lambda _: Response(f'"use strict";\n{said}\n', media_type=SCRIPT)
+    return lambda _: Response(f'"use strict";\n{script}\n', media_type=SCRIPT)
 
 
 def _missing(sentence: str) -> Response:
@@ -303,22 +303,22 @@ def _missing(sentence: str) -> Response:
 
 
 def _unreadable(_: Request, error: Exception) -> Response:
-    """Say why the runs cannot be read; what is written at this moment can be a little later."""
+    """Say why the runs cannot be read; a file that is being written may be readable later."""
     return PlainTextResponse(f"{error} Reload this page when that is mended.\n", 503)
 
 
 def _guarded(application: ASGIApp, inspects: str) -> ASGIApp:
-    """Return an application that only reads, with the headers of its answers."""
-    said = "These pages can only be read: GET or HEAD.\n"
-    refusal = PlainTextResponse(said, 405, {"Allow": "GET, HEAD"})
+    """Return the application restricted to GET and HEAD, with `HEADERS` on its responses."""
+    message = "These pages can only be read: GET or HEAD.\n"
+    refusal = PlainTextResponse(message, 405, {"Allow": "GET, HEAD"})
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         policy = inspects if scope["path"].startswith(f"/{INSPECT}") else OWN_POLICY
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = {**HEADERS, "Content-Security-Policy": policy}
-                MutableHeaders(scope=message).update(own)
+                headers = {**HEADERS, "Content-Security-Policy": policy}
+                MutableHeaders(scope=message).update(headers)
             await send(message)
 
         reads = scope["method"] in ("GET", "HEAD")

@@ -37,7 +37,7 @@ def until(true: object, seconds: float = 5.0) -> bool:
 
 def test_a_clean_cell_serves_the_next_program() -> None:
     starts = Starts()
-    pool = CellPool(starts, most=1, reuse=True)
+    pool = CellPool(starts, limit=1, reuse=True)
     first = pool.take(KIND)
     pool.give_back(KIND, first)
     assert pool.take(KIND) is first
@@ -47,7 +47,7 @@ def test_a_clean_cell_serves_the_next_program() -> None:
 
 def test_cells_are_started_ahead_up_to_the_bound() -> None:
     starts = Starts()
-    pool = CellPool(starts, most=2, reuse=True)
+    pool = CellPool(starts, limit=2, reuse=True)
     held = pool.take(KIND)
     assert until(lambda: pool.alive == 2)
     assert pool.take(KIND) is not held
@@ -56,7 +56,7 @@ def test_cells_are_started_ahead_up_to_the_bound() -> None:
 
 
 def test_no_more_cells_are_handed_out_than_the_bound_allows() -> None:
-    pool = CellPool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), limit=1, reuse=True)
     held = pool.take(KIND)
     waiting = threading.Thread(target=lambda: pool.give_back(KIND, pool.take(KIND)))
     waiting.start()
@@ -69,7 +69,7 @@ def test_no_more_cells_are_handed_out_than_the_bound_allows() -> None:
 
 
 def test_a_dropped_cell_is_dead_and_replaced() -> None:
-    pool = CellPool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), limit=1, reuse=True)
     sick = pool.take(KIND)
     pool.drop(sick)
     pool.drop(sick)  # whoever else finds it sick does no harm
@@ -85,7 +85,7 @@ def test_a_dropped_cell_is_dead_and_replaced() -> None:
 
 def test_an_idle_cell_of_another_kind_makes_room() -> None:
     starts = Starts()
-    pool = CellPool(starts, most=1, reuse=True)
+    pool = CellPool(starts, limit=1, reuse=True)
     pool.give_back(KIND, pool.take(KIND))
     pool.give_back(OTHER, pool.take(OTHER))
     assert starts.kinds == [KIND, OTHER]
@@ -95,7 +95,7 @@ def test_an_idle_cell_of_another_kind_makes_room() -> None:
 
 def test_a_cell_without_reuse_serves_once_and_another_waits_already() -> None:
     starts = Starts()
-    pool = CellPool(starts, most=1, reuse=False)
+    pool = CellPool(starts, limit=1, reuse=False)
     first = pool.take(KIND)
     assert until(lambda: pool.alive == 2)
     pool.give_back(KIND, first)
@@ -104,7 +104,7 @@ def test_a_cell_without_reuse_serves_once_and_another_waits_already() -> None:
 
 
 def test_a_cell_that_does_not_start_leaves_its_place_free() -> None:
-    pool = CellPool(Starts(fail=1), most=1, reuse=True)
+    pool = CellPool(Starts(fail=1), limit=1, reuse=True)
     with pytest.raises(SandboxError, match="no room"):
         pool.take(KIND)
     pool.give_back(KIND, pool.take(KIND))
@@ -112,7 +112,7 @@ def test_a_cell_that_does_not_start_leaves_its_place_free() -> None:
 
 
 def test_a_closed_pool_has_no_cells_and_gives_none() -> None:
-    pool = CellPool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), limit=1, reuse=True)
     cell = pool.take(KIND)
     waiting: list[str] = []
 
@@ -132,7 +132,7 @@ def test_a_closed_pool_has_no_cells_and_gives_none() -> None:
 
 
 def test_a_fresh_cell_is_no_idle_one() -> None:
-    pool = CellPool(Starts(), most=1, reuse=True)
+    pool = CellPool(Starts(), limit=1, reuse=True)
     idle = pool.take(KIND)
     pool.give_back(KIND, idle)
     fresh = pool.take(KIND, fresh=True)
