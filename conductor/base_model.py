@@ -27,6 +27,7 @@ from podium.conductor.checkpoint import (
 )
 from podium.harness.errors import UserError
 from podium.harness.files import cache_folder
+from podium.harness.text import say
 
 FILE = f"{MODULE}/{BASE}.Q4_1.gguf"
 LACKED = (
@@ -191,4 +192,4 @@ def _write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    print(base_folder())
+    say(str(base_folder()))

@@ -26,7 +26,8 @@ def test_each_suite_asks_its_own_number(tmp_path: Path) -> None:
     stored = read_experiment(log_dir)
     assert stored
     assert [stored.limit_of(name) for name in ("toy", "varied")] == [2, 3]
-    assert {run.facts.suite: run.asked for run in load_runs([log_dir])[0]} == {"toy": 2, "varied": 3}
+    runs = load_runs([log_dir])[0]
+    assert {run.facts.suite: run.asked for run in runs} == {"toy": 2, "varied": 3}
 
 
 def test_a_number_never_shrinks_and_belongs_to_a_suite_of_the_run(tmp_path: Path) -> None:
