@@ -126,8 +126,8 @@ class PlanSettings:
     log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
     per_minute: float | None = None  # calls of one worker, begun evenly; may be less than 1
     kept: frozenset[str] | None = None
-    """Suites whose replies are stored below `log_dir`, since their questions may be published; other
-    replies stay in memory. None: no reply is kept, and an item rewarded again is asked again."""
+    """Suites whose replies are stored below `log_dir`, as their questions may be published; those
+    of others stay in memory. None: no reply is kept, and an item rewarded again is asked again."""
     rank: int = 0  # number of this process in a training
     processes: int = 1  # number of processes: each has an equal share of the budget
 
