@@ -108,7 +108,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """OpenRouter's presets by their slugs, panels by its model ids; `OPUS` judges and writes for both.
-The first stands in the plugin's documentation as the default (read 2026-11-27); the second is the
+The first is the default in the plugin's documentation (read 2026-11-27); the second is the
 budget panel of its announcement (fusion-beats-frontier, 2026-06-12)."""
 
 UNCOMPARED = "a judge's comparison could not be read, so the panel's replies alone were merged"

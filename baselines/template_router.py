@@ -62,7 +62,7 @@ class Templates:
     calls: Ints  # (templates,), worker calls
     shapes: Ints  # (templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins
     roles: Floats
-    """(templates, roles): 1 where a worker has a role, and where a template has a shape."""
+    """(templates, roles): 1 if a worker of the template has the role, or if it has the shape."""
 
 
 @cache
@@ -166,7 +166,7 @@ class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return a round of tries that fits its share of the budget; None when all is spent."""
+        """Return a round of tries that fits its share of the budget; None if it is spent."""
         if not given.publishable:
             raise UserError(
                 f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "

@@ -279,7 +279,7 @@ def read_aime(request: SourceRequest) -> Matrix:
 ROUTERBENCH_FOLDER = "routerbench_zs"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
 SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eval"}
-"""What a file declares by its name."""
+"""The split that a file's name declares."""
 
 
 def read_routerbench(request: SourceRequest) -> Matrix:
@@ -457,7 +457,7 @@ def read_llmrouterbench(request: SourceRequest) -> Matrix:
     by_id, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for path, file in files:
         for record in file.records:
-            # What was asked, without the template around it where both are there.
+            # The question, without the template around it if both are there.
             text = record.origin_query or record.prompt or ""
             if not text.strip():
                 raise UserError(f"{path}: record {record.index} has no question.")

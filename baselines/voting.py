@@ -105,7 +105,7 @@ _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
 
 def choice_number(reply: str, n: int) -> int | None:
-    r"""Return the index from 0 of the last choice in a judge's reply; None when there is none.
+    r"""Return the index from 0 of the last choice in a judge's reply; None if there is none.
 
     >>> choice_number("I would not take 1.\nCHOICE: 2", 3), choice_number("CHOICE: 4", 3)
     (1, None)

@@ -152,7 +152,7 @@ def tensor_name(name: str) -> str:
 
 
 def _halves(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Return rows of a projection as transformers rotates them: halves, where GGUF has pairs."""
+    """Return a projection's rows in the rotary order of transformers: halves, not GGUF's pairs."""
     pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 

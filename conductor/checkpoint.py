@@ -48,13 +48,13 @@ class CheckpointInfo:
     form: PlanFormat
     pool: str  # name of the pool that it conducted while it learnt
     workers: tuple[str, ...]  # in the order of their numbers, if it was fixed
-    cards_sha256: str  # of the cards that it was shown (`cards_digest`); empty where none were
+    cards_sha256: str  # of the cards that it was shown (`cards_digest`); empty if none
     suites: tuple[str, ...]  # whose questions taught it
     data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> the version of its grader, which rewarded it; empty in older files (`rewarded`)."""
     split: str = "train"
-    taught: tuple[str, ...] = ()  # digests of the questions, so that one that is asked is known
+    taught: tuple[str, ...] = ()  # digests of the questions, to recognise them
     role: Role = "practice"
     seed: int = 0
     reward: str = ""  # what it was rewarded for, e.g. `cost-aware`; empty for a warm start alone
@@ -74,7 +74,7 @@ class CheckpointInfo:
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
-        """Say whether it was trained for a pool of these workers, in this order."""
+        """Return whether it was trained for a pool of these workers, in this order."""
         if self.is_adaptive or not self.workers:
             return True
         same_cards = not self.cards_sha256 or self.cards_sha256 == cards_digest(cards)
@@ -160,7 +160,7 @@ def checkpoint_digest(folder: Path) -> str:
 
 
 def stands_on_base(folder: Path) -> bool:
-    """Say whether a folder holds adapters of the base that an extra brings."""
+    """Return whether a folder holds adapters of the base that an extra installs."""
     path = folder / ADAPTERS
     if not path.is_file():
         return False
@@ -174,7 +174,7 @@ def released_names() -> tuple[str, ...]:
 
 
 def checkpoint_folder(name: str) -> Path:
-    """Return the folder of a released checkpoint or of a path; UserError when there is none."""
+    """Return the folder of a released checkpoint or of a path; UserError if there is none."""
     shipped = RELEASED / name
     if "/" not in name and (shipped / INFO).is_file():
         return shipped

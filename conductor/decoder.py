@@ -310,7 +310,7 @@ def read_decoder(folder: Path) -> Decoder:
 
 
 def _sigmoid(values: Array) -> Array:
-    """Return 1 / (1 + exp(-x)), which neither overflows nor warns where x is far below 0."""
+    """Return 1 / (1 + exp(-x)), which neither overflows nor warns if x is far below 0."""
     out: Array = np.tanh(values * np.float32(0.5))
     out *= np.float32(0.5)
     out += np.float32(0.5)

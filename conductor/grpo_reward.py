@@ -119,8 +119,8 @@ class PlanSettings:
     budget: Budget = field(default_factory=Budget)  # of one workflow; one that it stops is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
-    """For all of them, including what `log_dir` has spent before: a call that could pass it is not
-    made, and its item has no value."""
+    """Limit of all workflows, including earlier spending in `log_dir`: a call that could pass it is
+    not made, and its item has no value."""
     seed: int = 0  # of rehearsal workers
     time_scale: float = 0.0  # seconds that they sleep per second of their modelled latency
     log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
@@ -407,7 +407,7 @@ def training_reward(
         timeout_s=config.timeout_s + waits,
         max_masked=config.max_masked,
         values=values,
-        budget_masks=False,  # the answerer watches dollars: it knows what is cached
+        budget_masks=False,  # the answerer enforces the budget: it knows what is cached
     )
     return Reward(splits, answerer, settings, box), answerer
 

@@ -26,7 +26,7 @@ NEVER = 1 << 30  # the need of a token that may not be written
 MOST_NODES = 50_000  # of an automaton: limits the cost of large counts in an expression
 MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-_UNREAD = "]{}*+?.^$()"  # signs that stand for themselves only after a backslash
+_UNREAD = "]{}*+?.^$()"  # characters that are literal only after a backslash
 Part = Callable[[int], int]  # adds its nodes after one, and returns the node after them
 State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
 Needs = NDArray[np.int32]
@@ -274,14 +274,14 @@ class Automaton:
         return self._moved[key]
 
     def matches(self, text: str) -> bool:
-        """Say whether a whole text is in the language."""
+        """Return whether a whole text is in the language."""
         state = self.start
         for sign in text:
             state = self.moved(state, sign)
         return self.complete(state)
 
     def complete(self, state: State) -> bool:
-        """Say whether a text may end here."""
+        """Return whether a text may end here."""
         return self._end in state
 
     def left(self, state: State) -> int:
@@ -313,7 +313,7 @@ class Vocabulary:
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:
-        """Say whether a token is text that may be written."""
+        """Return whether a token is text that may be written."""
         text = self.texts[token]
         return bool(text) and "\ufffd" not in text and token not in self.ends
 

@@ -16,7 +16,7 @@ that was trained from scratch and could not read instructions."""
 Access = Literal["off", "binary", "fine"]
 """`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
 earlier steps (arXiv 2512.04388, appendix B.8)."""
-SOLVE = "Solve the question."  # of a step that reads others, where the form has no subtasks
+SOLVE = "Solve the question."  # of a step that reads others, if the form has no subtasks
 AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
@@ -165,7 +165,7 @@ def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -
 
 
 def _last_triple(text: str) -> tuple[str, str, str]:
-    """Return the sources of the last three lists that stand in order and are complete."""
+    """Return the sources of the last three lists that are in order and complete."""
     drafts = _drafts(text, _NAMED_LIST, _TOKEN, longest=MAX_LIST, depth=MAX_DEPTH)
     lists = [(match.group(1), source) for match, source in drafts]
     for start in range(len(lists) - 3, -1, -1):
@@ -198,7 +198,7 @@ def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) ->
         {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
         [{"model_id": 2, "subtask": "Look up.", "access_list": []}, ...]  (also under "steps")
 
-    Free text may stand around it; the last one that is complete counts, other keys are ignored.
+    Free text may surround it; the last complete one counts, other keys are ignored.
 
     >>> parse_json('{"model_id": [1], "subtasks": [""], "access_list": [[]]}', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='', reads=(), system=None, sampling=None),))
@@ -290,7 +290,7 @@ class PlanFormat:
     card_words: int | None = None  # first words of a role card that are shown; None: all of it
     words: int | None = None
     """First words of a question that the conductor is shown; None: all of it. Workers always see
-    all of it. For models with little context, to whom a long problem's end says nothing more."""
+    all of it. For models with little context, which gain nothing from a long problem's end."""
     max_steps: int = MAX_STEPS
     worker: str = ""  # non-empty: this worker does every step (Table 10)
 

@@ -101,7 +101,7 @@ def _length(characters: Any) -> Any:
 
 
 def question_numbers(form: int, characters: int) -> Floats:
-    """Return (ASKED,): all that the network reads of a question beside its kind."""
+    """Return (ASKED,): all that the network reads of a question besides its kind."""
     numbers = np.zeros(ASKED, np.float32)
     numbers[form] = 1
     numbers[-1] = _length(float(characters))
@@ -151,8 +151,8 @@ class Shown(NamedTuple):
 
     cells: Any  # (questions, kinds, workers, CELL)
     own: Any  # (questions, kinds): 1 at the question's own kind
-    kinds: Any  # (questions, kinds): 1 where there is one
-    workers: Any  # (questions, workers): 1 where there is one
+    kinds: Any  # (questions, kinds): 0 for padding, else 1
+    workers: Any  # (questions, workers): 0 for padding, else 1
     asked: Any  # (questions, ASKED)
 
 
@@ -222,10 +222,7 @@ def begin(reading: Read) -> Written:
 def after(
     weights: Weights, reading: Read, written: Written, task_hot: Any, worker_hot: Any, xp: Any
 ) -> Written:
-    """Return plans with one more step.
-
-    `task_hot` (plans, CHOICES) and `worker_hot` (plans, workers) are 1 at the chosen one, else 0.
-    """
+    """Return plans with one more step, of one-hot tasks (plans, CHOICES) and workers (plans, n)."""
     worker = (reading.workers * worker_hot[:, :, None]).sum(1)
     step = _layer(weights, "done", xp.concatenate([worker, task_hot], -1))
     return Written(written.sums + step, step, written.used + worker_hot)
@@ -276,11 +273,11 @@ def allowed_tasks(step: int, previous: Ints) -> Floats:
 class Plans(NamedTuple):
     """Plans as numbers."""
 
-    tasks: Ints  # (plans, MAX_STEPS): a task each, END behind the last
-    workers: Ints  # (plans, MAX_STEPS): an index each, 0 behind the last
+    tasks: Ints  # (plans, MAX_STEPS): a task each, END after the last
+    workers: Ints  # (plans, MAX_STEPS): an index each, 0 after the last
 
     def steps(self, index: int) -> list[tuple[Task, int]]:
-        """Return the steps of one plan: each task, and the index of who does it."""
+        """Return the steps of one plan: each task and its worker's index."""
         pairs = zip(self.tasks[index].tolist(), self.workers[index].tolist(), strict=True)
         return [(TASKS[task], worker) for task, worker in pairs if task != END]
 

@@ -142,7 +142,7 @@ def trained_system(
     rounds: int | None = None,
     studied: frozenset[str] = frozenset(),
 ) -> System:
-    """Return the system in which a checkpoint plans, asked and read by its own form.
+    """Return the system in which a checkpoint plans, prompted and parsed by its own form.
 
     UserError for a question that taught it, by its id: plain Inspect has this guard alone.
     """

@@ -13,7 +13,7 @@ TITLES = ("Question", "Plan", "Answer")
 
 
 async def answer_with_langgraph(question: str, team: Team) -> str:
-    """Return what the last node of the graph says."""
+    """Return the reply of the graph's last node."""
     from langchain_core.messages import HumanMessage
     from langchain_openai import ChatOpenAI
     from langgraph.graph import END, START, MessagesState, StateGraph
@@ -39,7 +39,7 @@ async def answer_with_langgraph(question: str, team: Team) -> str:
 
 
 async def answer_with_langchain(question: str, team: Team) -> str:
-    """Return what the last model of the chain says."""
+    """Return the reply of the chain's last model."""
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import RunnablePassthrough
@@ -77,7 +77,7 @@ async def answer_with_openai_agents(question: str, team: Team) -> str:
 
 _LACKING = ("vision", "function_calling", "json_output", "structured_output")
 INFO = {**dict.fromkeys(_LACKING, False), "family": "unknown"}
-"""AutoGen asks for it where it does not know a model's name."""
+"""AutoGen needs it for a model name that it does not know."""
 
 
 async def answer_with_autogen(question: str, team: Team) -> str:
@@ -87,7 +87,7 @@ async def answer_with_autogen(question: str, team: Team) -> str:
     from autogen_agentchat.teams import RoundRobinGroupChat
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-    # It warns of each model that answers by another name than was asked for, as the bridge's do.
+    # It warns of each model that answers under another name than requested, as the bridge's do.
     warnings.filterwarnings("ignore", message="Resolved model mismatch", category=UserWarning)
     agents = [
         AssistantAgent(

@@ -51,7 +51,7 @@ class Estimates:
 
     score: Floats
     """(questions, workers), expected score; NaN for a worker without data."""
-    usd: Floats  # (questions, workers), expected dollars of one call; NaN where unknown
+    usd: Floats  # (questions, workers), expected dollars of one call; NaN if unknown
 
 
 class Router(Protocol):

@@ -1,4 +1,4 @@
-"""What routers learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
+"""Routers that learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class KnnRouter:
     After RouterBench (Hu et al. 2024, arXiv 2403.12031).
     """
 
-    k: int | None = None  # None is 40, or a fifth of the train questions where that is less
+    k: int | None = None  # None: 40, or a fifth of the train questions if that is less
     name: str = "router-knn"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
@@ -69,7 +69,7 @@ def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp
 CLUSTERS = 32
 STARTS = 10  # times that k-means starts anew; the best is kept
 LEAST = 20
-"""Train questions per cluster, on average, at the least: ours, as theirs had hundreds. An accuracy
+"""Minimum of train questions per cluster, on average: ours, as theirs had hundreds. An accuracy
 over 20 has a standard error of 11 points at most."""
 
 
@@ -82,7 +82,7 @@ class ClusterRouter:
     """
 
     clusters: int | None = None
-    """None is 32, or a twentieth of the train questions where that is less."""
+    """None: 32, or a twentieth of the train questions if that is less."""
     name: str = "router-cluster"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:

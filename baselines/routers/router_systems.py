@@ -61,7 +61,7 @@ Estimator = Callable[[Sequence[str]], Estimates]
 def train_router(
     router: Router, matrix: Matrix, seed: int = 0, with_embedder: Embedder | None = None
 ) -> Artifact:
-    """Return what a router learns from a train matrix; one matrix and seed give the same bytes."""
+    """Return a trained router's artefact; the same matrix and seed give the same bytes."""
     used = with_embedder or TfIdf()
     if not matrix.publishable:
         raise UserError(
@@ -130,7 +130,7 @@ _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 STICKY, TURN = MODES = ("sticky", "turn")
 """How often a router decides in a task that asks more than once: for a whole sample, or each turn,
 where another worker has no prompt of the sample in its provider's cache."""
-CHOSEN = "chosen"  # key in what a pool keeps for a sample: the worker
+CHOSEN = "chosen"  # key of the worker in a pool's state for a sample
 
 
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
@@ -292,7 +292,7 @@ def named_worker(reply: str, workers: int) -> int | None:
 
 @register
 def router_llm_system(*, cards: bool = True) -> System:
-    """Return the system in which the conductor chooses who answers."""
+    """Return the system in which the conductor chooses the worker."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if CONDUCTOR not in pool.models:

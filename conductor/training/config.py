@@ -73,7 +73,7 @@ def _overlay(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def set_key(data: dict[str, Any], setting: str) -> None:
-    """Set `section.key=value`; a value is TOML where it reads as such, else a string."""
+    """Set `section.key=value`; a value is TOML if it reads as such, else a string."""
     key, separator, value = setting.partition("=")
     names = key.strip().split(".")
     if not separator or not all(names):
@@ -122,13 +122,13 @@ class ProfiledPart(ConfigSection):
     """Usual calls of the pool, in dollars, from which on a right answer loses all of that."""
     searched: int = Field(default=1000, ge=1)  # questions that plans are drawn for evenly
     warm_steps: int = Field(default=600, ge=0)
-    """Steps that learn whom to ask alone, by what was tried, and the search's right plans."""
+    """Steps that learn which worker to ask alone, from the tries, and the search's right plans."""
     warm_batch: int = Field(default=48, ge=1)
     warm_rate: float = Field(default=2e-3, gt=0)
 
 
 class ModelPart(ConfigSection):
-    """Where the weights come from: a folder or hub name, or nowhere."""
+    """The source of the weights: a folder, a hub name, or none."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
@@ -161,7 +161,7 @@ class VerdictsPart(ConfigSection):
     """Recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
 
     source: str  # as `podium route` names it
-    split: str  # what is judged and never seen here: `date:0.3` or `share:0.5`
+    split: str  # the evaluation questions, never seen here: `date:0.3` or `share:0.5`
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
@@ -180,7 +180,7 @@ class PlanRecipe(ConfigSection):
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
     what a model can learn to look up where the order of workers changes."""
-    later: float = Field(default=0.5, ge=0, le=1)  # of a later round, where the training has such
+    later: float = Field(default=0.5, ge=0, le=1)  # of a later round, if the training has any
     keep: float = Field(default=0.5, ge=0, le=1)  # that a later round keeps the answer that is
 
 
@@ -269,7 +269,7 @@ class TrainingConfig(ConfigSection):
     """A training's configuration file."""
 
     title: str = ""
-    verdicts: VerdictsPart | None = None  # given, it stands in for [pool] and [suites]
+    verdicts: VerdictsPart | None = None  # if given, it replaces [pool] and [suites]
     model: ModelPart = ModelPart()
     pool: PoolPart
     suites: SuitesPart

@@ -18,7 +18,7 @@ class MergedAdapters:
     """Adapters merged into copies of their base weights, while plans are written.
 
     The weights themselves are never touched, so nothing drifts; the copies keep their place in
-    memory, since a CUDA graph reads from where it was recorded.
+    memory, since a CUDA graph reads from the addresses at its recording.
     """
 
     def __init__(self, model: Any) -> None:
@@ -92,7 +92,7 @@ def record_graphs(config: Any) -> None:
     """Let decoding be compiled into CUDA graphs if the cache keeps its place and there is a GPU.
 
     A position costs as many launches as a model has operations, however few rows are written. A
-    graph needs no C compiler; where there is one, operations are fused, too.
+    graph needs no C compiler; with one, operations are fused, too.
     """
     if config.cache_implementation != "static":
         return

@@ -74,7 +74,7 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
             yield SampledPlan.model_validate_json(line)
     except ValidationError as error:
         raise UserError(f"[warm_start] runs: {path} holds a line that is no plan.") from error
-    with suppress(ValidationError):  # a killed training may have left half of it
+    with suppress(ValidationError):  # a killed training may have left half a line
         yield SampledPlan.model_validate_json(final)
 
 

@@ -129,7 +129,7 @@ def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -
 
 
 def sharding(config: TrainingConfig) -> Sharding:
-    """Return what the launcher divides over processes: `[grpo]` or accelerate's environment."""
+    """Return what the launcher divides over processes, by `[grpo]` or accelerate's environment."""
     setting = config.grpo.get("deepspeed")
     if setting or _on("ACCELERATE_USE_DEEPSPEED"):
         stage = _stage(setting or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"))
@@ -401,7 +401,7 @@ def split_groups(batch: Group, size: int) -> list[Group]:
     rows = len(batch["advantages"])
     tensors = {name: tensor for name, tensor in batch.items() if getattr(tensor, "ndim", 0)}
     return [
-        {name: tensor[start : start + size] for name, tensor in tensors.items()}
+        {key: x[start : start + size] for key, x in tensors.items()}
         for start in range(0, rows, size)
     ]
 
@@ -414,10 +414,8 @@ def join_groups(groups: Sequence[Group], pad: int) -> Group:
     for name in groups[0]:
         tensors = [group[name] for group in groups]
         if tensors[0].ndim > 1:
-            width, filler = (
-                max(tensor.shape[1] for tensor in tensors),
-                pad if name.endswith("_ids") else 0,
-            )
+            width = max(tensor.shape[1] for tensor in tensors)
+            filler = pad if name.endswith("_ids") else 0
             short = [width - tensor.shape[1] for tensor in tensors]
             sides = [(n, 0) if name.startswith("prompt_") else (0, n) for n in short]
             filled = torch.nn.functional.pad
