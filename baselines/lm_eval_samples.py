@@ -203,5 +203,5 @@ def _refuse_unlike(files: Sequence[_Samples]) -> None:
 
 def _by_model(results: Iterable[tuple[str, _Results]], field: str, task: str) -> dict[str, str]:
     """Return a field's values for a task, as text; models without one are absent."""
-    stated = ((model, getattr(results, field).get(task)) for model, results in results)
+    stated = ((model, getattr(row, field).get(task)) for model, row in results)
     return {model: str(value) for model, value in stated if value is not None}

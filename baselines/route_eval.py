@@ -117,9 +117,9 @@ def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False)
     for unit in order:
         min(folds, key=len).extend(unit)
     every = np.arange(len(matrix.questions))
-    pairs = (Fold(np.setdiff1d(every, fold), np.array(sorted(fold))) for fold in folds)
+    splits = (Fold(np.setdiff1d(every, fold), np.array(sorted(fold))) for fold in folds)
     grouped = " by group" if by_group else ""
-    return Split(f"{k} folds{grouped}, seed {seed}, each question judged once", tuple(pairs))
+    return Split(f"{k} folds{grouped}, seed {seed}, each question judged once", tuple(splits))
 
 
 def _units(keys: Iterable[str]) -> list[list[int]]:
