@@ -1,7 +1,7 @@
-"""What people use instead of a learned conductor, and the controls.
+"""Alternatives to a learned conductor, and the controls.
 
-Belongs here: systems whose plan a rule of a person's, a router, a search or a framework makes, each
-a `System` and an Inspect solver. Does not: plans written by a model (conductor/), suites (suites/).
+Belongs here: systems that plan by a person's rule, a router, a search or a framework, each a
+`System` and an Inspect solver. Does not: plans written by a model (conductor/), suites (suites/).
 To add one, read `single.py` and `voting.py`, and name its card in `SYSTEMS`.
 """
 

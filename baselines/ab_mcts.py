@@ -33,7 +33,7 @@ REFINE = (
 
 AGREEMENT = "{same} of {others} other answers so far agree with it."
 UNREADABLE = "No answer could be read from it."
-FIRST = 0.5  # score of a readable answer that stands alone: nobody has agreed or disagreed
+FIRST = 0.5  # score of a readable answer if there is no other to compare it with
 
 
 AB_MCTS = SystemCard(
@@ -67,38 +67,38 @@ def _step(trial: Any, grades: Sequence[Grade]) -> Step:
 
 
 async def _graded(session: Session, start: int) -> list[Grade]:
-    """Return how the replies from `start` on do, by tests or by agreement with all so far."""
+    """Return the grades of replies from `start` on, by tests or by agreement with all so far."""
     texts = [reply.text for reply in session.replies]
     if is_tested(session):
         return await public_results(session, texts[start:])
     answers = [normalised(session.question.kind, text) for text in texts]
-    return [agreement(answers, at) for at in range(start, len(answers))]
+    return [agreement(answers, index) for index in range(start, len(answers))]
 
 
-def agreement(answers: Sequence[str | None], at: int) -> Grade:
-    """Return what share of the other answers is the same as one of them; 0 where it is unreadable.
+def agreement(answers: Sequence[str | None], index: int) -> Grade:
+    """Return the share of the other answers that equal this one; 0 if it is unreadable.
 
     >>> agreement(["7", "7", "8"], 0).value, agreement(["7"], 0).value, agreement([None], 0).value
     (0.5, 0.5, 0.0)
     """
-    mine, others = answers[at], len(answers) - 1
+    mine, peers = answers[index], len(answers) - 1
     if mine is None:
         return Grade(0.0, None, UNREADABLE)
     same = Counter(answers)[mine] - 1
-    value = same / others if others else FIRST
-    return Grade(value, mine, AGREEMENT.format(same=same, others=others))
+    value = same / peers if peers else FIRST
+    return Grade(value, mine, AGREEMENT.format(same=same, others=peers))
 
 
 @contextmanager
 def _global_draws(random: np.random.RandomState) -> Generator[None]:
-    """Lend the library numpy's global state, from which it draws; await nothing meanwhile."""
-    kept: Any = np.random.get_state()
+    """Lend the library NumPy's global state, from which it draws; await nothing meanwhile."""
+    state: Any = np.random.get_state()
     np.random.set_state(random.get_state())
     try:
         yield
     finally:
         random.set_state(np.random.get_state())
-        np.random.set_state(kept)
+        np.random.set_state(state)
 
 
 @register
@@ -113,10 +113,10 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
         drawn = seeded_random(AB_MCTS.name, seed, question.id, pool.epoch)
         random = np.random.RandomState(drawn.getrandbits(32))
         session, tree = Session(question, pool), algorithm.init_tree()
-        grades: list[Grade] = []  # by step: what the tree was told
-        while (left := calls - len(grades)) > 0:
+        grades: list[Grade] = []  # by step, as the tree has them
+        while (remaining := calls - len(grades)) > 0:
             with _global_draws(random):
-                tree, trials = algorithm.ask_batch(tree, min(batch, left), list(pool.workers))
+                tree, trials = algorithm.ask_batch(tree, min(batch, remaining), list(pool.workers))
             start = len(grades)
             try:
                 await session.ask_all([_step(trial, grades) for trial in trials])
@@ -125,8 +125,8 @@ def ab_mcts_system(calls: int = CALLS, batch: int = 1, seed: int = 0) -> System:
                     raise
                 break
             grades += await _graded(session, start)
-            for at, trial in enumerate(trials, start=start):
-                tree = algorithm.tell(tree, trial.trial_id, (at, grades[at].value))
+            for index, trial in enumerate(trials, start=start):
+                tree = algorithm.tell(tree, trial.trial_id, (index, grades[index].value))
         tested = is_tested(session)
         chosen = best_of(grades if tested else (await _graded(session, 0))[: len(grades)])
         noted: dict[str, Any] = {"step": chosen + 1, "score": round(grades[chosen].value, 4)}

@@ -85,12 +85,12 @@ ESCALATION = SystemCard(
 
 
 def is_tested(session: Session) -> bool:
-    """Return whether public tests can tell the replies to this question apart."""
+    """Return whether public tests can rank the replies to this question."""
     return session.question.kind == "program" and session.pool.public_tests is not None
 
 
 async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
-    """Ask one step after another until a reply passes every public test; else the last stands."""
+    """Ask one step after another until a reply passes every public test; else the last counts."""
     text, passed, trials = "", False, 0
     for step in steps:
         text = (await session.ask(step)).text
@@ -102,19 +102,19 @@ async def until_passed(session: Session, steps: Iterable[Step]) -> Answer:
 
 
 async def public_results(session: Session, texts: Sequence[str]) -> list[Grade]:
-    """Return how each reply does on public tests; they are tried side by side."""
-    found: dict[int, Grade] = {}
+    """Return each reply's grade on public tests, which run side by side."""
+    grades: dict[int, Grade] = {}
 
-    async def one(at: int) -> None:
-        found[at] = await session.pool.try_on_public_tests(session.question, texts[at])
+    async def one(index: int) -> None:
+        grades[index] = await session.pool.try_on_public_tests(session.question, texts[index])
 
     try:
         async with anyio.create_task_group() as tasks:
-            for at in range(len(texts)):
-                tasks.start_soon(one, at)
+            for index in range(len(texts)):
+                tasks.start_soon(one, index)
     except* Exception as group:
         raise first_failure(group) from None
-    return [found[at] for at in range(len(texts))]
+    return [grades[index] for index in range(len(texts))]
 
 
 def best_of(grades: Sequence[Grade]) -> int:
@@ -128,7 +128,7 @@ def best_of(grades: Sequence[Grade]) -> int:
 
 
 def refuse_untested(pool: Pool, name: str) -> None:
-    """Raise UserError, before the first call, where no public tests can be run."""
+    """Raise UserError, before the first call, if no public tests can be run."""
     if pool.public_tests is None:
         raise UserError(
             f"{name} needs a suite whose questions show tests, and a sandbox to run them in."
@@ -141,7 +141,7 @@ def temperatures(tries: int, warmest: float) -> tuple[float, ...]:
     >>> temperatures(5, 0.5), temperatures(1, 0.5)
     ((0.0, 0.125, 0.25, 0.375, 0.5), (0.0,))
     """
-    return tuple(warmest * at / max(1, tries - 1) for at in range(tries))
+    return tuple(warmest * number / max(1, tries - 1) for number in range(tries))
 
 
 def cheapest_first(pool: Pool) -> tuple[str, ...]:
@@ -167,13 +167,13 @@ def best_of_n_tests_system(worker: str | None = None, n: int = SAMPLES) -> Syste
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, BEST_OF_N_TESTS.name)
-        asked = known(pool, worker)
+        name = known(pool, worker)
         session = Session(question, pool)
-        texts = [reply.text for reply in await session.ask_all([Step(asked)] * n, partly=True)]
+        texts = [reply.text for reply in await session.ask_all([Step(name)] * n, partly=True)]
         grades = await public_results(session, texts)
-        at = best_of(grades)
-        passed = grades[at].value >= 1
-        return session.answer(texts[at], {"trials": len(texts), "passed_public_tests": passed})
+        best = best_of(grades)
+        passed = grades[best].value >= 1
+        return session.answer(texts[best], {"trials": len(texts), "passed_public_tests": passed})
 
     return answer
 
@@ -183,8 +183,8 @@ def _retry(worker: str | None, tries: int, warmest: float, name: str) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, name)
-        asked = known(pool, worker)
-        steps = (Step(asked, sampling=Sampling(heat)) for heat in temperatures(tries, warmest))
+        whom = known(pool, worker)
+        steps = (Step(whom, sampling=Sampling(heat)) for heat in temperatures(tries, warmest))
         return await until_passed(Session(question, pool), steps)
 
     return answer
@@ -205,13 +205,13 @@ def warming_system(worker: str | None = None, tries: int = TRIES) -> System:
 @register
 def escalation_system(order: str | None = None) -> System:
     """Return the system that asks workers in order until public tests pass."""
-    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once, not always
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
         refuse_untested(pool, ESCALATION.name)
         if pool.workers not in orders:
-            named = tuple(known(pool, name) for name in _named(order))
-            orders[pool.workers] = named or cheapest_first(pool)
+            workers = tuple(known(pool, name) for name in _named(order))
+            orders[pool.workers] = workers or cheapest_first(pool)
         steps = (Step(name) for name in orders[pool.workers])
         return await until_passed(Session(question, pool), steps)
 

@@ -59,13 +59,13 @@ class Scoring:
     """How answers are scored."""
 
     scorer: Scorer = "agreement"
-    samples: int = 3  # samples that are to agree, or checks of the verifier; `logistic` makes none
+    samples: int = 3  # samples to compare, or checks of the verifier; `logistic` makes none
 
     def __post_init__(self) -> None:
         if self.scorer not in SCORERS or self.samples < 1:
-            known = ", ".join(SCORERS)
+            names = ", ".join(SCORERS)
             raise UserError(
-                f"A cascade's scorer is one of {known}, with samples of at least 1, not "
+                f"A cascade's scorer is one of {names}, with samples of at least 1, not "
                 f"{self.scorer!r} with {self.samples}."
             )
 
@@ -76,40 +76,39 @@ class Scoring:
 
     @property
     def last_calls(self) -> int:
-        """Calls of the last stage, whose answer stands whatever its score."""
+        """Calls of the last stage, whose answer is returned at any confidence."""
         return self.samples if self.scorer == "agreement" else 1
 
     @property
     def confidences(self) -> tuple[float, ...]:
-        """Confidences from which on it may be right to accept."""
+        """Candidate thresholds for accepting an answer."""
         if self.scorer == "logistic":
             return (0.3, 0.5, 0.7, 0.9)
         return tuple(k / self.samples for k in range(1, self.samples + 1))
 
 
 Scored = tuple[str, float, Sequence[float]]
-"""What a worker answers, how sure the scorer is, from 0 (no answer) to 1, and the features that
+"""A worker's answer, the scorer's confidence in it, from 0 (no answer) to 1, and the features that
 `logistic` is fitted to."""
 
 
 async def score_answer(
     session: Session, worker: str, scoring: Scoring, weights: Floats | None = None
 ) -> Scored:
-    """Ask a worker and score its answer; `weights` are what `logistic` learnt, None for nothing."""
+    """Ask a worker and score its answer; `weights` are those of `logistic`, None if untrained."""
     kind = session.question.kind
     if scoring.scorer == "agreement":
         replies = await session.ask_all([Step(worker)] * scoring.samples)
         return score_agreement(kind, [reply.text for reply in replies])
-    said = (await session.ask(Step(worker))).text
+    text = (await session.ask(Step(worker))).text
     if scoring.scorer == "verifier":
         checks = [Step(worker, VERIFY, reads=(len(session.steps) - 1,))] * scoring.samples
-        votes = [
-            approves(kind, said, one.text) for one in await session.ask_all(checks, opinion=True)
-        ]
-        return said, sum(votes) / len(votes), ()
-    seen = answer_features(session.question, said)
-    sure = float(sigmoid(seen @ weights)) if weights is not None else 0.5
-    return said, sure, [round(float(one), 4) for one in seen]
+        replies = await session.ask_all(checks, opinion=True)
+        votes = [approves(kind, text, reply.text) for reply in replies]
+        return text, sum(votes) / len(votes), ()
+    features = answer_features(session.question, text)
+    sure = float(sigmoid(features @ weights)) if weights is not None else 0.5
+    return text, sure, [round(float(number), 4) for number in features]
 
 
 def score_agreement(kind: Kind, replies: Sequence[str]) -> Scored:
@@ -134,21 +133,21 @@ FOLDS = 5  # of the questions on which a fitted scorer's thresholds are chosen
 
 @dataclass(frozen=True, slots=True)
 class CascadeTries:
-    """What was tried, (questions, workers) each."""
+    """Grades, confidences and costs of the tries, (questions, workers) each."""
 
     values: Floats
     confidences: Floats
-    costs: Floats  # of a stage that is scored: dollars, or calls where a price is unknown
+    costs: Floats  # of a stage that is scored: dollars, or calls if a price is unknown
     last_share: float  # share of that cost which a last stage has
 
     def measure(self, order: Sequence[int], thresholds: Sequence[float]) -> tuple[float, float]:
         """Return the mean grade and cost of a cascade: workers by place in the pool."""
         value, cost = np.zeros((2, len(self.values)))
         open_ = np.ones(len(self.values), dtype=bool)
-        for at, threshold in zip(order, thresholds, strict=False):
-            cost += np.where(open_, self.costs[:, at], 0)
-            accept = open_ & (self.confidences[:, at] >= threshold)
-            value += np.where(accept, self.values[:, at], 0)
+        for worker, threshold in zip(order, thresholds, strict=False):
+            cost += np.where(open_, self.costs[:, worker], 0)
+            accept = open_ & (self.confidences[:, worker] >= threshold)
+            value += np.where(accept, self.values[:, worker], 0)
             open_ &= ~accept
         value += np.where(open_, self.values[:, order[-1]], 0)
         cost += np.where(open_, self.costs[:, order[-1]] * self.last_share, 0)
@@ -168,37 +167,37 @@ def best_chain(tries: CascadeTries, levels: Sequence[float]) -> Chain:
         for order in permutations(workers, length)
         for thresholds in product(levels, repeat=length - 1)
     )
-    return min(chains, key=lambda one: (-round(one[2], 9), round(one[3], 12)))
+    return min(chains, key=lambda chain: (-round(chain[2], 9), round(chain[3], 12)))
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeExplorer:
-    """Tries every worker with its scorer on as many questions as the budget pays for."""
+    """Tries every worker with its scorer on as many questions as the budget allows."""
 
     name: str
     scoring: Scoring
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the one round there is."""
+        """Return the only round; None after it."""
         calls, workers = self.scoring.calls, len(given.workers)
         refuse_too_few(self.name, given, calls * workers)
         if done:
             return None
-        most = min(len(given.questions), given.calls // (calls * workers))
+        questions = min(len(given.questions), given.calls // (calls * workers))
         args = asdict(self.scoring)
-        return Round("podium/try_cascade", args, most, workers, most_calls=calls)
+        return Round("podium/try_cascade", args, questions, workers, most_calls=calls)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the best list of workers with its thresholds, and the scorer's weights."""
-        rows = _complete([one for tried in done for one in tried], len(given.workers))
-        values = np.array([[one.value for one in row] for row in rows], np.float64)
-        sure = np.array([[one.noted["confidence"] for one in row] for row in rows], np.float64)
-        priced = all(one.usd is not None for row in rows for one in row)
-        costs = [[one.usd if priced else one.calls for one in row] for row in rows]
+        rows = _complete([trial for tried in done for trial in tried], len(given.workers))
+        values = np.array([[trial.value for trial in row] for row in rows], np.float64)
+        sure = np.array([[trial.noted["confidence"] for trial in row] for row in rows], np.float64)
+        priced = all(trial.usd is not None for row in rows for trial in row)
+        costs = [[trial.usd if priced else trial.calls for trial in row] for row in rows]
         weights = np.zeros((0, FEATURES))
         if self.scoring.scorer == "logistic":
-            seen = np.array([[one.noted["features"] for one in row] for row in rows], np.float64)
-            weights, sure = _weights(seen, values), _out_of_fold(seen, values)
+            inputs = np.array([[t.noted["features"] for t in row] for row in rows], np.float64)
+            weights, sure = _weights(inputs, values), _out_of_fold(inputs, values)
         share = self.scoring.last_calls / self.scoring.calls
         tries = CascadeTries(values, sure, np.array(costs, np.float64), share)
         order, thresholds, accuracy, _ = best_chain(tries, self.scoring.confidences)
@@ -212,30 +211,30 @@ class CascadeExplorer:
         return Artifact(about, arrays)
 
 
-def _weights(seen: Floats, right: Floats) -> Floats:
+def _weights(features: Floats, right: Floats) -> Floats:
     """Return (workers, FEATURES) logistic weights for (questions, workers, FEATURES)."""
     ridge = np.ones(FEATURES)
     workers = range(right.shape[1])
-    return np.array([ridge_logistic(seen[:, at], right[:, at], ridge) for at in workers])
+    return np.array([ridge_logistic(features[:, w], right[:, w], ridge) for w in workers])
 
 
-def _out_of_fold(seen: Floats, right: Floats) -> Floats:
+def _out_of_fold(features: Floats, right: Floats) -> Floats:
     """Return (questions, workers) confidences by scorers that have not seen the question."""
     sure, folds = np.zeros_like(right), np.arange(len(right)) % FOLDS
     for fold in range(min(FOLDS, len(right))):
         apart = folds == fold
-        for worker, weights in enumerate(_weights(seen[~apart], right[~apart])):
-            sure[apart, worker] = sigmoid(seen[apart, worker] @ weights)
+        for worker, weights in enumerate(_weights(features[~apart], right[~apart])):
+            sure[apart, worker] = sigmoid(features[apart, worker] @ weights)
     return sure
 
 
 def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResult]]:
     """Return the tries by question, by epoch, of questions that every worker was graded on."""
     by_question: dict[str, dict[int, TrialResult]] = {}
-    for one in tries:
-        if one.value is not None:
-            by_question.setdefault(one.question, {})[one.epoch] = one
-    rows = [[row[at] for at in sorted(row)] for row in by_question.values() if len(row) == workers]
+    for trial in tries:
+        if trial.value is not None:
+            by_question.setdefault(trial.question, {})[trial.epoch] = trial
+    rows = [[row[e] for e in sorted(row)] for row in by_question.values() if len(row) == workers]
     if not rows:
         raise UserError(
             "A cascade learnt nothing: no train question was answered by all workers; run it again."
@@ -243,7 +242,7 @@ def _complete(tries: Sequence[TrialResult], workers: int) -> list[list[TrialResu
     return rows
 
 
-THRESHOLD = 0.6  # where an untrained cascade accepts: two of three samples agree. Ours
+THRESHOLD = 0.6  # of an untrained cascade: two of three samples agree. Ours
 
 AGREEMENT, VERIFIER = Scoring("agreement", 3), Scoring("verifier", 3)
 LOGISTIC = Scoring("logistic", 1)
@@ -251,11 +250,11 @@ LOGISTIC = Scoring("logistic", 1)
 
 def _card(name: str, scoring: Scoring, trusted: str, source: str, *deviations: str) -> SystemCard:
     def expected(n: int, args: Mapping[str, Any]) -> tuple[int, int]:
-        named = args.get("workers") or ()
-        stages = min(n, STAGES) if isinstance(named, str) or not named else len(named)
+        workers = args.get("workers") or ()
+        stages = min(n, STAGES) if isinstance(workers, str) or not workers else len(workers)
         used = Scoring(scoring.scorer, int(args.get("samples", scoring.samples)))
-        first = used.last_calls if stages == 1 or args.get("learned") else used.calls
-        return min(first, used.calls), (stages - 1) * used.calls + used.last_calls
+        fewest = used.last_calls if stages == 1 or args.get("learned") else used.calls
+        return min(fewest, used.calls), (stages - 1) * used.calls + used.last_calls
 
     return SystemCard(
         name=name,
@@ -327,14 +326,14 @@ def cascade_system(
     async def answer(question: Question, pool: Pool) -> Answer:
         if learned:
             refuse_unfit(learned, pool.workers, question)
-        order = [known(pool, names[int(at)]) for at in chain[ORDER]]
+        order = [known(pool, names[int(index)]) for index in chain[ORDER]]
         session, sure = Session(question, pool), list[float]()
         for worker, needed in zip(order, chain[THRESHOLDS], strict=False):
-            text, found, _ = await score_answer(session, worker, scoring, weights.get(worker))
-            sure.append(round(found, 6))
-            if found >= needed:
+            text, confidence, _ = await score_answer(session, worker, scoring, weights.get(worker))
+            sure.append(round(confidence, 6))
+            if confidence >= needed:
                 return session.answer(text, {"stage": worker, "confidences": sure})
-        final = order[-1]  # as it is scored elsewhere, without a score
+        final = order[-1]  # the last stage is not scored
         replies = await session.ask_all([Step(final)] * scoring.last_calls)
         text = vote(question.kind, [reply.text for reply in replies])
         return session.answer(text, {"stage": final, "confidences": sure})
@@ -357,13 +356,13 @@ def _register(name: str, usual: Scoring) -> None:
     ) -> System:
         """Ask worker after worker until the scorer trusts an answer.
 
-        What was learnt says which workers and thresholds. Without it, `workers` (`-S workers=a,b`)
-        and one `threshold` do. UserError for samples other than it was learnt with.
+        A `learned` artefact sets workers and thresholds; without one, `workers` (`-S workers=a,b`)
+        and one `threshold` do. UserError if `samples` differs from the artefact's.
         """
         taught = read_artifact(learned, name, sha256) if learned else None
-        given = (taught.about.settings or {}).get("samples") if taught else samples
-        if given != samples:
-            raise UserError(f"{learned} was learnt with samples={given}: give the same.")
+        trained_samples = (taught.about.settings or {}).get("samples") if taught else samples
+        if trained_samples != samples:
+            raise UserError(f"{learned} was learnt with samples={trained_samples}: give the same.")
         scoring = Scoring(usual.scorer, samples)
         return cascade_system(scoring, taught, as_names(workers), threshold)
 
@@ -375,7 +374,7 @@ _register(AUTOMIX.name, VERIFIER)
 
 
 def frugal_system(learned: Artifact) -> System:
-    """Return the cascade whose scorer was fitted: it needs what it has learnt."""
+    """Return the cascade whose scorer was fitted: it needs an artefact."""
     return cascade_system(LOGISTIC, learned)
 
 
@@ -389,7 +388,7 @@ def try_cascade(scorer: str, samples: int) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         session = Session(question, pool)
-        text, sure, seen = await score_answer(session, pool.workers[pool.epoch - 1], scoring)
-        return session.answer(text, {"confidence": sure, "features": list(seen)})
+        text, sure, features = await score_answer(session, pool.workers[pool.epoch - 1], scoring)
+        return session.answer(text, {"confidence": sure, "features": list(features)})
 
     return answer

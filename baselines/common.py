@@ -1,4 +1,4 @@
-"""What several baselines share: draws, optional packages, hashed words, provenance."""
+"""Helpers of several baselines: draws, optional packages, hashed words, provenance."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ from podium.harness.rewards.splits import question_digest
 from podium.harness.system import System
 
 MakeT = TypeVar("MakeT", bound=Callable[..., System])
-Rounds = Sequence[Sequence[TrialResult]]  # what was tried, round by round
+Rounds = Sequence[Sequence[TrialResult]]  # tries, round by round
 
 
 def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
@@ -47,15 +47,15 @@ def seeded_random(system: str, seed: int, question: str, epoch: int) -> Random:
 
 
 def registered(make: Callable[..., System], name: str = "") -> Callable[..., Solver]:
-    """Return the solver that Inspect finds by name: a system's own arguments, and a `pool`."""
+    """Return the solver that Inspect finds by name: it takes the system's arguments, and `pool`."""
 
     @wraps(make)
     def made(*args: Any, pool: str | None = None, **kwargs: Any) -> Solver:
         return as_solver(make(*args, **kwargs), pool)
 
-    own, marked = signature(make), cast(Any, made)
+    original, marked = signature(make), cast(Any, made)
     added = Parameter("pool", Parameter.KEYWORD_ONLY, default=None, annotation=str | None)
-    marked.__signature__ = own.replace(parameters=[*own.parameters.values(), added])
+    marked.__signature__ = original.replace(parameters=[*original.parameters.values(), added])
     return solver(name or make.__name__.removesuffix("_system"))(made)
 
 
@@ -63,21 +63,21 @@ SOLVERS: dict[str, Callable[..., Solver]] = {}  # of our own systems, by name
 
 
 def register(make: MakeT, name: str = "") -> MakeT:
-    """Register the solver of a system of ours, and return what makes the system."""
+    """Register the solver of a podium system, and return the function that makes the system."""
     name = name or make.__name__.removesuffix("_system")
     SOLVERS[name] = registered(make, name)
     return make
 
 
 def register_learner(name: str, make: Callable[..., System]) -> None:
-    """Register a system that needs what it has learnt, from the file `learned`, and options."""
+    """Register a system that needs an artefact, from the file `learned`, and takes options."""
 
     def learner(learned: str | None = None, sha256: str | None = None, **options: Any) -> System:
         return make(read_artifact(learned, name, sha256), **options)
 
     (_, *options), marked = signature(make).parameters.values(), cast(Any, learner)
-    own = [*signature(learner).parameters.values()][:2]
-    marked.__signature__ = Signature([*own, *options])
+    base = [*signature(learner).parameters.values()][:2]
+    marked.__signature__ = Signature([*base, *options])
     register(learner, name.replace("-", "_"))
 
 
@@ -92,7 +92,7 @@ def import_extra(module: str, extra: str) -> Any:
 
 
 _WORD = re.compile(r"\w+|[^\w\s]")
-_SIGN = 1 << 31  # the bit of a word's hash that decides its sign; the others, where it counts
+_SIGN = 1 << 31  # the bit of a word's hash that sets its sign; the others set its index
 
 
 def hash_words(text: str, dims: int) -> Floats:
@@ -105,31 +105,31 @@ def hash_words(text: str, dims: int) -> Floats:
     ((4,), 1.0)
     """
     words = _WORD.findall(text.lower())
-    counts = Counter([*words, *(f"{one} {two}" for one, two in pairwise(words))])
-    found = np.zeros(dims)
+    counts = Counter([*words, *(f"{a} {b}" for a, b in pairwise(words))])
+    vector = np.zeros(dims)
     for word, count in counts.items():
         code = crc32(word.encode("utf-8", "surrogatepass"))
-        found[(code & ~_SIGN) % dims] += (1 if code & _SIGN else -1) * (1 + np.log(count))
-    length = float(np.linalg.norm(found))
-    return found / length if length else found
+        vector[(code & ~_SIGN) % dims] += (1 if code & _SIGN else -1) * (1 + np.log(count))
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector
 
 
 def learnt_from(
-    system: str, given: TrainingBudget, done: Rounds, settings: Mapping[str, Any]
+    system: str, budget: TrainingBudget, rounds: Rounds, settings: Mapping[str, Any]
 ) -> ArtifactSource:
-    """Return what an artefact says of the tries that taught it."""
-    tries = [one for tried in done for one in tried]
-    asked = {one.question for one in tries}
-    rows = [[one.question, one.epoch, one.value, one.usd, dict(one.noted)] for one in tries]
+    """Return an artefact's provenance: the tries that taught it."""
+    tries = [trial for tried in rounds for trial in tried]
+    question_ids = {trial.question for trial in tries}
+    rows = [[t.question, t.epoch, t.value, t.usd, dict(t.noted)] for t in tries]
     return ArtifactSource(
         system=system,
         rows_sha256=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
-        suites=given.suites,
-        questions=tuple(question_digest(one.text) for one in given.questions if one.id in asked),
-        workers=given.workers,
+        suites=budget.suites,
+        questions=tuple(question_digest(q.text) for q in budget.questions if q.id in question_ids),
+        workers=budget.workers,
         embedder=str(settings.get("embedder", "")),
-        calls=sum(one.calls for one in tries),
-        settings={"seed": given.seed, **settings},
+        calls=sum(trial.calls for trial in tries),
+        settings={"seed": budget.seed, **settings},
     )
 
 
@@ -139,15 +139,15 @@ def add_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
 
 
 def strip_prefix(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Return the arrays whose names begin so, under what follows."""
-    found = {name: values for name, values in arrays.items() if name.startswith(prefix)}
-    return {name.removeprefix(prefix): values for name, values in found.items()}
+    """Return the arrays whose names have the prefix, under names without it."""
+    matches = {name: values for name, values in arrays.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): values for name, values in matches.items()}
 
 
-def refuse_too_few(system: str, given: TrainingBudget, least: int) -> None:
-    """Raise UserError, before a call, when a budget does not pay for the least that is needed."""
-    if given.calls < least or not given.questions:
+def refuse_too_few(system: str, budget: TrainingBudget, least: int) -> None:
+    """Raise UserError, before any call, if a budget is below the minimum."""
+    if budget.calls < least or not budget.questions:
         raise UserError(
             f"{system} needs at least {least} worker calls and one train question to learn from, "
-            f"and has {given.calls} and {len(given.questions)}: give it more with --train-calls."
+            f"and has {budget.calls} and {len(budget.questions)}: give it more with --train-calls."
         )

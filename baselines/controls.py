@@ -91,11 +91,11 @@ def random_workflow_system(seed: int = 0, max_steps: int = MAX_STEPS) -> System:
 MOST_SAMPLES = 1000  # no conductor costs as much; a k beyond it is a mistake
 
 
-def _matched(unit: str, what: str) -> SystemCard:
+def _matched(unit: str, quantity: str) -> SystemCard:
     return SystemCard(
         name=f"compute-matched-{unit}",
         solver="podium/compute_matched",
-        summary=f"The best single worker, sampled until a query takes as many {what}.",
+        summary=f"The best single worker, sampled until a query takes as many {quantity}.",
         source="podium (control); self-consistency: Wang et al. 2022, arXiv 2203.11171",
         calls=Calls(
             "k, so that the means are equal",
@@ -126,8 +126,8 @@ def sample_count(k: float, seed: int, question: str, epoch: int) -> int:
     >>> sample_count(3.0, 0, "q", 1), {sample_count(1.5, 0, str(n), 1) for n in range(9)}
     (3, {1, 2})
     """
-    whole = floor(k)
-    return whole + (seeded_random("compute-matched", seed, question, epoch).random() < k - whole)
+    base = floor(k)
+    return base + (seeded_random("compute-matched", seed, question, epoch).random() < k - base)
 
 
 @register

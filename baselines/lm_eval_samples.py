@@ -3,7 +3,7 @@
 DIR/<model>/samples_<task>_<time>.jsonl has a row per document and filter, beside it
 results_<time>.json, which names the model. Of several files of a task the newest counts. All models
 of a task are compared by one filter and metric. Prompts may differ by model (templates), so a
-document is known again by lm-eval's own digest.
+document is matched by lm-eval's own digest.
 """
 
 import re
@@ -65,7 +65,7 @@ class _Samples:
     results: _Results | None
     documents: Mapping[int, _Document]
     values: Mapping[Way, Mapping[int, tuple[int, object]]]
-    """By way and document, the line and what stands there as the score."""
+    """By way and document, the line and the raw score."""
 
     @property
     def ways(self) -> list[Way]:
@@ -80,22 +80,22 @@ class _Samples:
         ]
 
 
-def read_lm_eval(given: SourceRequest) -> Matrix:
+def read_lm_eval(request: SourceRequest) -> Matrix:
     """Return the matrix of a folder of lm-eval's samples."""
-    files = _newest_samples(named_path(given, "lm-eval:DIR"))
+    files = _newest_samples(named_path(request, "lm-eval:DIR"))
     tasks: dict[str, list[_Samples]] = defaultdict(list)
     for file in files:
         tasks[file.task].append(file)
     ways = {task: _common_way(task, models) for task, models in tasks.items()}
-    asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
+    questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for models in tasks.values():
         _refuse_unlike(models)
     for file in files:
         for doc, document in file.documents.items():
-            question = asked.setdefault(document.question.id, document.question)
+            question = questions.setdefault(document.question.id, document.question)
             line, value = file.values[ways[file.task]][doc]
-            where = f"{file.path}, line {line}: {ways[file.task][1]}"
-            cells.append(MatrixCell(question.id, file.model, share(value, where)))
+            place = f"{file.path}, line {line}: {ways[file.task][1]}"
+            cells.append(MatrixCell(question.id, file.model, share(value, place)))
     names = (f"{task} by {metric} (filter {kind})" for task, (kind, metric) in ways.items())
     about = MatrixSource(
         f"lm-eval:{','.join(sorted(tasks))}",
@@ -103,16 +103,16 @@ def read_lm_eval(given: SourceRequest) -> Matrix:
         notes=(f"Scores are lm-eval's: {', '.join(sorted(names))}. It records no costs.",),
         publishable=not any(PRIVATE.search(task) for task in tasks),
     )
-    return assemble_matrix(about, [*asked.values()], cells)
+    return assemble_matrix(about, [*questions.values()], cells)
 
 
 def _newest_samples(folder: Path) -> list[_Samples]:
     """Return the newest file of samples of each model and task."""
     newest: dict[tuple[str, str], tuple[str, Path, _Results | None]] = {}
     for path in sorted(folder.rglob("samples_*.jsonl")):
-        if not (named := SAMPLES.fullmatch(path.name)):
+        if not (match := SAMPLES.fullmatch(path.name)):
             continue
-        task, stamp = named.groups()
+        task, stamp = match.groups()
         place = path.with_name(f"results_{stamp}.json")
         results = check_json(_Results, place) if place.is_file() else None
         model = results.model_name if results else path.parent.name
@@ -129,21 +129,21 @@ def _samples(model: str, task: str, path: Path, results: _Results | None) -> _Sa
     documents: dict[int, _Document] = {}
     values: dict[Way, dict[int, tuple[int, object]]] = defaultdict(dict)
     for line, fields in read_rows(path):
-        where = f"{path}, line {line}"
+        place = f"{path}, line {line}"
         if not fields.keys() & {"filter", "metrics"}:
             raise UserError(
-                f"{where}: it has no columns `filter` and `metrics`, which say how it was judged. "
+                f"{place}: it has no columns `filter` and `metrics`, which say how it was judged. "
                 f"lm-eval {OLDEST} and later write them: run that task again."
             )
-        row = check_row(_Row, fields, where)
+        row = check_row(_Row, fields, place)
         document = _document(task, row, path)
         if documents.setdefault(row.doc_id, document).digest != document.digest:
-            raise UserError(f"{where}: document {row.doc_id} is another one in an earlier line.")
+            raise UserError(f"{place}: document {row.doc_id} is another one in an earlier line.")
         for metric in dict.fromkeys(row.metrics):
             judged = values[row.filter, metric]
             if row.doc_id in judged:
                 raise UserError(
-                    f"{where}: document {row.doc_id} stands in line {judged[row.doc_id][0]}, too "
+                    f"{place}: document {row.doc_id} stands in line {judged[row.doc_id][0]}, too "
                     f"(filter {row.filter}). Keep one of them, or run that task again."
                 )
             judged[row.doc_id] = (line, fields.get(metric))
@@ -153,8 +153,8 @@ def _samples(model: str, task: str, path: Path, results: _Results | None) -> _Sa
 
 
 def _document(task: str, row: _Row, path: Path) -> _Document:
-    given: Any = row.arguments
-    requests: Any = [*given.values()] if isinstance(given, dict) else given
+    arguments: Any = row.arguments
+    requests: Any = [*arguments.values()] if isinstance(arguments, dict) else arguments
     try:  # newer versions name the arguments, older ones list them
         text: object = requests[0]["arg_0" if isinstance(requests[0], dict) else 0]
     except (LookupError, TypeError):
@@ -177,31 +177,31 @@ def _common_way(task: str, files: Sequence[_Samples]) -> Way:
 
 
 def _named(ways: Sequence[Way]) -> str:
-    named = ", ".join(f"{metric} (filter {kind})" for kind, metric in ways)
-    return named or "no metric that all its documents have and of which more is better"
+    listed = ", ".join(f"{metric} (filter {kind})" for kind, metric in ways)
+    return listed or "no metric that all its documents have and of which more is better"
 
 
 def _refuse_unlike(files: Sequence[_Samples]) -> None:
-    """Raise UserError if models were asked other documents, or in another way."""
-    first, known = files[0], dict[int, str]()
+    """Raise UserError if models were asked different documents, or in different ways."""
+    sample, digests = files[0], dict[int, str]()
     for file in files:
         for id, document in file.documents.items():
-            if known.setdefault(id, document.digest) != document.digest:
+            if digests.setdefault(id, document.digest) != document.digest:
                 raise UserError(f"{file.path}: document {id} is another one in an earlier file.")
     results = [(file.model, file.results) for file in files if file.results]
     for setting, values in (
-        ("number of examples in the prompt (n-shot)", _by_model(results, "shots", first.task)),
-        ("version of the task", _by_model(results, "versions", first.task)),
+        ("number of examples in the prompt (n-shot)", _by_model(results, "shots", sample.task)),
+        ("version of the task", _by_model(results, "versions", sample.task)),
     ):
         if len(set(values.values())) > 1:
             listed = ", ".join(f"{model} {value}" for model, value in values.items())
             raise UserError(
-                f"The models of {first.task} differ in the {setting}: {listed}. Run lm_eval with "
+                f"The models of {sample.task} differ in the {setting}: {listed}. Run lm_eval with "
                 "the same for all of them."
             )
 
 
 def _by_model(results: Iterable[tuple[str, _Results]], field: str, task: str) -> dict[str, str]:
-    """Return what is stated of a task, as text; models of which nothing is stated are absent."""
-    stated = ((model, getattr(one, field).get(task)) for model, one in results)
+    """Return a field's values for a task, as text; models without one are absent."""
+    stated = ((model, getattr(row, field).get(task)) for model, row in results)
     return {model: str(value) for model, value in stated if value is not None}

@@ -1,4 +1,4 @@
-"""What people now put beside a conductor: Fusion, and the loopers behind `vllm-sr/auto`.
+"""Alternatives to a conductor: Fusion, and the loopers behind `vllm-sr/auto`.
 
 vLLM's Semantic Router calls them loopers (Apache-2.0; github.com/vllm-project/semantic-router,
 commit 3d48f8c, src/semantic-router/pkg/looper): `fusion`, `remom`, `confidence`, `ratings`. Fusion
@@ -44,15 +44,15 @@ class _Unread(SystemMethods):
         )
 
 
-def _filled(template: str, **parts: str) -> str:
-    """Return a template with its parts in place; what stands in a part is left as it is."""
-    names = "|".join(parts)
-    return re.sub(rf"\{{({names})\}}", lambda found: parts[found.group(1)], template)
+def _filled(template: str, **texts: str) -> str:
+    """Return a template with its fields filled in; braces inside a text are left as they are."""
+    names = "|".join(texts)
+    return re.sub(rf"\{{({names})\}}", lambda match: texts[match.group(1)], template)
 
 
 def _numbered(label: str, replies: Sequence[Reply]) -> str:
     """Return replies one below the other, each with its number and its worker's name."""
-    listed = (f"{label} {at} ({one.worker}):\n{one.text}" for at, one in enumerate(replies, 1))
+    listed = (f"{label} {n} ({reply.worker}):\n{reply.text}" for n, reply in enumerate(replies, 1))
     return "\n\n".join(listed)
 
 
@@ -108,7 +108,7 @@ PRESETS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """OpenRouter's presets by their slugs, panels by its model ids; `OPUS` judges and writes for both.
-The first stands in the plugin's documentation as the default (read 2026-11-27); the second is the
+The first is the default in the plugin's documentation (read 2026-11-27); the second is the
 budget panel of its announcement (fusion-beats-frontier, 2026-06-12)."""
 
 UNCOMPARED = "a judge's comparison could not be read, so the panel's replies alone were merged"
@@ -120,7 +120,7 @@ def _panel(args: Mapping[str, Any], workers: int) -> int:
 
 
 class _Presets(_Unread):
-    """Behind its `@` stands a preset, whose models the pool must have."""
+    """The text after its `@` is a preset, whose models the pool must have."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the arguments of `fusion@PRESET`, whose judge is the preset's own."""
@@ -129,10 +129,10 @@ class _Presets(_Unread):
         return {"preset": x, "aggregator": None} if x else {}
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a pool has not the models of a preset."""
+        """Return why a pool lacks models of a preset; None if it has all."""
         has = {slot.model.removeprefix("openrouter/") for slot in spec.workers}
-        wanted = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
-        lacks = ", ".join(model for model in wanted if model not in has)
+        models = dict.fromkeys((*PRESETS[x], OPUS)) if x in PRESETS else ()
+        lacks = ", ".join(model for model in models if model not in has)
         return f"needs workers of {lacks}: take pool openrouter-fusion." if lacks else None
 
 
@@ -164,7 +164,7 @@ FUSION = SystemCard(
 
 
 def comparison(text: str) -> dict[str, list[str]] | None:
-    """Return a judge's comparison by `KEYS`; None where it is no such JSON.
+    """Return a judge's comparison by `KEYS`; None if it is no such JSON.
 
     >>> comparison('It is {"consensus": ["both say 4"], "blind_spots": [], "more": 1}')
     {'consensus': ['both say 4']}
@@ -173,26 +173,26 @@ def comparison(text: str) -> dict[str, list[str]] | None:
     """
     start, end = text.find("{"), text.rfind("}")
     try:
-        found: object = json.loads(text[start : end + 1]) if start >= 0 else None
+        parsed: object = json.loads(text[start : end + 1]) if start >= 0 else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         return None
-    said = cast("dict[str, object]", found)
-    lists = {name: said[name] for name in KEYS if said.get(name)}
-    if not all(isinstance(one, list) for one in lists.values()):
+    fields = cast("dict[str, object]", parsed)
+    lists = {name: fields[name] for name in KEYS if fields.get(name)}
+    if not all(isinstance(entry, list) for entry in lists.values()):
         return None
     read = cast("dict[str, list[object]]", lists)
-    if not all(isinstance(text, str) for one in read.values() for text in one):
+    if not all(isinstance(text, str) for texts in read.values() for text in texts):
         return None
     return cast("dict[str, list[str]]", read)
 
 
 def _with_model(pool: Pool, model: str) -> str:
-    """Return the first worker that is this model; UserError where none is."""
+    """Return the first worker that is this model; UserError if there is none."""
     for worker in pool.workers:
-        own = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
-        if own.removeprefix("openrouter/") == model:
+        name = pool.spec.worker(worker).model if pool.spec else str(pool.models[worker])
+        if name.removeprefix("openrouter/") == model:
             return worker
     raise UserError(f"This pool has no worker of {model}: take pool openrouter-fusion.")
 
@@ -204,22 +204,22 @@ def fusion_system(
     aggregator: str | None = None,
 ) -> System:
     """Return Fusion over `panel`, a `preset`'s models or all workers; `aggregator` ends it."""
-    FUSION.methods.arguments(preset or "")  # which refuses one that is none
+    FUSION.methods.arguments(preset or "")  # raises for an unknown preset
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = [known(pool, one) for one in as_names(panel)]
-        asked = asked or [_with_model(pool, one) for one in PRESETS.get(preset or "", ())]
+        workers = [known(pool, name) for name in as_names(panel)]
+        workers = workers or [_with_model(pool, model) for model in PRESETS.get(preset or "", ())]
         ends = _with_model(pool, OPUS) if preset and not aggregator else known(pool, aggregator)
         session = Session(question, pool)
-        steps = [Step(one) for one in asked or pool.workers[:PANEL]]
+        steps = [Step(worker) for worker in workers or pool.workers[:PANEL]]
         drawn = await session.ask_all(steps, partly=True, keeps=2)
-        parts = {"question": question.text, "responses": _numbered("Response", drawn).strip()}
-        judging = Step(ends, _filled(ANALYSIS, **parts), reads="all", sampling=COLD)
-        found = comparison((await session.ask(judging, quoted=True, opinion=True)).text)
-        told = NO_ANALYSIS if found is None else json.dumps(found, indent=2, ensure_ascii=False)
-        writing = Step(ends, _filled(FINAL, analysis=told, **parts), reads="all")
+        texts = {"question": question.text, "responses": _numbered("Response", drawn).strip()}
+        judging = Step(ends, _filled(ANALYSIS, **texts), reads="all", sampling=COLD)
+        result = comparison((await session.ask(judging, quoted=True, opinion=True)).text)
+        text = NO_ANALYSIS if result is None else json.dumps(result, indent=2, ensure_ascii=False)
+        writing = Step(ends, _filled(FINAL, analysis=text, **texts), reads="all")
         final = await session.ask(writing, quoted=True)
-        return session.answer(final.text, {FALLBACK: UNCOMPARED} if found is None else {})
+        return session.answer(final.text, {FALLBACK: UNCOMPARED} if result is None else {})
 
     return answer
 
@@ -239,14 +239,14 @@ Now, based on the original problem and reference responses above, please provide
 comprehensive solution."""
 """The looper's own words, around the question: remom.go of the commit above."""
 
-BREADTH = 4  # calls of its one round, before the one that ends it
+BREADTH = 4  # calls of its one round, before the final call
 HOT = Sampling(temperature=1.0)
 
 
 def _breadths(breadth: object) -> list[int]:
     """Return how many calls each round makes, from `4` or `3,2`; UserError for anything else."""
     listed = cast("list[object]", breadth) if isinstance(breadth, list) else [breadth]
-    words = [word.strip() for one in listed for word in str(one).split(",")]
+    words = [word.strip() for entry in listed for word in str(entry).split(",")]
     if not all(re.fullmatch(r"[1-9]\d?", word, re.ASCII) for word in words):
         raise UserError(f"remom's breadth is 1 to 99 calls, or so many a round, not {breadth!r}.")
     return [int(word) for word in words]
@@ -283,20 +283,20 @@ REMOM = SystemCard(
 def remom_system(
     breadth: int | str | list[int] = BREADTH, aggregator: str | None = None, seed: int = 0
 ) -> System:
-    """Return ReMoM with so many calls a round (`-S breadth=3,2`) and one that ends it."""
+    """Return ReMoM with `breadth` calls a round (`-S breadth=3,2`) and one final call."""
     rounds = _breadths(breadth)
 
     async def answer(question: Question, pool: Pool) -> Answer:
         random = seeded_random(REMOM.name, seed, question.id, pool.epoch)
-        last, session, begun = known(pool, aggregator), Session(question, pool), 0
+        final, session, start = known(pool, aggregator), Session(question, pool), 0
         replies: list[Reply] = []
-        for at, count in enumerate((*rounds, 1)):
-            workers = _in_turn(pool.workers, count) if at < len(rounds) else [last]
-            read = tuple(range(begun, len(session.steps)))
-            begun = len(session.steps)
+        for number, count in enumerate((*rounds, 1)):
+            workers = _in_turn(pool.workers, count) if number < len(rounds) else [final]
+            read = tuple(range(start, len(session.steps)))
+            start = len(session.steps)
             shuffled = random.sample(replies, len(replies))
-            steps = [_synthesis(one, shuffled, read) for one in workers]
-            keeps = int(at < len(rounds))
+            steps = [_synthesis(worker, shuffled, read) for worker in workers]
+            keeps = int(number < len(rounds))
             replies = await session.ask_all(steps, quoted=True, partly=True, keeps=keeps)
         return session.answer(replies[0].text)
 
@@ -304,7 +304,7 @@ def remom_system(
 
 
 def _in_turn(workers: Sequence[str], count: int) -> list[str]:
-    """Return whom a round asks: every worker as often, the first ones once more.
+    """Return the workers that a round asks: all in turn, so the first ones may come once more.
 
     >>> _in_turn(["a", "b"], 5)
     ['a', 'b', 'a', 'b', 'a']
@@ -315,8 +315,8 @@ def _in_turn(workers: Sequence[str], count: int) -> list[str]:
 def _synthesis(worker: str, replies: Sequence[Reply], read: tuple[int, ...]) -> Step:
     if not replies:
         return Step(worker, sampling=HOT)
-    said = _filled(SYNTHESIS, responses=_numbered("Reference", replies))
-    return Step(worker, said, reads=read, system=REFERENCES, sampling=HOT)
+    prompt = _filled(SYNTHESIS, responses=_numbered("Reference", replies))
+    return Step(worker, prompt, reads=read, system=REFERENCES, sampling=HOT)
 
 
 # --- confidence -------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ CONFIDENCE = SystemCard(
 
 
 def stated_confidence(text: str) -> float | None:
-    r"""Return how sure a rating is, from 0 to 1; None where it does not say.
+    r"""Return how sure a rating is, from 0 to 1; None if it cannot be read.
 
     >>> stated_confidence('{"confidence": 0.85, "reason": "x"}'), stated_confidence("about 0.4")
     (0.85, 0.4)
@@ -377,13 +377,13 @@ def stated_confidence(text: str) -> float | None:
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         number = re.search(r"[0-9]+\.?[0-9]*", text)
-        found = float(number.group()) if number else -1.0
-        return found if 0 <= found <= 1 else None
+        value = float(number.group()) if number else -1.0
+        return value if 0 <= value <= 1 else None
     try:
-        said: object = json.loads(text[start : end + 1])
+        data: object = json.loads(text[start : end + 1])
     except (ValueError, RecursionError):
         return None
-    sure = cast("dict[str, object]", said).get("confidence", 0) if isinstance(said, dict) else None
+    sure = cast("dict[str, object]", data).get("confidence", 0) if isinstance(data, dict) else None
     if isinstance(sure, bool) or not isinstance(sure, int | float) or math.isnan(sure):
         return None
     return float(min(1, max(0, sure)))
@@ -394,32 +394,32 @@ def confidence_system(order: str | list[str] | None = None, threshold: float = T
     """Return the looper over `order`, else the cheapest first; each rates its own answer."""
     if not 0 <= threshold <= 1:
         raise UserError(f"A confidence's threshold lies between 0 and 1, not at {threshold:g}.")
-    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once, not always
+    orders: dict[tuple[str, ...], tuple[str, ...]] = {}  # a price book is read once per pool
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if pool.workers not in orders:
-            named = tuple(known(pool, name) for name in as_names(order))
-            orders[pool.workers] = named or cheapest_first(pool)
-        session, rated, last = Session(question, pool), list[float | None](), ""
-        kept: str | None = None
+            workers = tuple(known(pool, name) for name in as_names(order))
+            orders[pool.workers] = workers or cheapest_first(pool)
+        session, rated, reply = Session(question, pool), list[float | None](), ""
+        rated_reply: str | None = None
         for worker in orders[pool.workers]:
-            last = (await session.ask(Step(worker))).text
-            sure = await _rated(session, worker, last)
+            reply = (await session.ask(Step(worker))).text
+            sure = await _rated(session, worker, reply)
             rated.append(sure)
-            kept = kept if sure is None else last
+            rated_reply = rated_reply if sure is None else reply
             if sure is not None and sure >= threshold:
                 break
         noted: dict[str, Any] = {"confidences": rated}
-        noted |= {FALLBACK: UNRATED} if kept is None else {}
-        return session.answer(last if kept is None else kept, noted)
+        noted |= {FALLBACK: UNRATED} if rated_reply is None else {}
+        return session.answer(reply if rated_reply is None else rated_reply, noted)
 
     return answer
 
 
-async def _rated(session: Session, worker: str, said: str) -> float | None:
-    asked = _filled(RATE, response=said)
+async def _rated(session: Session, worker: str, answer: str) -> float | None:
+    prompt = _filled(RATE, response=answer)
     read = (len(session.steps) - 1,)
-    step = Step(worker, asked, reads=read, system=EVALUATING, sampling=NEARLY_COLD)
+    step = Step(worker, prompt, reads=read, system=EVALUATING, sampling=NEARLY_COLD)
     return stated_confidence((await session.ask(step, quoted=True, opinion=True)).text)
 
 

@@ -1,4 +1,4 @@
-"""MasRouter (Yue et al. 2025, arXiv 2502.11133): a collaboration mode, who takes part, which roles.
+"""MasRouter (Yue et al. 2025, arXiv 2502.11133): a collaboration mode, its workers, their roles.
 
 From the paper's description; prompts and roles are ours. `mas-sample` draws a design; `router-mas`
 draws them on the train split, fits a ridge regression of the grade on design and question, and
@@ -32,7 +32,7 @@ from podium.harness.workflow import Step, Workflow
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-MOST = 6  # the paper's limit on who takes part
+MOST = 6  # the paper's limit on members
 MOST_CALLS = 2 * MOST + 1  # of the largest design: a debate of all, two rounds and a decision
 
 ALONE = ("io", "cot")
@@ -55,20 +55,20 @@ ROLES = (
     "Answer as an analyst: restate what is asked, then go through the cases.",
     "Answer as an inspector: look for what is easily got wrong here, then answer.",
 )
-"""What each role is told; an expert, the first, nothing more. Ours, and few."""
+"""Each role's instruction; the first role, an expert, has an empty one. Ours, and few."""
 PROMPTS = (COT, DEBATE, DECIDE, CRITIC, REVISE, FORWARD, *ROLES[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A multi-agent system: who takes part is a worker by place in the pool, and a role's place."""
+    """A multi-agent system: each member is a worker's place in the pool and a role's place."""
 
     mode: Mode
     members: tuple[tuple[int, int], ...]
 
 
 def draw_design(random: Random, workers: int) -> Design:
-    """Draw a design: its mode, how many take part, and each one's worker and role, uniformly."""
+    """Draw a design uniformly: its mode, its size, and each member's worker and role."""
     mode = random.choice(MODES)
     size = 1 if mode in ALONE else random.randint(2, MOST)
     places = [(random.randrange(workers), random.randrange(len(ROLES))) for _ in range(size)]
@@ -78,24 +78,24 @@ def draw_design(random: Random, workers: int) -> Design:
 def design_workflow(design: Design, workers: Sequence[str]) -> Workflow:
     """Return the steps of a design; the last one's reply is the answer."""
     names = [workers[worker] for worker, _ in design.members]
-    said = [ROLES[role] for _, role in design.members]
+    roles = [ROLES[role] for _, role in design.members]
     if design.mode == "cot":
-        return Workflow((Step(names[0], _joined(said[0], COT)),))
+        return Workflow((Step(names[0], _joined(roles[0], COT)),))
     if design.mode == "debate":
         n = len(names)
         second = [Step(name, DEBATE, reads=tuple(range(n))) for name in names]
-        last = Step(names[0], DECIDE, reads=tuple(range(n, 2 * n)))
-        return Workflow((*map(Step, names, said), *second, last))
-    return Workflow(tuple(_step(design.mode, at, names, said) for at in range(len(names))))
+        decision = Step(names[0], DECIDE, reads=tuple(range(n, 2 * n)))
+        return Workflow((*map(Step, names, roles), *second, decision))
+    return Workflow(tuple(_step(design.mode, index, names, roles) for index in range(len(names))))
 
 
-def _step(mode: Mode, at: int, names: Sequence[str], said: Sequence[str]) -> Step:
-    if at == 0:
-        return Step(names[0], said[0])
+def _step(mode: Mode, i: int, names: Sequence[str], roles: Sequence[str]) -> Step:
+    if i == 0:
+        return Step(names[0], roles[0])
     if mode == "reflection":
-        last = at == len(names) - 1
-        return Step(names[at], CRITIC if at % 2 and not last else REVISE, reads="all")
-    return Step(names[at], _joined(said[at], FORWARD), "all" if mode == "full" else (at - 1,))
+        is_last = i == len(names) - 1
+        return Step(names[i], CRITIC if i % 2 and not is_last else REVISE, reads="all")
+    return Step(names[i], _joined(roles[i], FORWARD), "all" if mode == "full" else (i - 1,))
 
 
 def _joined(role: str, prompt: str) -> str:
@@ -103,13 +103,13 @@ def _joined(role: str, prompt: str) -> str:
 
 
 def describe_design(design: Design, workers: int) -> Floats:
-    """Return a design in numbers: its mode, its size, how much each worker does, who comes last."""
+    """Return a design's numbers: its mode, its size, each worker's share, and the last worker."""
     modes, size = [float(design.mode == mode) for mode in MODES], len(design.members)
-    shares, last = np.zeros((2, workers))
+    shares, closing = np.zeros((2, workers))
     for worker, _ in design.members:
         shares[worker] += 1 / size
-    last[design.members[0 if design.mode == "debate" else -1][0]] = 1
-    return np.array([*modes, size / MOST, *shares, *last])
+    closing[design.members[0 if design.mode == "debate" else -1][0]] = 1
+    return np.array([*modes, size / MOST, *shares, *closing])
 
 
 NAME, WEIGHTS = "router-mas", "weights"
@@ -126,9 +126,9 @@ def sample_design(seed: int, question: Question, epoch: int, workers: int) -> De
 
 def design_features(question: Question, design: Design, workers: int) -> Floats:
     """Return a design, and its products with the question's words, in numbers."""
-    asked = np.array([1.0, *hash_words(question.text, WORDS)])
-    found: Floats = np.outer(asked, describe_design(design, workers)).ravel()
-    return found
+    terms = np.array([1.0, *hash_words(question.text, WORDS)])
+    features: Floats = np.outer(terms, describe_design(design, workers)).ravel()
+    return features
 
 
 @register
@@ -143,46 +143,46 @@ def mas_sample_system(seed: int = 0) -> System:
 
 
 def mas_router_system(learned: Artifact, seed: int = 0) -> System:
-    """Return the system that runs the design of which the most is expected."""
+    """Return the system that runs the design with the highest expected grade."""
     names, weights = learned.about.workers, learned.arrays[WEIGHTS]
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool.workers, question)
         random, n = seeded_random(NAME, seed, question.id, pool.epoch), len(names)
         designs = [draw_design(random, n) for _ in range(DRAWN_DESIGNS)]
-        expected = [float(design_features(question, one, n) @ weights) for one in designs]
+        expected = [float(design_features(question, design, n) @ weights) for design in designs]
         return design_workflow(designs[int(np.argmax(expected))], names)
 
     return planned(plan)
 
 
 class MasExplorer:
-    """Runs one drawn design on each of as many train questions as the budget pays for."""
+    """Runs one drawn design on each of as many train questions as the budget allows."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the one round there is: all questions, as often as the calls of designs allow."""
+        """Return the only round: all questions, as often as the calls of designs allow."""
         refuse_too_few(NAME, given, MOST_CALLS)
         if done:
             return None
-        spent, known = 0, len(given.questions)
+        spent, size = 0, len(given.questions)
         for tries in count():
-            question, epoch = given.questions[tries % known], 1 + tries // known
+            question, epoch = given.questions[tries % size], 1 + tries // size
             design = sample_design(given.seed, question, epoch, len(given.workers))
             spent += len(design_workflow(design, given.workers).steps)
             if spent > given.calls:  # its plans can be counted, so a round needs no most_calls
-                extent = (tries, 1) if epoch == 1 else (known, epoch - 1)
+                extent = (tries, 1) if epoch == 1 else (size, epoch - 1)
                 return Round("podium/mas_sample", {"seed": given.seed}, *extent)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the regression's weights; UserError when nothing was graded."""
-        asked, n = {question.id: question for question in given.questions}, len(given.workers)
+        """Return the regression's weights; UserError if nothing was graded."""
+        questions, n = {question.id: question for question in given.questions}, len(given.workers)
         rows, grades = list[Floats](), list[float]()
-        for one in chain.from_iterable(done):
-            if one.value is not None:
-                question = asked[one.question]
-                design = sample_design(given.seed, question, one.epoch, n)
+        for trial in chain.from_iterable(done):
+            if trial.value is not None:
+                question = questions[trial.question]
+                design = sample_design(given.seed, question, trial.epoch, n)
                 rows.append(design_features(question, design, n))
-                grades.append(one.value)
+                grades.append(trial.value)
         if not rows:
             raise UserError(f"{NAME} learnt nothing: no try was graded; run it again.")
         weights = ridge(np.array(rows), np.array(grades))

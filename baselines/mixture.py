@@ -45,14 +45,14 @@ _AGGREGATOR = (
 
 
 def _calls(n: int, args: Mapping[str, Any]) -> int:
-    named = args.get("proposers") or n
-    count = named if isinstance(named, int) else len(as_names(named))
+    proposers = args.get("proposers") or n
+    count = proposers if isinstance(proposers, int) else len(as_names(proposers))
     return (int(args.get("layers") or LAYERS) - 1) * count + 1
 
 
-def as_names(named: str | Sequence[str] | None) -> tuple[str, ...]:
+def as_names(workers: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the workers that an argument names: one, several or none."""
-    return (named,) if isinstance(named, str) else tuple(named or ())
+    return (workers,) if isinstance(workers, str) else tuple(workers or ())
 
 
 MOA_LITE = SystemCard(
@@ -95,12 +95,12 @@ MOA_PAPER = replace(
 def layered(proposers: Sequence[str], aggregator: str, layers: int) -> Workflow:
     """Return `layers - 1` layers of proposers, then one step: counted as in the paper."""
     steps: list[Step] = []
-    before: tuple[int, ...] = ()
+    previous: tuple[int, ...] = ()
     for workers in (*[tuple(proposers)] * (layers - 1), (aggregator,)):
-        system = AGGREGATE_AND_SYNTHESIZE if before else None
+        system = AGGREGATE_AND_SYNTHESIZE if previous else None
         start = len(steps)
-        steps.extend(Step(one, reads=before, system=system, sampling=WARM) for one in workers)
-        before = tuple(range(start, len(steps)))
+        steps.extend(Step(name, reads=previous, system=system, sampling=WARM) for name in workers)
+        previous = tuple(range(start, len(steps)))
     return Workflow(tuple(steps))
 
 

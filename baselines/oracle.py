@@ -41,16 +41,16 @@ def enumerate_plans(workers: Sequence[str]) -> tuple[Workflow, ...]:
     """
     plans = list(single_plans(workers))
     for subtask in (GATHER, ""):  # one gathers or answers, another one uses it
-        for first, second in permutations(workers, 2):
-            plans.append(Workflow((Step(first, subtask), Step(second, USE, reads=(0,)))))
-    for first, second, third in permutations(workers, 3):  # look up, compute, put into form
-        steps = (Step(first, GATHER), Step(second, USE, "all"), Step(third, FINISH, "all"))
+        for a, b in permutations(workers, 2):
+            plans.append(Workflow((Step(a, subtask), Step(b, USE, reads=(0,)))))
+    for a, b, c in permutations(workers, 3):  # look up, compute, put into form
+        steps = (Step(a, GATHER), Step(b, USE, "all"), Step(c, FINISH, "all"))
         plans.append(Workflow(steps))
     if len(workers) >= MAX_STEPS - 1:  # fewer workers are triples
-        for at, aggregator in enumerate(workers):
-            others = (*workers[at + 1 :], *workers[:at])[: MAX_STEPS - 1]
-            asked = [Step(worker) for worker in others]
-            plans.append(Workflow((*asked, Step(aggregator, USE, reads="all"))))
+        for index, aggregator in enumerate(workers):
+            peers = (*workers[index + 1 :], *workers[:index])[: MAX_STEPS - 1]
+            fan = [Step(worker) for worker in peers]
+            plans.append(Workflow((*fan, Step(aggregator, USE, reads="all"))))
     return tuple(plans)
 
 
@@ -91,14 +91,14 @@ GOOD = 0.75
 little left to gain."""
 
 PoolFactory = Callable[[int], Pool]
-"""Returns a pool whose randomness comes from the seed; asked for once per question and seed."""
+"""Returns a pool whose randomness comes from the seed; called once per question and seed."""
 GradeText = Callable[[Question, str], float]
 Memory = dict[tuple[str, str, int, Sampling | None], Reply]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanChoice:
-    """The plan chosen for one question, and what is expected of it."""
+    """The plan chosen for one question, and its expected grade."""
 
     plan: Workflow
     estimate: float
@@ -124,10 +124,10 @@ async def best_expected(
 
     async def challenge(plan: Workflow, to_beat: float) -> float:
         total = 0.0
-        for done in range(1, draws + 1):
-            total += await draw(plan, FIRST_SEED + done - 1)
-            standard_error = 0.5 / sqrt(done)  # of a mean of 0s and 1s, at most
-            if total / done + standard_error < to_beat or (done >= patience and total == 0):
+        for number in range(1, draws + 1):
+            total += await draw(plan, FIRST_SEED + number - 1)
+            standard_error = 0.5 / sqrt(number)  # of a mean of 0s and 1s, at most
+            if total / number + standard_error < to_beat or (number >= patience and total == 0):
                 return 0.0
         return total / draws
 
@@ -181,7 +181,7 @@ def _draws(
 
 @dataclass(slots=True)
 class _RememberingPool(Pool):
-    """A pool that asks no request of a draw twice; the k-th repetition is a request of its own."""
+    """A pool that sends no request of a draw twice; the k-th repetition is a separate request."""
 
     memory: Memory = field(default_factory=Memory)
 
@@ -218,7 +218,7 @@ def write_plans(path: Path, choices: Mapping[str, PlanChoice]) -> None:
 
 
 def read_plans(path: Path) -> dict[str, PlanChoice]:
-    """Read what `write_plans` wrote; UserError when there is no such file or it is damaged."""
+    """Read the file of `write_plans`; UserError if it is absent or damaged."""
     if not path.is_file():
         raise UserError(
             f"There are no oracle plans at {path}; `podium run --system oracle` makes them."
@@ -226,8 +226,8 @@ def read_plans(path: Path) -> dict[str, PlanChoice]:
     try:
         return _TABLE.validate_json(path.read_bytes()).choices
     except ValidationError as error:
-        where, said = first_fault(error)
-        raise UserError(f"Oracle plans {path} are damaged at {where!r}: {said}.") from error
+        place, reason = first_fault(error)
+        raise UserError(f"Oracle plans {path} are damaged at {place!r}: {reason}.") from error
 
 
 def oracle_system(choices: Mapping[str, PlanChoice]) -> System:
@@ -253,7 +253,7 @@ def oracle(plans: str) -> System:
 
 
 def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade: GradeText) -> None:
-    """Choose a plan for every question that has none, and write it; realised on a recorded pool."""
+    """Choose and write a plan for every question without one; realised on a recorded pool."""
     choices = read_plans(path) if path.is_file() else {}
     plans = single_plans(spec.names) if spec.replayed else enumerate_plans(spec.names)
 
@@ -262,11 +262,11 @@ def make_plans(path: Path, questions: Sequence[Question], spec: PoolSpec, grade:
         return Pool(models=pool_models(spec, seed), spec=spec)
 
     async def choose_all() -> None:
-        for one in missing:
+        for task in missing:
             if spec.replayed:
-                choices[one.id] = await best_realised(plans, one, pool=pool(0), grade=grade)
+                choices[task.id] = await best_realised(plans, task, pool=pool(0), grade=grade)
             else:
-                choices[one.id] = await best_expected(plans, one, pool_factory=pool, grade=grade)
+                choices[task.id] = await best_expected(plans, task, pool_factory=pool, grade=grade)
             write_plans(path, choices)  # now, so that Ctrl-C loses one question and not all
 
     if missing := [question for question in questions if question.id not in choices]:

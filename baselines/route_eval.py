@@ -39,7 +39,7 @@ FORMS = "date:SHARE, share:SHARE, folds:K, folds:K:group or declared"
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Indices of questions: those that teach, and those that are then judged."""
+    """Indices of questions: those to learn from, and those to evaluate on."""
 
     train: Rows
     test: Rows
@@ -47,92 +47,92 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One or more folds; no question is judged in two of them."""
+    """One or more folds; no question is evaluated in two of them."""
 
     name: str  # how it was made, in words: `the last 30 % by date`
     folds: tuple[Fold, ...]
     notes: tuple[str, ...] = ()
 
 
-def split_matrix(matrix: Matrix, how: str, seed: int, *, drop_shared: bool = False) -> Split:
-    """Return the split that `how` names: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
-    kind, _, rest = how.partition(":")
-    count, _, unit = rest.partition(":")
+def split_matrix(matrix: Matrix, rule: str, seed: int, *, drop_shared: bool = False) -> Split:
+    """Return the split of a rule: `date:0.3`, `share:0.5`, `folds:5`, ... or `declared`."""
+    kind, _, text = rule.partition(":")
+    count, _, unit = text.partition(":")
     if kind in ("date", "share"):
-        found = split_by_share(matrix, rest, seed, by_date=kind == "date")
+        split = split_by_share(matrix, text, seed, by_date=kind == "date")
     elif kind == "folds" and unit in ("", "group"):
         if not count.isdecimal():
-            raise UserError(f"{how!r}: name how many folds, e.g. folds:5.")
-        found = split_in_folds(matrix, int(count), seed, by_group=bool(unit))
-    elif how == "declared":
-        found = split_declared(matrix)
+            raise UserError(f"{rule!r}: name how many folds, e.g. folds:5.")
+        split = split_in_folds(matrix, int(count), seed, by_group=bool(unit))
+    elif rule == "declared":
+        split = split_declared(matrix)
     else:
-        raise UserError(f"There is no split {how!r}: name {FORMS}.")
-    return _without_shared(matrix, found, drop_shared=drop_shared)
+        raise UserError(f"There is no split {rule!r}: name {FORMS}.")
+    return _without_shared(matrix, split, drop_shared=drop_shared)
 
 
 def split_by_share(matrix: Matrix, text: str, seed: int, *, by_date: bool) -> Split:
-    """Return the split that judges a share of the questions, rounded up."""
+    """Return the split that evaluates a share of the questions, rounded up."""
     try:
         share = float(text)
     except ValueError:
         share = math.nan
     if not 0 < share < 1:
-        how = f"{'date' if by_date else 'share'}:{text}"
-        raise UserError(f"{how!r}: a share lies between 0 and 1, e.g. date:0.3.")
-    days = [(asked.date, asked.id) for asked in matrix.questions]
+        rule = f"{'date' if by_date else 'share'}:{text}"
+        raise UserError(f"{rule!r}: a share lies between 0 and 1, e.g. date:0.3.")
+    days = [(question.date, question.id) for question in matrix.questions]
     if by_date and (undated := sum(not day for day, _ in days)):
         raise UserError(f"{matrix.name}: {undated} questions have no date; split by folds:5.")
     n = len(days)
-    most, test = math.ceil(n * share - 1e-9), list[int]()
+    limit, test = math.ceil(n * share - 1e-9), list[int]()
     if by_date:
-        order = [[at] for at in sorted(range(n), key=days.__getitem__)]
+        order = [[index] for index in sorted(range(n), key=days.__getitem__)]
     else:
         order = _units(map(question_key, matrix.questions))
         Random(f"share/{seed}").shuffle(order)
-    while order and len(test) < most:
+    while order and len(test) < limit:
         test += order.pop()
-    train = [at for unit in order for at in unit]
+    train = [index for unit in order for index in unit]
     if not train or not test:
         raise UserError(f"{matrix.name}: {n} questions cannot be split at a share of {share:g}.")
     if not by_date:
         name = f"{100 * share:g} % drawn with seed {seed}, taught by the other {len(train)}"
         return Split(name, (Fold(np.array(sorted(train)), np.array(sorted(test))),))
-    first, cut, last = (days[at][0] for at in (train[0], test[-1], test[0]))
-    name = f"the last {100 * share:g} % by date ({cut} to {last}), taught by {len(train)}"
-    return Split(f"{name} from {first} on", (Fold(np.array(train), np.array(test[::-1])),))
+    earliest, cut, latest = (days[index][0] for index in (train[0], test[-1], test[0]))
+    name = f"the last {100 * share:g} % by date ({cut} to {latest}), taught by {len(train)}"
+    return Split(f"{name} from {earliest} on", (Fold(np.array(train), np.array(test[::-1])),))
 
 
 def split_in_folds(matrix: Matrix, k: int, seed: int, *, by_group: bool = False) -> Split:
     """Return k folds in which equal questions, or with `by_group` all of a group, are together."""
-    order = _units(asked.group if by_group else question_key(asked) for asked in matrix.questions)
+    order = _units(q.group if by_group else question_key(q) for q in matrix.questions)
     if not 2 <= k <= len(order):
-        what = pluralise(len(order), "group" if by_group else "different question")
+        available = pluralise(len(order), "group" if by_group else "different question")
         fit = {0: "they need two", 1: "they need two", 2: "name 2"}
-        most = fit.get(len(order), f"name 2 to {len(order)}")
-        raise UserError(f"{matrix.name}: {k} folds cannot be made of {what}: {most}.")
+        hint = fit.get(len(order), f"name 2 to {len(order)}")
+        raise UserError(f"{matrix.name}: {k} folds cannot be made of {available}: {hint}.")
     Random(f"folds/{seed}").shuffle(order)
     order.sort(key=len, reverse=True)  # stable: shuffled among equals
     folds: list[list[int]] = [[] for _ in range(k)]
     for unit in order:
         min(folds, key=len).extend(unit)
     every = np.arange(len(matrix.questions))
-    made = (Fold(np.setdiff1d(every, fold), np.array(sorted(fold))) for fold in folds)
+    splits = (Fold(np.setdiff1d(every, fold), np.array(sorted(fold))) for fold in folds)
     grouped = " by group" if by_group else ""
-    return Split(f"{k} folds{grouped}, seed {seed}, each question judged once", tuple(made))
+    return Split(f"{k} folds{grouped}, seed {seed}, each question judged once", tuple(splits))
 
 
 def _units(keys: Iterable[str]) -> list[list[int]]:
     units = defaultdict[str, list[int]](list)
-    for at, key in enumerate(keys):
-        units[key].append(at)
+    for index, key in enumerate(keys):
+        units[key].append(index)
     return list(units.values())
 
 
 def split_declared(matrix: Matrix) -> Split:
-    """Return the split that a source declares; UserError when it declares none."""
+    """Return the split that a source declares; UserError if it declares none."""
     train, test = (
-        np.array([at for at, one in enumerate(matrix.questions) if one.split == side])
+        np.array([i for i, q in enumerate(matrix.questions) if q.split == side])
         for side in ("train", "eval")
     )
     if not (len(train) and len(test)):
@@ -141,22 +141,22 @@ def split_declared(matrix: Matrix) -> Split:
     return Split(name, (Fold(train, test),))
 
 
-def question_key(asked: MatrixQuestion) -> str:
-    """Return what is equal for equal questions: a digest of the text, or the id without one."""
-    return question_digest(asked.text) if asked.text else asked.id
+def question_key(question: MatrixQuestion) -> str:
+    """Return a key shared by equal questions: a digest of the text, or the id without a text."""
+    return question_digest(question.text) if question.text else question.id
 
 
 def _without_shared(matrix: Matrix, split: Split, *, drop_shared: bool) -> Split:
-    keys = [question_key(asked) for asked in matrix.questions]
-    ids = [asked.id for asked in matrix.questions]
+    keys = [question_key(question) for question in matrix.questions]
+    ids = [question.id for question in matrix.questions]
     folds: list[Fold] = []
     dropped = 0
     for fold in split.folds:
         judged: list[int] = fold.test.tolist()
-        asked = {keys[at] for at in judged} | {ids[at] for at in judged}
-        shared = [at for at in fold.train.tolist() if keys[at] in asked or ids[at] in asked]
+        test_keys = {keys[i] for i in judged} | {ids[i] for i in judged}
+        shared = [i for i in fold.train.tolist() if keys[i] in test_keys or ids[i] in test_keys]
         if shared and not drop_shared:
-            same = ", ".join(ids[at] for at in judged if keys[at] == keys[shared[0]])
+            same = ", ".join(ids[i] for i in judged if keys[i] == keys[shared[0]])
             raise UserError(
                 f"{matrix.name}: {pluralise(len(shared), 'question')} would teach and be judged, "
                 f"first {ids[shared[0]]}, which is {same}: leave them out of what teaches with "
@@ -198,7 +198,7 @@ Asked = tuple[str, float | None]  # a system, and the willingness that it is ask
 
 @dataclass(frozen=True, slots=True)
 class RouterField:
-    """What is judged: routers that share an embedder, and a seed."""
+    """The routers to evaluate, which share an embedder, and a seed."""
 
     routers: Sequence[Router]
     embedder: Embedder | None  # None when there is no router
@@ -206,7 +206,7 @@ class RouterField:
 
 
 def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: int) -> RouterField:
-    """Return the routers of these names, by default all; none where a question has no text."""
+    """Return the routers of these names, by default all; none if a question has no text."""
     if unknown := [name for name in names if name not in ROUTERS]:
         raise no_such("router", unknown[0], ROUTERS, "there are: ")
     if not _has_texts(matrix):
@@ -221,24 +221,24 @@ def choose_routers(matrix: Matrix, names: Sequence[str], embedder: str, seed: in
 
 
 def _has_texts(matrix: Matrix) -> bool:
-    return all(asked.text.strip() for asked in matrix.questions)
+    return all(question.text.strip() for question in matrix.questions)
 
 
 def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteComparison:
-    """Judge routers and anchors on a matrix without gaps; UserError where one cannot be fitted."""
+    """Evaluate routers and anchors on a matrix without gaps; UserError if one cannot be fitted."""
     if np.isnan(matrix.scores).any():
         raise UserError(f"{matrix.name}: some scores are unknown; judge on its whole rows.")
     priced = not np.isnan(matrix.usd).any()
     ladder = _ladder(matrix.rows(split.folds[0].train)) if priced else None
     # By system and willingness, over all questions of the matrix; filled fold by fold.
-    whole = defaultdict[Asked, Choices](lambda: np.zeros(len(matrix.questions), np.intp))
+    choices = defaultdict[Asked, Choices](lambda: np.zeros(len(matrix.questions), np.intp))
     for fold in split.folds:
         for key, picked in _choices(field, matrix.rows(fold.train), matrix.rows(fold.test), ladder):
-            whole[key][fold.test] = picked
+            choices[key][fold.test] = picked
     judged = np.sort(np.concatenate([fold.test for fold in split.folds]))
     evaluated = matrix.rows(judged)
-    chosen = {key: one[judged] for key, one in whole.items()}
-    at = {system: one for (system, willingness), one in chosen.items() if willingness is None}
+    chosen = {key: workers[judged] for key, workers in choices.items()}
+    picks = {name: workers for (name, price), workers in chosen.items() if price is None}
     names = [router.name for router in field.routers]
     return RouteComparison(
         name=matrix.name,
@@ -246,7 +246,7 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
         label=matrix.label,
         split=split.name,
         workers=len(matrix.workers),
-        questions=tuple(asked.id for asked in evaluated.questions),
+        questions=tuple(question.id for question in evaluated.questions),
         draws=matrix.draws,
         seed=field.seed,
         embedder=field.embedder.name if field.embedder else "",
@@ -254,40 +254,40 @@ def evaluate_routers(matrix: Matrix, split: Split, field: RouterField) -> RouteC
         reference=BEST_SINGLE,
         hindsight=HINDSIGHT,
         oracle=ORACLE,
-        systems=tuple(_rows(evaluated, at, names)),
+        systems=tuple(_rows(evaluated, picks, names)),
         frontiers={
             name: _frontier(evaluated, {step: chosen[name, step] for step in (*ladder, None)})
             for name in names
             if ladder
         },
-        notes=(*split.notes, *_notes(matrix, evaluated, at)),
-        clusters=tuple(f"{asked.group} {asked.date}".strip() for asked in evaluated.questions),
+        notes=(*split.notes, *_notes(matrix, evaluated, picks)),
+        clusters=tuple(f"{q.group} {q.date}".strip() for q in evaluated.questions),
     )
 
 
 def _choices(
     field: RouterField, train: Matrix, test: Matrix, ladder: Sequence[float] | None
 ) -> Iterator[tuple[Asked, Choices | int]]:
-    """Yield whom each system asks at each willingness, taught by `train`."""
+    """Yield the worker that each system asks at each willingness, trained on `train`."""
     yield (BEST_SINGLE, None), best_single_worker(train)
     if ladder is not None:
         yield ("cheapest-single", None), int(np.argmin(train.mean_usd()))
         yield ("priciest-single", None), int(np.argmax(train.mean_usd()))
     if field.embedder is None:
         return
-    fitted = field.embedder.fit([asked.text for asked in train.questions])
-    taught, asked = (
-        field.embedder.embed(fitted, [one.text for one in part.questions]) for part in (train, test)
+    fitted = field.embedder.fit([question.text for question in train.questions])
+    taught, tested = (
+        field.embedder.embed(fitted, [q.text for q in half.questions]) for half in (train, test)
     )
     for router in field.routers:
         learnt = router.fit(training_examples(train, taught), field.seed)
-        expected = router.estimate(learnt, asked)
+        expected = router.estimate(learnt, tested)
         for willingness in (None, *(ladder or ())):
             yield (router.name, willingness), choose_workers(expected, willingness)
 
 
 def _ladder(train: Matrix) -> list[float]:
-    """Return the willingnesses of a sweep; none where nothing costs."""
+    """Return the willingnesses of a sweep; none if a worker costs nothing."""
     usd = train.mean_usd()
     if not usd.min() > 0:
         return []
@@ -296,10 +296,10 @@ def _ladder(train: Matrix) -> list[float]:
 
 
 def _rows(
-    evaluated: Matrix, at: Mapping[str, Choices], routers: Sequence[str]
+    evaluated: Matrix, picks: Mapping[str, Choices], routers: Sequence[str]
 ) -> Iterator[RoutedSystem]:
     measured: dict[str, Floats] = {name: getattr(evaluated, name) for name in MEASURED}
-    best = at[BEST_SINGLE]
+    best = picks[BEST_SINGLE]
 
     def row(system: str, kind: RouteKind, chosen: Choices, note: str = "") -> RoutedSystem:
         cell, elsewhere = (np.arange(len(chosen)), chosen), float((chosen != best).mean())
@@ -310,13 +310,13 @@ def _rows(
     names = ", ".join(evaluated.workers[worker] for worker in dict.fromkeys(taught))
     yield row(BEST_SINGLE, "anchor", best, f"chosen on what teaches: {names}")
     for name in routers:
-        yield row(name, "router", at[name])
+        yield row(name, "router", picks[name])
     means = {name: values.mean(axis=1) for name, values in measured.items()}
     note = "its expected value, no draw"
     yield RoutedSystem("random-worker", "anchor", **means, elsewhere=None, note=note)
     for name in ("cheapest-single", "priciest-single"):
-        if name in at:
-            yield row(name, "anchor", at[name])
+        if name in picks:
+            yield row(name, "anchor", picks[name])
     hindsight = np.full(len(evaluated.questions), best_single_worker(evaluated))
     yield row(HINDSIGHT, "anchor", hindsight, "chosen on the questions it is judged on")
     yield row(
@@ -340,10 +340,10 @@ def _frontier(
     return tuple(points)
 
 
-def _notes(matrix: Matrix, evaluated: Matrix, at: Mapping[str, Choices]) -> tuple[str, ...]:
+def _notes(matrix: Matrix, evaluated: Matrix, picks: Mapping[str, Choices]) -> tuple[str, ...]:
     nobody = int((evaluated.scores.max(axis=1) <= 0).sum())
-    several = (SEVERAL,) if np.ptp(at[BEST_SINGLE]) else ()
+    several = (SEVERAL,) if np.ptp(picks[BEST_SINGLE]) else ()
     rule = f"{ORACLE_RULE} (so on {nobody} of {len(evaluated.questions)} questions)."
-    left = f"Left out: {', '.join(ROUTERS)}; they read questions, and here some have no text."
-    unread = () if _has_texts(matrix) else (left,)
+    omitted = f"Left out: {', '.join(ROUTERS)}; they read questions, and here some have no text."
+    unread = () if _has_texts(matrix) else (omitted,)
     return (*several, *matrix.notes, *unread, rule)

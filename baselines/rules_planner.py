@@ -23,7 +23,7 @@ SKILLS = (
     (r"digit|base", r"digit"),
     (r"", r"\bsums?\b|arithmetic"),
 )
-"""What a part says, and what the card of the worker for it says; the first that fits counts."""
+"""The pattern of a part, and the pattern of its worker's card; the first match counts."""
 _PART = re.compile(r"\bLet ([a-z]) be ([^.]+)\.\s*")
 _LETTER = re.compile(r"(?<![\w'])[b-z](?![\w'(])")
 
@@ -41,7 +41,7 @@ RULES_PLANNER = SystemCard(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a question: its letter (none for the last), what it needs, who does it."""
+    """One part of a question: its letter (none for the last), what it needs, its worker."""
 
     letter: str
     needs: frozenset[str]
@@ -50,38 +50,38 @@ class Part:
 
 def read_parts(text: str, cards: Sequence[tuple[str, str]]) -> list[Part]:
     """Return the parts of a question in their order; cards are (worker, card)."""
-    asked = text.split("\n\n")[0]
-    said = [*_PART.findall(asked), ("", _PART.sub("", asked))]
-    return [Part(a, frozenset(_LETTER.findall(words)), _doer(words, cards)) for a, words in said]
+    question = text.split("\n\n")[0]
+    clauses = [*_PART.findall(question), ("", _PART.sub("", question))]
+    return [Part(a, frozenset(_LETTER.findall(words)), _doer(words, cards)) for a, words in clauses]
 
 
 def _doer(words: str, cards: Sequence[tuple[str, str]]) -> str:
-    wanted = next(card for said, card in SKILLS if re.search(said, words))
-    fits = [one for one in cards if re.search(wanted, one[1], re.IGNORECASE)]
+    skill = next(card for pattern, card in SKILLS if re.search(pattern, words))
+    fits = [worker for worker in cards if re.search(skill, worker[1], re.IGNORECASE)]
     return min(fits or cards, key=_breadth)[0]
 
 
 def _breadth(worker: tuple[str, str]) -> int:
-    """Return how many skills a card names: who is said to do everything is asked last."""
+    """Return how many skills a card names: a worker that claims every skill is asked last."""
     return sum(bool(re.search(card, worker[1], re.IGNORECASE)) for _, card in SKILLS)
 
 
-def plan_parts(parts: Sequence[Part]) -> Workflow:
-    """Return the workflow that does the parts in order, each step reading all that it rests on."""
-    left, done, steps = list(parts), dict[str, int](), list[Step]()
+def plan_parts(tasks: Sequence[Part]) -> Workflow:
+    """Return the workflow that does the parts in order, each step reading all that it needs."""
+    remaining, finished, steps = list(tasks), dict[str, int](), list[Step]()
     read = list[set[int]]()
-    while left and len(steps) < MAX_STEPS:
-        first = next((part for part in left if part.needs <= done.keys()), left[-1])
-        here, direct = {first.letter}, {done[need] for need in first.needs & done.keys()}
-        left.remove(first)
-        for part in [one for one in left if one.worker == first.worker]:
-            if part.needs <= {*done, *here}:
-                here.add(part.letter)
-                direct |= {done[need] for need in part.needs & done.keys()}
-                left.remove(part)
-        done |= dict.fromkeys(here, len(steps))
-        read.append(direct.union(*(read[at] for at in direct)))
-        steps.append(Step(first.worker, reads=tuple(sorted(read[-1]))))
+    while remaining and len(steps) < MAX_STEPS:
+        task = next((t for t in remaining if t.needs <= finished.keys()), remaining[-1])
+        here, direct = {task.letter}, {finished[need] for need in task.needs & finished.keys()}
+        remaining.remove(task)
+        for peer in [candidate for candidate in remaining if candidate.worker == task.worker]:
+            if peer.needs <= {*finished, *here}:
+                here.add(peer.letter)
+                direct |= {finished[need] for need in peer.needs & finished.keys()}
+                remaining.remove(peer)
+        finished |= dict.fromkeys(here, len(steps))
+        read.append(direct.union(*(read[step] for step in direct)))
+        steps.append(Step(task.worker, reads=tuple(sorted(read[-1]))))
     return Workflow(tuple(steps))
 
 

@@ -2,7 +2,7 @@
 
 `single:<worker>` is any worker of the pool, and the row to beat; `best-single` is the one that did
 best on the train split, so that the choice has not seen the eval split. The Conductor paper's two
-5x controls tell nobody whether it was right: feedback from tests is by_tests.py.
+5x controls give no feedback on the answer; feedback from tests is in by_tests.py.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from podium.harness.workflow import Sampling, Step, Workflow
 ONE_CALL = exactly(lambda n, args: 1)
 
 
-def calls_by(name: str, usual: int, more: int = 0) -> Expected:
-    """Return the expectation of as many calls as an argument says, and `more`."""
-    return exactly(lambda n, args: int(args.get(name) or usual) + more)
+def calls_by(name: str, usual: int, extra: int = 0) -> Expected:
+    """Return the expected calls: the number in an argument, plus `extra`."""
+    return exactly(lambda n, args: int(args.get(name) or usual) + extra)
 
 
 SINGLE = SystemCard(
@@ -53,17 +53,17 @@ def alone(worker: str) -> Workflow:
 
 def known(pool: Pool, worker: str | None) -> str:
     """Return the name of a worker or a variant, by default the pool's first; or raise UserError."""
-    asked = pool.workers[0] if worker is None else worker
-    if asked not in (*pool.workers, *pool.variants):
+    name = pool.workers[0] if worker is None else worker
+    if name not in (*pool.workers, *pool.variants):
         names = ", ".join(pool.workers)
-        raise UserError(f"This pool has no worker {asked!r}; its workers are: {names}.")
-    return asked
+        raise UserError(f"This pool has no worker {name!r}; its workers are: {names}.")
+    return name
 
 
-def at_least_one(who: str, name: str, value: int) -> None:
-    """Raise UserError for a number of samples, turns or agents that asks nobody."""
+def at_least_one(system: str, name: str, value: int) -> None:
+    """Raise UserError for a number of samples, turns or agents below 1."""
     if value < 1:
-        raise UserError(f"{who} needs {name} of at least 1, not {value}.")
+        raise UserError(f"{system} needs {name} of at least 1, not {value}.")
 
 
 def single_system(worker: str) -> System:
@@ -148,9 +148,9 @@ def self_reflection_system(worker: str | None = None, k: int = TIMES) -> System:
     at_least_one("Self-reflection", "k", k)
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        asked = known(pool, worker)
-        reviews = (Step(asked, REVIEW, reads="all") for _ in range(k - 1))
-        return Workflow((Step(asked), *reviews))
+        name = known(pool, worker)
+        reviews = (Step(name, REVIEW, reads="all") for _ in range(k - 1))
+        return Workflow((Step(name), *reviews))
 
     return planned(plan)
 
@@ -160,5 +160,5 @@ def long_context_system(worker: str | None = None, times: int = TIMES) -> System
     """Return the system that asks once, with the worker's own token limit times `times`."""
     at_least_one("Long context", "times", times)
 
-    more = Sampling(times_max_tokens=times)
-    return planned(lambda _, pool: Workflow((Step(known(pool, worker), sampling=more),)))
+    sampling = Sampling(times_max_tokens=times)
+    return planned(lambda _, pool: Workflow((Step(known(pool, worker), sampling=sampling),)))

@@ -1,9 +1,9 @@
 """`template-router`, the strongest control: a classifier picks one of the enumerated workflows.
 
-It plans as a conductor does, from the same workers, train split and budget, but in words that no
-one learnt (oracle.py). Tries are batched Thompson sampling (Thompson 1933) over templates and
-clusters of questions. They are few, so a ridge logistic regression on who does what foretells, over
-all questions and apart for each cluster, and what was seen is shrunk towards it.
+It has a conductor's workers, train split and budget; its subtasks are fixed texts (oracle.py).
+Tries are batched Thompson sampling (Thompson 1933) over templates and clusters of questions. They
+are few, so a ridge logistic regression on roles, pooled and per cluster, gives the prior towards
+which observed scores are shrunk.
 """
 
 import hashlib
@@ -43,10 +43,10 @@ from podium.harness.workflow import Workflow
 
 Ints = NDArray[np.int64]
 
-RIDGE = 1.0  # on who does what, in log odds: a role's effect has standard deviation 1 beforehand
-CLUSTER_RIDGE = 4.0  # ridge on how a cluster departs from all questions: half that deviation
+RIDGE = 1.0  # on roles, in log odds: a prior standard deviation of 1
+CLUSTER_RIDGE = 4.0  # ridge on how a cluster deviates from all questions: half that deviation
 TRUST_TEMPLATE, TRUST_CLUSTER = 8.0, 8.0
-"""Tries after which what was seen of a template counts as much as the regression: over all
+"""Number of tries at which a template's observed score weighs as much as the regression: over all
 questions, and within a cluster. Set once, by hand, before any measurement on an eval split."""
 
 
@@ -62,7 +62,7 @@ class Templates:
     calls: Ints  # (templates,), worker calls
     shapes: Ints  # (templates,): 0 singles, 1 and 2 pairs, 3 triples, 4 fan-ins
     roles: Floats
-    """(templates, roles): 1 where a worker has a role, and where a template has a shape."""
+    """(templates, roles): 1 if a worker of the template has the role, or if it has the shape."""
 
 
 @cache
@@ -71,14 +71,14 @@ def enumerate_templates(workers: tuple[str, ...]) -> Templates:
     plans = enumerate_plans(workers)
     shapes, played = zip(*map(_shape_and_roles, plans), strict=True)
     names = [{f"shape {shape}", *roles} for shape, roles in zip(shapes, played, strict=True)]
-    known = sorted(set[str]().union(*names))
-    roles = np.array([[float(one in named) for one in known] for named in names])
+    role_names = sorted(set[str]().union(*names))
+    roles = np.array([[float(role in plan_names) for role in role_names] for plan_names in names])
     calls = np.array([len(plan.steps) for plan in plans], dtype=np.int64)
     return Templates(plans, calls, np.array(shapes, dtype=np.int64), roles)
 
 
 def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
-    """Return a plan's shape and who does what; who computes has the same role in every shape."""
+    """Return a plan's shape and its roles; `solves` is the same role in every shape."""
     steps = list(plan.steps)
     if len(steps) == 1:
         return 0, [f"alone {steps[0].worker}"]
@@ -91,29 +91,31 @@ def _shape_and_roles(plan: Workflow) -> tuple[int, list[str]]:
     return 3, [*roles, f"finishes {steps[2].worker}"]
 
 
-def expected_scores(known: Templates, seen: TemplateTries, clusters: int) -> tuple[Floats, Floats]:
-    """Return the score that tries foretell, and how many tries that is worth."""
-    shape, (template, cluster, value) = (len(known.plans), clusters), seen
+def expected_scores(
+    templates: Templates, results: TemplateTries, clusters: int
+) -> tuple[Floats, Floats]:
+    """Return the score expected from tries, and its weight as a number of tries."""
+    shape, (template, cluster, value) = (len(templates.plans), clusters), results
     if not len(value):
         return np.full(shape, 0.5), np.full(shape, 1.0)
-    model = _regressed(known.roles, seen, clusters)
+    model = _regressed(templates.roles, results, clusters)
     counts, wins, foretold = np.zeros((3, *shape))
-    at = (template, cluster)
-    np.add.at(counts, at, 1.0)
-    np.add.at(wins, at, value)
-    np.add.at(foretold, at, model[at])
+    cells = (template, cluster)
+    np.add.at(counts, cells, 1.0)
+    np.add.at(wins, cells, value)
+    np.add.at(foretold, cells, model[cells])
     tries = counts.sum(axis=1, keepdims=True)
     missed = (wins - foretold).sum(axis=1, keepdims=True) / (tries + TRUST_TEMPLATE)
-    before = np.clip(model + missed, 0.0, 1.0)
-    score = (wins + TRUST_CLUSTER * before) / (counts + TRUST_CLUSTER)
+    prior = np.clip(model + missed, 0.0, 1.0)
+    score = (wins + TRUST_CLUSTER * prior) / (counts + TRUST_CLUSTER)
     return score, counts + 2.0 + TRUST_CLUSTER * (tries / (tries + TRUST_TEMPLATE))
 
 
-def _regressed(roles: Floats, seen: TemplateTries, clusters: int) -> Floats:
+def _regressed(roles: Floats, tries: TemplateTries, clusters: int) -> Floats:
     """Return (templates, clusters): the chance of being right by roles, pooled over clusters."""
-    (template, cluster, value), width = seen, roles.shape[1]
+    (template, cluster, value), width = tries, roles.shape[1]
     played = roles[template]
-    apart = [np.where((cluster == one)[:, None], played, 0.0) for one in range(clusters)]
+    apart = [np.where((cluster == number)[:, None], played, 0.0) for number in range(clusters)]
     rows = np.hstack([np.ones((len(value), 1)), played, *apart])
     pull = np.repeat([0.05, RIDGE, CLUSTER_RIDGE], [1, width, width * clusters])
     weights = ridge_logistic(rows, value, pull)
@@ -123,9 +125,9 @@ def _regressed(roles: Floats, seen: TemplateTries, clusters: int) -> Floats:
 
 
 NAME, READING = "template-router", "reading/"
-CLUSTERS = 8  # kinds of question that are told apart, at most; fewer where the train split is small
+CLUSTERS = 8  # maximum number of clusters of questions; a small train split gives fewer
 SHARES = (0.3, 0.15, 0.15, 0.15, 0.15, 0.1)
-"""Of the budget, round by round: the first looks everywhere, the others where it is promising."""
+"""Shares of the budget by round: the first explores everywhere, later ones promising templates."""
 FIRST_LOOK = (0.15, 0.35, 0.15, 0.3, 0.05)
 """How the first round's tries are shared among shapes (see `Templates`), cheap ones more often."""
 COST_OF_A_CALL = 0.005  # score that one more call must bring: a tie goes to fewer calls
@@ -133,7 +135,7 @@ COST_OF_A_CALL = 0.005  # score that one more call must bring: a tie goes to few
 
 @dataclass(frozen=True, slots=True)
 class QuestionClusters:
-    """How questions are told apart: TF-IDF and k-means, by texts alone, which cost no call."""
+    """Clusters of questions: TF-IDF and k-means over their texts, without any worker call."""
 
     reading: Arrays
     centres: Floats  # (clusters, terms)
@@ -152,19 +154,19 @@ def cluster_questions(texts: tuple[str, ...], seed: int) -> QuestionClusters:
     reading = TfIdf().fit(texts)
     vectors = TfIdf().embed(reading, texts)
     distinct = len(np.unique(vectors, axis=0))
-    wanted = max(1, min(CLUSTERS, len(texts) // 10, distinct))
-    return QuestionClusters(reading, k_means(vectors, wanted, 4, seed)[0])
+    clusters = max(1, min(CLUSTERS, len(texts) // 10, distinct))
+    return QuestionClusters(reading, k_means(vectors, clusters, 4, seed)[0])
 
 
-def _clusters_in(given: TrainingBudget) -> QuestionClusters:
-    return cluster_questions(tuple(one.text for one in given.questions), given.seed)
+def _clusters_in(budget: TrainingBudget) -> QuestionClusters:
+    return cluster_questions(tuple(question.text for question in budget.questions), budget.seed)
 
 
 class TemplateExplorer:
     """Tries templates on train questions, and learns which one suits which kind of question."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return a round of tries that fits its share of the budget; None when all is spent."""
+        """Return a round of tries that fits its share of the budget; None if it is spent."""
         if not given.publishable:
             raise UserError(
                 f"{NAME} cannot learn from {', '.join(given.suites)}: its artefact would hold "
@@ -172,80 +174,82 @@ class TemplateExplorer:
             )
         if len(done) == len(SHARES):
             return None
-        spent = sum(one.calls for tries in done for one in tries)
-        last = len(done) == len(SHARES) - 1
-        share = given.calls - spent if last else int(given.calls * SHARES[len(done)])
-        known, told = enumerate_templates(given.workers), _clusters_in(given)
+        spent = sum(result.calls for tries in done for result in tries)
+        is_last = len(done) == len(SHARES) - 1
+        share = given.calls - spent if is_last else int(given.calls * SHARES[len(done)])
+        templates, clusters = enumerate_templates(given.workers), _clusters_in(given)
         random = default_rng([given.seed, len(done)])
         size = len(given.questions)
         epochs = max(1, -(-share // (3 * size)))
-        seen = sum(len({one.question for one in tried}) for tried in done)
-        first = seen % size if epochs == 1 else 0
-        asked = given.questions[first:]
-        now = expected_scores(known, _tries_of(known, told, given, done), len(told.centres))
+        covered = sum(len({trial.question for trial in tries}) for tries in done)
+        start = covered % size if epochs == 1 else 0
+        questions = given.questions[start:]
+        results = _tries_of(templates, clusters, given, done)
+        now = expected_scores(templates, results, len(clusters.centres))
         tries: dict[str, list[int]] = {}
-        for question, at in zip(asked, told.of([one.text for one in asked]), strict=True):
-            expected = (now[0][:, at], now[1][:, at]) if done else None
-            drawn = _draw(known, expected, epochs, random)
-            share -= int(known.calls[drawn].sum())
+        numbers = clusters.of([question.text for question in questions])
+        for question, cluster in zip(questions, numbers, strict=True):
+            expected = (now[0][:, cluster], now[1][:, cluster]) if done else None
+            drawn = _draw(templates, expected, epochs, random)
+            share -= int(templates.calls[drawn].sum())
             if share < 0:
                 break
             tries[question.id] = drawn
         if not tries:
             return None
-        return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, first)
+        return Round("podium/try_templates", {"tries": tries}, len(tries), epochs, start)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the chosen template of every cluster; UserError when no try was made."""
         if not any(done):
             raise UserError(f"{NAME}: {given.calls} worker calls are too few for a single try.")
-        known, told = enumerate_templates(given.workers), _clusters_in(given)
-        seen = _tries_of(known, told, given, done)
-        score, _ = expected_scores(known, seen, len(told.centres))
-        worth = score - COST_OF_A_CALL * known.calls[:, None]
+        templates, clusters = enumerate_templates(given.workers), _clusters_in(given)
+        results = _tries_of(templates, clusters, given, done)
+        score, _ = expected_scores(templates, results, len(clusters.centres))
+        worth = score - COST_OF_A_CALL * templates.calls[:, None]
         rows = [
-            (at, one.question, one.epoch, one.plan, one.value, one.calls)
-            for at, tries in enumerate(done)
-            for one in tries
+            (number, result.question, result.epoch, result.plan, result.value, result.calls)
+            for number, tries in enumerate(done)
+            for result in tries
         ]
-        settings = {"clusters": len(told.centres), "tries": len(seen[2])}
+        settings = {"clusters": len(clusters.centres), "tries": len(results[2])}
         about = replace(
             learnt_from(NAME, given, done, settings),
             rows_sha256=hashlib.sha256(repr(rows).encode()).hexdigest(),
-            questions=tuple(question_digest(one.text) for one in given.questions),
+            questions=tuple(question_digest(question.text) for question in given.questions),
             embedder=TfIdf().name,
         )
         chosen = np.argmax(worth, axis=0).astype(np.int64)
-        arrays = {"centres": told.centres, "chosen": chosen, "score": score}
-        return Artifact(about, {**add_prefix(READING, told.reading), **arrays})
+        arrays = {"centres": clusters.centres, "chosen": chosen, "score": score}
+        return Artifact(about, {**add_prefix(READING, clusters.reading), **arrays})
 
 
 def _draw(
-    known: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
+    templates: Templates, expected: tuple[Floats, Floats] | None, count: int, random: Generator
 ) -> list[int]:
     """Return templates to try on a question: by shape at first, then by a draw of their worth."""
     if expected is None:
-        shapes = np.unique(known.shapes)
+        shapes = np.unique(templates.shapes)
         chance = np.array(FIRST_LOOK)[shapes]
         picked = random.choice(shapes, size=count, p=chance / chance.sum())
-        return [int(random.choice(np.flatnonzero(known.shapes == one))) for one in picked]
+        return [int(random.choice(np.flatnonzero(templates.shapes == shape))) for shape in picked]
     score, weight = expected
     spread = np.sqrt(np.clip(score * (1.0 - score), 0.01, None) / (1.0 + weight))
     worth = score + spread * random.standard_normal((count, len(score)))
-    return [int(one) for one in np.argmax(worth - COST_OF_A_CALL * known.calls, axis=1)]
+    return [int(index) for index in np.argmax(worth - COST_OF_A_CALL * templates.calls, axis=1)]
 
 
 def _tries_of(
-    known: Templates, told: QuestionClusters, given: TrainingBudget, done: Rounds
+    templates: Templates, clustering: QuestionClusters, budget: TrainingBudget, rounds: Rounds
 ) -> TemplateTries:
-    index = {plan.as_json(): at for at, plan in enumerate(known.plans)}
-    clusters = told.of([one.text for one in given.questions])
-    of = {one.id: at for one, at in zip(given.questions, clusters, strict=True)}
-    kept = [one for tries in done for one in tries if one.value is not None and one.plan in index]
+    index = {plan.as_json(): number for number, plan in enumerate(templates.plans)}
+    clusters = clustering.of([question.text for question in budget.questions])
+    of = {q.id: cluster for q, cluster in zip(budget.questions, clusters, strict=True)}
+    graded = [t for tries in rounds for t in tries if t.value is not None and t.plan in index]
     return (
-        np.array([index[one.plan] for one in kept], dtype=np.int64),
-        np.array([of[one.question] for one in kept], dtype=np.int64),
-        np.array([one.value for one in kept], dtype=np.float64),
+        np.array([index[trial.plan] for trial in graded], dtype=np.int64),
+        np.array([of[trial.question] for trial in graded], dtype=np.int64),
+        np.array([trial.value for trial in graded], dtype=np.float64),
     )
 
 
@@ -271,13 +275,13 @@ TEMPLATE_ROUTER = SystemCard(
 def template_system(learned: Artifact) -> System:
     """Return the system that runs the template of a question's cluster."""
     reading = strip_prefix(READING, learned.arrays)
-    told = QuestionClusters(reading, np.asarray(learned.arrays["centres"], dtype=np.float64))
+    clusters = QuestionClusters(reading, np.asarray(learned.arrays["centres"], dtype=np.float64))
     plans = enumerate_templates(learned.about.workers).plans
-    chosen = [int(one) for one in learned.arrays["chosen"]]
+    chosen = [int(template) for template in learned.arrays["chosen"]]
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool.workers, question)
-        return plans[chosen[int(told.of([question.text])[0])]]
+        return plans[chosen[int(clusters.of([question.text])[0])]]
 
     return planned(plan)
 

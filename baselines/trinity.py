@@ -2,7 +2,7 @@
 
 From the paper's description: three roles, at most five turns, all earlier visible. `trinity` is
 led by a linear head, which sep-CMA-ES evolves; a try is one question with one candidate head.
-`random-trinity` chooses at random: what the loop is worth without a coordinator.
+`random-trinity` chooses at random: the value of the loop without a coordinator.
 """
 
 import math
@@ -78,7 +78,7 @@ def is_accepted(kind: Kind, turns: Sequence[Turn]) -> bool:
 
 
 def latest_work(turns: Sequence[Turn]) -> str | None:
-    """Return what a worker said last; None when no turn was a worker's."""
+    """Return a worker's latest reply; None if no turn was a worker's."""
     return next((text for role, text in reversed(turns) if role == "worker"), None)
 
 
@@ -89,17 +89,17 @@ def turns_system(coordinator_of: CoordinatorOf, turns: int = TURNS) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         coordinator, session = coordinator_of(question, pool), Session(question, pool)
-        taken: list[Turn] = []
+        history: list[Turn] = []
         accepted = False
-        while len(taken) < turns and not accepted:
-            at, role = coordinator(question, taken)
-            step = Step(pool.workers[at], PROMPTS[role], reads="all")
+        while len(history) < turns and not accepted:
+            worker, role = coordinator(question, history)
+            step = Step(pool.workers[worker], PROMPTS[role], reads="all")
             reply = await session.ask(step, opinion=role != "worker")
-            taken.append((role, reply.text))
-            accepted = is_accepted(question.kind, taken)
-        said = latest_work(taken)
-        noted = {"roles": [role for role, _ in taken], "accepted": accepted}
-        return session.answer(taken[-1][1] if said is None else said, noted)
+            history.append((role, reply.text))
+            accepted = is_accepted(question.kind, history)
+        work = latest_work(history)
+        noted = {"roles": [role for role, _ in history], "accepted": accepted}
+        return session.answer(history[-1][1] if work is None else work, noted)
 
     return answer
 
@@ -117,8 +117,8 @@ def random_trinity_system(seed: int = 0, turns: int = TURNS) -> System:
 
 
 def _expected(workers: int, args: Mapping[str, Any]) -> tuple[int, int]:
-    most = int(args.get("turns", TURNS))
-    return min(2, most), most  # at the least one to work, one to accept
+    turns = int(args.get("turns", TURNS))
+    return min(2, turns), turns  # at the least one to work, one to accept
 
 
 RANDOM_TRINITY = SystemCard(
@@ -136,19 +136,19 @@ RANDOM_TRINITY = SystemCard(
 
 WORDS = 8  # hashed features of the question: few, because calls are few
 FEATURES = WORDS + len(ROLES) + 2
-"""Words, one per role that may have come last and one for none, and how far the loop is."""
+"""Words, one number per role of the last turn and one for none, and the loop's progress."""
 
 
 def turn_features(question: Question, turns: Sequence[Turn]) -> Floats:
     """Return (FEATURES,) numbers; the state of the loop has the same weight as the question."""
-    last = [float(bool(turns) and turns[-1][0] == role) for role in ROLES]
+    last_role = [float(bool(turns) and turns[-1][0] == role) for role in ROLES]
     return np.array(
-        [*hash_words(question.text, WORDS), float(not turns), *last, len(turns) / TURNS]
+        [*hash_words(question.text, WORDS), float(not turns), *last_role, len(turns) / TURNS]
     )
 
 
 def head_size(workers: int) -> int:
-    """Return how many weights a head has."""
+    """Return the number of weights of a head."""
     return (workers + len(ROLES)) * FEATURES
 
 
@@ -183,57 +183,57 @@ def population_size(dims: int) -> int:
 
 def evolve(dims: int, seed: int, fitness: Fitness) -> tuple[Floats, Floats]:
     """Return the next generation's candidates (population, dims) and the mean they vary around."""
-    most = population_size(dims)
+    size = population_size(dims)
     search: Any = import_extra("cmaes", "routers").SepCMA(
-        mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=most
+        mean=np.zeros(dims), sigma=SIGMA, seed=seed, population_size=size
     )
     for values in fitness:
-        asked = [search.ask() for _ in range(most)]
-        search.tell([(one, -value) for one, value in zip(asked, values, strict=True)])
-    return np.array([search.ask() for _ in range(most)]), np.array(search.mean)
+        candidates = [search.ask() for _ in range(size)]
+        search.tell([(head, -value) for head, value in zip(candidates, values, strict=True)])
+    return np.array([search.ask() for _ in range(size)]), np.array(search.mean)
 
 
 def mean_grades(tries: Sequence[TrialResult], candidates: int) -> list[float]:
-    """Return each candidate's mean grade; who has none gets the mean of all, and 0 without any."""
+    """Return each candidate's mean grade; without a grade, the mean of all, or 0."""
     grades: list[list[float]] = [[] for _ in range(candidates)]
-    for one in tries:
-        if one.value is not None:
-            grades[one.epoch - 1].append(one.value)
+    for trial in tries:
+        if trial.value is not None:
+            grades[trial.epoch - 1].append(trial.value)
     graded = [value for values in grades for value in values]
     usual = sum(graded) / len(graded) if graded else 0.0
     return [round(sum(values) / len(values) if values else usual, 6) for values in grades]
 
 
-def first_question(generation: int, questions: int, known: int) -> int:
-    """Return where a generation's questions start; each start comes before any comes again.
+def first_question(generation: int, questions: int, available: int) -> int:
+    """Return a generation's first question; each start is used before any is used again.
 
     >>> [first_question(at, 5, 9) for at in range(6)], first_question(3, 9, 9)
     ([0, 1, 2, 3, 4, 0], 0)
     """
-    starts, stride = known - questions + 1, questions
+    starts, stride = available - questions + 1, questions
     while math.gcd(stride, starts) != 1:
         stride += 1
     return generation * stride % starts
 
 
 class TrinityExplorer:
-    """Spends the budget on generations; each generation is asked other questions."""
+    """Spends the budget on generations; each generation gets other questions."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the next generation, None when the budget may not pay for all its turns."""
+        """Return the next generation; None if the budget may not cover all its turns."""
         candidates = population_size(head_size(len(given.workers)))
         each = candidates * TURNS
         refuse_too_few(NAME, given, each)
         # Ours is that a budget buys as many questions per candidate as generations.
-        known = len(given.questions)
-        questions = max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, known))
-        spent = sum(one.calls for tried in done for one in tried)
+        available = len(given.questions)
+        questions = max(1, min(math.isqrt(given.calls // each), MOST_QUESTIONS, available))
+        spent = sum(trial.calls for tried in done for trial in tried)
         if len(done) >= MOST_GENERATIONS or spent + each * questions > given.calls:
             return None
         fitness = [mean_grades(tried, candidates) for tried in done]
         args = {"seed": given.seed, "fitness": fitness}
-        first = first_question(len(done), questions, known)
-        return Round("podium/try_trinity", args, questions, candidates, first, TURNS)
+        start = first_question(len(done), questions, available)
+        return Round("podium/try_trinity", args, questions, candidates, start, TURNS)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
         """Return the mean of the last generation's distribution: no single lucky candidate."""
@@ -271,7 +271,7 @@ TRINITY = replace(
 
 
 def trinity_system(learned: Artifact) -> System:
-    """Return the loop led by what was learnt."""
+    """Return the loop with the learnt head."""
 
     def coordinator_of(question: Question, pool: Pool) -> Coordinator:
         refuse_unfit(learned, pool.workers, question)
@@ -286,7 +286,7 @@ register_learner(NAME, trinity_system)
 
 @register
 def try_trinity(seed: int, fitness: list[list[float]]) -> System:
-    """Try one candidate head per epoch: of the generation that this fitness leads to."""
+    """Try one candidate head per epoch, of the generation after this fitness."""
 
     @cache
     def heads(workers: int) -> Floats:

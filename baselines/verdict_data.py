@@ -1,4 +1,4 @@
-"""Recorded verdicts of others as matrices: what routers learn from and are judged on."""
+"""Verdicts recorded by others, as matrices: routers learn from them and are evaluated on them."""
 
 import hashlib
 import math
@@ -37,23 +37,23 @@ Verdicts = tuple[list[MatrixQuestion], list[MatrixCell]]
 
 
 class VerdictRow(BaseModel):
-    """A row of somebody's file: other columns are passed over, those named must be there."""
+    """A row of another project's file: extra columns are ignored, the fields here are required."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """What the user and the command line hand to a reader."""
+    """The arguments of a reader."""
 
     data: Path  # the folder of local data
-    path: str = ""  # what stands behind the colon: `routerbench:PATH`
+    path: str = ""  # the text after the colon in `routerbench:PATH`
     gpqa: Callable[[], Sequence[Question]] | None = None
-    """How GPQA's questions are opened, in memory; None where they cannot be."""
+    """Opens GPQA's questions, in memory; None if they cannot be opened."""
 
 
 def check_json(model: type[RowT], path: Path) -> RowT:
-    """Return a JSON file (also .gz) as `model`; UserError when it is absent, damaged or another."""
+    """Return a JSON file (also .gz) as `model`; UserError if it is absent, damaged or differs."""
     try:
         content = read_limited(path, DOCUMENT)
         text = unpack_gzip(content) if path.suffix == ".gz" else content
@@ -61,82 +61,82 @@ def check_json(model: type[RowT], path: Path) -> RowT:
     except FileNotFoundError:
         raise UserError(f"There is no file {path} (PODIUM_DATA names another folder).") from None
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        said = error if isinstance(error, ValueError) else type(error).__name__
-        raise UserError(f"{path} cannot be read as JSON: {said}.") from None
+        reason = error if isinstance(error, ValueError) else type(error).__name__
+        raise UserError(f"{path} cannot be read as JSON: {reason}.") from None
 
 
 def pin_files(*paths: Path, fetch: str = "") -> str:
-    """Return the names of some files with the heads of their digests; UserError for an absent."""
-    found: list[str] = []
+    """Return the names of files with the heads of their digests; UserError if one is absent."""
+    pins: list[str] = []
     for path in paths:
         if not path.is_file():
             way = f": `podium data fetch {fetch}` gets it" if fetch else ""
             raise UserError(f"There is no file {path}{way} (PODIUM_DATA names another folder).")
-        found.append(f"{path.name}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}")
-    return ", ".join(found)
+        pins.append(f"{path.name}@sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}")
+    return ", ".join(pins)
 
 
-def _join(asked: dict[str, MatrixQuestion], one: MatrixQuestion, path: Path, earlier: str) -> None:
-    """Note a question that several files may hold; UserError where they differ."""
-    if asked.setdefault(one.id, one) != one:
-        raise UserError(f"{path}: question {one.id} is another one in {earlier}.")
+def _join(by_id: dict[str, MatrixQuestion], row: MatrixQuestion, path: Path, earlier: str) -> None:
+    """Note a question that several files may hold; UserError if they differ."""
+    if by_id.setdefault(row.id, row) != row:
+        raise UserError(f"{path}: question {row.id} is another one in {earlier}.")
 
 
-# Figures that come with the package: ids, scores, dollars and tokens, and nobody's text. Whence
-# they are stands in verdicts/PROVENANCE.toml; tests/baselines/pack_verdicts.py makes them.
+# Figures in the package: ids, scores, dollars and tokens, and no texts. verdicts/PROVENANCE.toml
+# lists their sources; tests/baselines/pack_verdicts.py builds them.
 COST = "|total_cost"
 FIGURES = (("", "score"), (COST, "usd"), ("|tokens_out", "tokens_out"))
-"""What stands behind a model's name in the head of a column, and the field of a cell."""
+"""The suffix of a model's name in a column's head, and the field of a cell."""
 ABOUT = ("id", "kind", "date", "group", "split")
 
 
 def packed_path(name: str) -> Path:
-    """Return where the figures of a source are."""
+    """Return the path of a source's packed figures."""
     return Path(__file__).with_name("verdicts") / f"{name}.csv.gz"
 
 
 def packed_verdicts(name: str) -> Verdicts:
     """Return the questions, without texts, and the verdicts of a source."""
-    asked, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
+    questions, cells, path = list[MatrixQuestion](), list[MatrixCell](), packed_path(name)
     for n, row in read_rows(path):
-        asked.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
+        questions.append(MatrixQuestion(text="", **{key: row[key] for key in ABOUT}))
         models = (head for head in row if head not in ABOUT and "|" not in head)
         cells += [_cell(row, row["id"], model, f"{path}, line {n}") for model in models]
-    return asked, cells
+    return questions, cells
 
 
-def _cell(row: dict[str, Any], id: str, model: str, where: str) -> MatrixCell:
-    """Return a model's figures, None where a cell is empty; UserError for what is no number."""
+def _cell(row: dict[str, Any], id: str, model: str, place: str) -> MatrixCell:
+    """Return a model's figures, None if a cell is empty; UserError if one is not a valid number."""
     figures: list[float | None] = []
-    for column in (model + what for what, _ in FIGURES):
+    for column in (model + suffix for suffix, _ in FIGURES):
         text = str(row.get(column) or "").strip()
         try:
             value = float(text) if text else math.nan
         except ValueError:
-            raise UserError(f"{where}: its {column!r} is no number.") from None
+            raise UserError(f"{place}: its {column!r} is no number.") from None
         if value < 0 or math.isinf(value):
-            raise UserError(f"{where}: its {column!r} is no such number.")
+            raise UserError(f"{place}: its {column!r} is no such number.")
         figures.append(None if math.isnan(value) else value)
     score, usd, tokens = figures
     if score is not None and score > 1:
-        raise UserError(f"{where}: the score of {model} lies outside 0 to 1.")
-    return MatrixCell(id, model, score, usd or None, tokens)  # nobody answers for nothing: unknown
+        raise UserError(f"{place}: the score of {model} lies outside 0 to 1.")
+    return MatrixCell(id, model, score, usd or None, tokens)  # no answer costs 0: unknown
 
 
 def _packed_matrix(
     name: str, about: MatrixSource, texts: Mapping[str, str], fetch: str, group: str = ""
 ) -> Matrix:
-    """Return the matrix of a source, or of a group, with texts or a note that these are absent."""
-    asked, cells = packed_verdicts(name)
+    """Return the matrix of a source, or of a group, with texts or a note that they are absent."""
+    questions, cells = packed_verdicts(name)
     if group:
-        asked = [one for one in asked if one.group == group]
-        kept = {one.id for one in asked}
-        cells = [cell for cell in cells if cell.question in kept]
+        questions = [q for q in questions if q.group == group]
+        ids = {q.id for q in questions}
+        cells = [cell for cell in cells if cell.question in ids]
     note = f"No question texts here, so no router can learn: `podium data fetch {fetch}` gets them."
     source, notes = f"{about.source}: {pin_files(packed_path(name))}", (*about.notes, note)
     if texts:
-        asked, notes = [replace(one, text=texts[one.id]) for one in asked], about.notes
-    return assemble_matrix(replace(about, source=source, notes=notes), asked, cells)
+        questions, notes = [replace(q, text=texts[q.id]) for q in questions], about.notes
+    return assemble_matrix(replace(about, source=source, notes=notes), questions, cells)
 
 
 # LiveCodeBench's leaderboard. Scores are means over its draws (10 for most models), in tenths.
@@ -161,19 +161,19 @@ class _Problems(RootModel[tuple[LiveCodeBenchProblem, ...]]):
 
 
 def livecodebench_problems(data: Path) -> tuple[LiveCodeBenchProblem, ...]:
-    """Return the problems that are in the data folder; none where they are not."""
+    """Return the problems in the data folder; none if it has no such file."""
     path = plain_or_packed(data / LIVECODEBENCH_TEXTS)
     return check_json(_Problems, path).root if path.is_file() else ()
 
 
-def read_leaderboard(given: SourceRequest) -> Matrix:
-    """Return LiveCodeBench's matrix of a release; UserError for one that is not there."""
-    version = given.path or BOARDS[0]
+def read_leaderboard(request: SourceRequest) -> Matrix:
+    """Return LiveCodeBench's matrix of a release; UserError if there is no such release."""
+    version = request.path or BOARDS[0]
     if version not in BOARDS:
         raise UserError(f"There is no leaderboard {version!r}; there are: {', '.join(BOARDS)}.")
     texts = {
         row.question_id: f"{row.question_title}\n\n{row.question_content}"
-        for row in livecodebench_problems(given.data)
+        for row in livecodebench_problems(request.data)
     }
     source = f"LiveCodeBench/livecodebench.github.io, release_{version} leaderboard"
     note = "Scores are the leaderboard's pass@1 of 10 draws or fewer; it recorded no costs."
@@ -207,9 +207,9 @@ class _Epoch(VerdictRow):
     score: float = Field(ge=0, le=1)
 
 
-def read_gpqa(given: SourceRequest) -> Matrix:
-    """Return the matrix of the counted workers; UserError when a file is absent or not whole."""
-    verdicts, epochs = given.data / VERDICTS, given.data / EPOCHS
+def read_gpqa(request: SourceRequest) -> Matrix:
+    """Return the matrix of the counted workers; UserError if a file is absent or incomplete."""
+    verdicts, epochs = request.data / VERDICTS, request.data / EPOCHS
     pin = pin_files(verdicts, epochs)
     cells = [
         MatrixCell(row.record_id, COUNTED[row.source].format(row.model), float(row.correct))
@@ -220,9 +220,9 @@ def read_gpqa(given: SourceRequest) -> Matrix:
         cells.append(MatrixCell(row.item_id, f"{row.model_id} (evalconfidence)", row.score))
     _refuse_partial(cells, verdicts)
     questions, reason = dict[str, Question](), "No question texts here, so no router can learn."
-    if given.gpqa:
+    if request.gpqa:
         try:
-            questions, reason = {question.id: question for question in given.gpqa()}, ""
+            questions, reason = {question.id: question for question in request.gpqa()}, ""
         except UserError as error:
             reason = f"No question texts, so no router can learn: {error}"
     note = (
@@ -236,9 +236,9 @@ def read_gpqa(given: SourceRequest) -> Matrix:
         publishable=False,
     )
     blank = Question("", "", "choice")
-    found = {id: questions.get(id, blank) for id in sorted({cell.question for cell in cells})}
-    asked = [MatrixQuestion(id, one.text, "choice", group=one.topic) for id, one in found.items()]
-    return assemble_matrix(about, asked, cells)
+    texts = {id: questions.get(id, blank) for id in sorted({cell.question for cell in cells})}
+    rows = [MatrixQuestion(id, q.text, "choice", group=q.topic) for id, q in texts.items()]
+    return assemble_matrix(about, rows, cells)
 
 
 def _refuse_partial(cells: Sequence[MatrixCell], path: Path) -> None:
@@ -263,9 +263,9 @@ class _AimeProblem(VerdictRow):
     problem: str
 
 
-def read_aime(given: SourceRequest) -> Matrix:
-    """Return the matrix of four models; UserError when the problems are damaged."""
-    problems = given.data / AIME_PROBLEMS
+def read_aime(request: SourceRequest) -> Matrix:
+    """Return the matrix of four models; UserError if the problems are damaged."""
+    problems = request.data / AIME_PROBLEMS
     rows = check_rows(_AimeProblem, problems) if problems.is_file() else ()
     texts = {row.id: row.problem for row in rows}
     note = "One draw of each of 30 questions: one question is 3.3 points, and nothing is decided."
@@ -279,44 +279,44 @@ def read_aime(given: SourceRequest) -> Matrix:
 ROUTERBENCH_FOLDER = "routerbench_zs"
 ROUTERBENCH_KINDS: dict[str, Kind] = {"mbpp": "program", "arc-challenge": "choice"}
 SPLITS: Mapping[str, Literal["train", "eval"]] = {"train": "train", "test": "eval"}
-"""What a file declares by its name."""
+"""The split that a file's name declares."""
 
 
-def read_routerbench(given: SourceRequest) -> Matrix:
+def read_routerbench(request: SourceRequest) -> Matrix:
     """Return the matrix of a CSV file, of a folder of them, or of a slice, else of all slices."""
-    paths = _routerbench_paths(given)
-    asked, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
-    group = given.path.replace("_", "-") if not paths else ""
-    slices = sorted({one.group for one in asked if group in ("", one.group)})
+    paths = _routerbench_paths(request)
+    questions, cells = routerbench_rows(paths) if paths else packed_verdicts("routerbench")
+    group = request.path.replace("_", "-") if not paths else ""
+    slices = sorted({q.group for q in questions if group in ("", q.group)})
     if not slices:
         raise UserError(
-            f"There is no RouterBench file {given.path}: name a CSV file, a folder of them, or a "
-            f"slice in {given.data / ROUTERBENCH_FOLDER}."
+            f"There is no RouterBench file {request.path}: name a CSV file, a folder of them, or a "
+            f"slice in {request.data / ROUTERBENCH_FOLDER}."
         )
     source = "withmartian/routerbench, slices of RouterDC"
     about = MatrixSource(f"routerbench:{','.join(slices)}", source)
     if not paths:
         return _packed_matrix("routerbench", about, {}, "routerbench", group)
     about = replace(about, source=f"{source}: {pin_files(*paths)}")
-    return assemble_matrix(about, _without_beginnings(asked), cells)
+    return assemble_matrix(about, _without_beginnings(questions), cells)
 
 
-def _routerbench_paths(given: SourceRequest) -> list[Path]:
-    own = Path(given.path)
-    if own.suffix in {".pkl", ".pickle"}:
+def _routerbench_paths(request: SourceRequest) -> list[Path]:
+    path = Path(request.path)
+    if path.suffix in {".pkl", ".pickle"}:
         raise UserError(
-            f"{own} is a pickle, which runs code when it is opened: save its rows as CSV where you "
-            "trust it, and name that file."
+            f"{path} is a pickle, which runs code when it is opened: save its rows as CSV where "
+            "you trust it, and name that file."
         )
-    if given.path and own.is_file():
-        return [own]
-    folder = own if given.path and own.is_dir() else given.data / ROUTERBENCH_FOLDER
-    wanted = f"{given.path}_" if given.path and folder != own else ""
-    return sorted(path for path in folder.glob("*.csv*") if path.name.startswith(wanted))
+    if request.path and path.is_file():
+        return [path]
+    folder = path if request.path and path.is_dir() else request.data / ROUTERBENCH_FOLDER
+    prefix = f"{request.path}_" if request.path and folder != path else ""
+    return sorted(path for path in folder.glob("*.csv*") if path.name.startswith(prefix))
 
 
 def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
-    """Return what RouterBench's files hold; UserError names the file and line of what is wrong."""
+    """Return the questions and verdicts of RouterBench's files; a UserError names file and line."""
     rows = [(row, f"{path}, line {n}", path.name) for path in paths for n, row in read_rows(path)]
     if not rows:
         raise UserError(f"{paths[0]} has no rows.")
@@ -324,21 +324,21 @@ def routerbench_rows(paths: Sequence[Path]) -> Verdicts:
     if not models:
         raise UserError(f"{paths[0]} has no column that ends in {COST!r}: it is no RouterBench.")
     often = Counter(str(row.get("sample_id")) for row, _, _ in rows)
-    asked, cells = list[MatrixQuestion](), list[MatrixCell]()
-    for row, where, name in rows:
-        one = _routerbench_question(row, where, name)
-        if often[one.id] > 1:  # other prompts under one id: a digest tells them apart
-            digest = hashlib.sha256(one.text.encode()).hexdigest()[:8]
-            one = replace(one, id=f"{one.id}#{digest}")
-        asked.append(one)
-        cells += [_cell(row, one.id, model, where) for model in models]
-    return asked, cells
+    questions, cells = list[MatrixQuestion](), list[MatrixCell]()
+    for row, place, name in rows:
+        question = _routerbench_question(row, place, name)
+        if often[question.id] > 1:  # other prompts under one id: a digest tells them apart
+            digest = hashlib.sha256(question.text.encode()).hexdigest()[:8]
+            question = replace(question, id=f"{question.id}#{digest}")
+        questions.append(question)
+        cells += [_cell(row, question.id, model, place) for model in models]
+    return questions, cells
 
 
-def _routerbench_question(row: dict[str, Any], where: str, file: str) -> MatrixQuestion:
+def _routerbench_question(row: dict[str, Any], place: str, file: str) -> MatrixQuestion:
     for name in ("sample_id", "prompt", "eval_name"):
         if not str(row.get(name) or "").strip():
-            raise UserError(f"{where}: its {name!r} is absent or empty.")
+            raise UserError(f"{place}: its {name!r} is absent or empty.")
     id, text, group = str(row["sample_id"]), str(row["prompt"]).strip(), str(row["eval_name"])
     if text[:2] in {"['", '["'} and text[-2:] in {"']", '"]'}:  # a list of one, as Python prints it
         text = text[2:-2].replace("\\n", "\n").replace("\\'", "'").replace('\\"', '"')
@@ -347,16 +347,16 @@ def _routerbench_question(row: dict[str, Any], where: str, file: str) -> MatrixQ
     return MatrixQuestion(id, text, ROUTERBENCH_KINDS.get(group, "text"), group=group, split=split)
 
 
-def _without_beginnings(asked: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
+def _without_beginnings(questions: Sequence[MatrixQuestion]) -> list[MatrixQuestion]:
     """Return the questions without the lines that all prompts of their slice begin with."""
     common: dict[str, int] = {}
-    for group in {one.group for one in asked}:
-        texts = [one.text for one in asked if one.group == group]
-        first, last = min(texts), max(texts)  # whatever these two share, all between them share
-        pairs = enumerate(zip(first, last, strict=False))
-        shared = next((at for at, (one, other) in pairs if one != other), 0)
-        common[group] = first.rfind("\n", 0, shared) + 1
-    return [replace(one, text=one.text[common[one.group] :] or one.text) for one in asked]
+    for group in {q.group for q in questions}:
+        texts = [q.text for q in questions if q.group == group]
+        lowest, highest = min(texts), max(texts)  # all texts share the common prefix of these two
+        pairs = enumerate(zip(lowest, highest, strict=False))
+        shared = next((i for i, (a, b) in pairs if a != b), 0)
+        common[group] = lowest.rfind("\n", 0, shared) + 1
+    return [replace(q, text=q.text[common[q.group] :] or q.text) for q in questions]
 
 
 # RouterArena's cached results. Scores are of several metrics (choices, exact match, METEOR, tests
@@ -382,48 +382,48 @@ class _RouterArenaRow(VerdictRow):
     tokens: float | None = _within("token_usage", "output_tokens", ge=0)
 
 
-def read_routerarena(given: SourceRequest) -> Matrix:
-    """Return the matrix of two models, or of a directory; UserError for an absent, damaged file."""
-    paths = _routerarena_paths(given)
+def read_routerarena(request: SourceRequest) -> Matrix:
+    """Return the matrix of two models, or of a directory; UserError if a file is unreadable."""
+    paths = _routerarena_paths(request)
     pin = pin_files(*paths, fetch="routerarena")
-    asked, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
+    questions, cells, below = dict[str, MatrixQuestion](), list[MatrixCell](), 0
     for path in paths:
         for row in check_rows(_RouterArenaRow, path):
             id, kind = row.global_index, ROUTERARENA_KINDS.get(row.metric, "text")
-            one = MatrixQuestion(id, row.question, kind, group=id.rpartition("_")[0])
-            _join(asked, one, path, paths[0].name)
+            question = MatrixQuestion(id, row.question, kind, group=id.rpartition("_")[0])
+            _join(questions, question, path, paths[0].name)
             below += (row.score or 0) < 0
             figures = (None, None, None)
-            if row.success and row.score is not None:  # nobody answers for nothing: unknown
+            if row.success and row.score is not None:  # no answer costs 0: unknown
                 figures = (max(0.0, row.score), row.usd or None, row.tokens)
             cells.append(MatrixCell(id, row.llm_selected, *figures))
     notes = ["Scores are of several metrics, not all of them right or wrong; one draw each."]
     if below:
         notes.append(f"Scores below 0 count as 0: {below} of {len(cells)}.")
-    commit = "" if given.path else " at 4714a9ad73e8"
+    commit = "" if request.path else " at 4714a9ad73e8"
     source = f"RouteWorks/RouterArena{commit}: {pin}"
     about = MatrixSource("routerarena", source, notes=tuple(notes))
-    return assemble_matrix(about, list(asked.values()), cells)
+    return assemble_matrix(about, list(questions.values()), cells)
 
 
-def _routerarena_paths(given: SourceRequest) -> list[Path]:
-    if not given.path:
-        folder = given.data / ROUTERARENA_FOLDER
+def _routerarena_paths(request: SourceRequest) -> list[Path]:
+    if not request.path:
+        folder = request.data / ROUTERARENA_FOLDER
         return [plain_or_packed(folder / name) for name in ROUTERARENA_FILES]
-    found = sorted(Path(given.path).glob("*.jsonl*"))
-    if not found:
+    paths = sorted(Path(request.path).glob("*.jsonl*"))
+    if not paths:
         raise UserError(
-            f"{given.path} holds no .jsonl file: name a directory of RouterArena's cached results, "
-            "a file for each model."
+            f"{request.path} holds no .jsonl file: name a directory of RouterArena's cached "
+            "results, a file for each model."
         )
-    return found
+    return paths
 
 
 # LLMRouterBench (ynulihao/LLMRouterBench), by its README: DIR/<dataset>/<split>/<model>/<name>-
 # <YYYYmmdd_HHMMSS>.json, each file one model's records of one data set; of several the newest
 # counts, and none marked `demo`. Where its own loader takes 0, this says unknown. A record without
 # a score, or without any output token and any output, is a generation that failed. A cost of 0 is a
-# model that nobody priced (its small models ran on the authors' machines).
+# model without a price (its small models ran on the authors' machines).
 
 
 class _Record(VerdictRow):
@@ -445,24 +445,24 @@ class _RecordFile(VerdictRow):
     records: tuple[_Record, ...]
 
 
-def read_llmrouterbench(given: SourceRequest) -> Matrix:
-    """Return the matrix of a directory of result files; UserError when two of them disagree."""
-    folder = Path(given.path)
-    if not given.path or not folder.is_dir():
+def read_llmrouterbench(request: SourceRequest) -> Matrix:
+    """Return the matrix of a directory of result files; UserError if two of them disagree."""
+    folder = Path(request.path)
+    if not request.path or not folder.is_dir():
         raise UserError(
-            f"There is no directory {given.path or 'named'}: `podium route llmrouterbench:DIR` "
+            f"There is no directory {request.path or 'named'}: `podium route llmrouterbench:DIR` "
             "reads the unpacked release, DIR/<dataset>/<split>/<model>/*.json."
         )
     files = _newest_files(folder)
-    asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
+    by_id, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for path, file in files:
         for record in file.records:
-            # What was asked, without the template around it where both are there.
+            # The question, without the template around it if both are there.
             text = record.origin_query or record.prompt or ""
             if not text.strip():
                 raise UserError(f"{path}: record {record.index} has no question.")
             id = f"{file.dataset_name}/{file.split}/{record.index}"
-            _join(asked, MatrixQuestion(id, text, group=file.dataset_name), path, "an earlier file")
+            _join(by_id, MatrixQuestion(id, text, group=file.dataset_name), path, "an earlier file")
             figures = (None, None, None)
             answered = record.completion_tokens or record.prediction or record.raw_output
             if answered and record.score is not None:
@@ -472,12 +472,12 @@ def read_llmrouterbench(given: SourceRequest) -> Matrix:
     note = f"{failed} of {len(cells)} generations failed and have no score."
     source = f"ynulihao/LLMRouterBench, {len(files)} result files"
     about = MatrixSource("llmrouterbench", source, notes=(note,) if failed else ())
-    return assemble_matrix(about, list(asked.values()), cells)
+    return assemble_matrix(about, list(by_id.values()), cells)
 
 
 def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
     """Return, per data set, split and model, the newest file that is no demonstration."""
-    found: dict[tuple[str, str, str], tuple[str, Path, _RecordFile]] = {}
+    newest: dict[tuple[str, str, str], tuple[str, Path, _RecordFile]] = {}
     for path in sorted(folder.rglob("*.json")):
         file = check_json(_RecordFile, path)
         if file.demo:
@@ -485,8 +485,8 @@ def _newest_files(folder: Path) -> list[tuple[Path, _RecordFile]]:
         key = (file.dataset_name, file.split, file.model_name)
         stamp = re.search(r"(\d{8}_\d{6})\.json$", path.name)
         entry = (stamp[1] if stamp else "", path, file)
-        if key not in found or entry[:2] > found[key][:2]:
-            found[key] = entry
-    if not found:
+        if key not in newest or entry[:2] > newest[key][:2]:
+            newest[key] = entry
+    if not newest:
         raise UserError(f"{folder} holds no result file of LLMRouterBench (JSON, no demo).")
-    return [found[key][1:] for key in sorted(found)]
+    return [newest[key][1:] for key in sorted(newest)]

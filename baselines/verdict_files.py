@@ -24,23 +24,23 @@ from podium.harness.records import PODIUM
 from podium.harness.suite import publishable
 
 PRIVATE = re.compile("gpqa", re.IGNORECASE)
-"""Data sets whose authors ask that no question stands in plain text, by their usual names."""
+"""Data sets whose authors ask that no question appears in plain text, by their usual names."""
 
 
-def named_path(given: SourceRequest, form: str) -> Path:
-    """Return the file or folder behind the colon; UserError where there is none."""
-    path = Path(given.path)
-    if not given.path or not path.exists():
-        raise UserError(f"There is no {given.path or 'path'}: name it, `podium route {form}`.")
+def named_path(request: SourceRequest, form: str) -> Path:
+    """Return the file or folder after the colon; UserError if there is none."""
+    path = Path(request.path)
+    if not request.path or not path.exists():
+        raise UserError(f"There is no {request.path or 'path'}: name it, `podium route {form}`.")
     return path
 
 
-def share(value: object, where: str) -> float:
+def share(value: object, place: str) -> float:
     """Return a score; UserError if it is absent, or no number from 0 to 1."""
     if value is None:
-        raise UserError(f"{where}: it is absent.")
+        raise UserError(f"{place}: it is absent.")
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UserError(f"{where}: it is no number from 0 to 1, so no verdict.")
+        raise UserError(f"{place}: it is no number from 0 to 1, so no verdict.")
     return float(value)
 
 
@@ -48,10 +48,11 @@ def share(value: object, where: str) -> float:
 LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
-def read_inspect_logs(given: SourceRequest) -> Matrix:
+def read_inspect_logs(request: SourceRequest) -> Matrix:
     """Return the matrix of Inspect's logs; UserError for verdicts that are no numbers."""
-    folder = named_path(given, "inspect:DIR")
-    asked, cells, tasks, shown = dict[str, MatrixQuestion](), list[MatrixCell](), set[str](), True
+    folder = named_path(request, "inspect:DIR")
+    questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
+    tasks, public = set[str](), True
     if not (is_log(folder) or any(logs_below(folder))):
         raise UserError(f"{folder} holds no .eval log: name what `inspect eval` wrote.")
     for path in newest_logs([folder]):
@@ -59,20 +60,20 @@ def read_inspect_logs(given: SourceRequest) -> Matrix:
             about: Json = log.header["eval"]
             task, model = str(about["task"]), str(about["model"])
             if model.startswith(f"{PODIUM}/"):
-                raise UserError(f"{path} is of `podium run`: name it as logs:{given.path}.")
+                raise UserError(f"{path} is of `podium run`: name it as logs:{request.path}.")
             tasks.add(task)
-            shown = shown and publishable(about.get("metadata")) and not PRIVATE.search(task)
+            public = public and publishable(about.get("metadata")) and not PRIVATE.search(task)
             for sample in log.samples():
                 id = f"{task}/{sample['id']}"
-                one = MatrixQuestion(id, asked_text(sample), group=task)
-                if asked.setdefault(id, one) != one:
+                question = MatrixQuestion(id, asked_text(sample), group=task)
+                if questions.setdefault(id, question) != question:
                     raise UserError(f"{path}: sample {sample['id']} is another one in another log.")
                 cells.append(_inspect_cell(sample, id, model, path))
     note = "Scores are each task's first scorer's; dollars are Inspect's, where it had prices."
     cells.sort(key=lambda cell: cell.worker)  # logs of one second are in any order
     name = f"inspect:{','.join(sorted(tasks))}"
-    about_it = MatrixSource(name, "logs of inspect eval", notes=(note,), publishable=shown)
-    return assemble_matrix(about_it, [*asked.values()], cells)
+    about_it = MatrixSource(name, "logs of inspect eval", notes=(note,), publishable=public)
+    return assemble_matrix(about_it, [*questions.values()], cells)
 
 
 def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
@@ -85,10 +86,10 @@ def _inspect_cell(sample: Json, id: str, model: str, path: Path) -> MatrixCell:
     else:
         score = share(value, f"{path}, sample {sample['id']}: its score")
     usage = [*cast(Mapping[str, Json], sample.get("model_usage") or {}).values()]
-    usd = [one.get("total_cost") for one in usage]
-    known = [float(one) for one in usd if one is not None]
-    dollars = sum(known) if known and len(known) == len(usd) else None
-    tokens = sum(int(one.get("output_tokens") or 0) for one in usage) if usage else None
+    usd = [row.get("total_cost") for row in usage]
+    dollars_known = [float(value) for value in usd if value is not None]
+    dollars = sum(dollars_known) if dollars_known and len(dollars_known) == len(usd) else None
+    tokens = sum(int(row.get("output_tokens") or 0) for row in usage) if usage else None
     return MatrixCell(id, model, score, dollars, tokens)
 
 
@@ -96,13 +97,13 @@ def _empty(value: object) -> object:
     return None if value == "" else value
 
 
-UNKNOWN = BeforeValidator(_empty)  # a cell left empty says that nobody knows, and 0 is a figure
+UNKNOWN = BeforeValidator(_empty)  # an empty cell is unknown, while 0 is a figure
 Amount = Annotated[Annotated[float, Field(ge=0, allow_inf_nan=False)] | None, UNKNOWN]
 """Dollars or tokens."""
 
 
-# A table with a row per question and model, by whatever of these names its columns have; HELM's
-# own stands first in each list.
+# A table with a row per question and model. Each column may have any of these names; HELM's own
+# is first in each list.
 class _TableRow(VerdictRow):
     id: str = Field(
         min_length=1,
@@ -128,32 +129,32 @@ class _TableRow(VerdictRow):
 
 
 def _refuse_nameless(path: Path) -> None:
-    """Raise UserError where the first row lacks a column that every table has."""
+    """Raise UserError if the first row lacks a required column."""
     _, row = next(read_rows(path), (0, dict[str, Any]()))
     for field in _TableRow.model_fields.values():
         names = cast(AliasChoices, field.validation_alias).choices
         if field.is_required() and not any(name in row for name in names):
-            named = ", ".join(map(str, names))
+            listed = ", ".join(map(str, names))
             raise UserError(
-                f"{path} has no column by one of the names {named}: give it one (a .csv file is "
+                f"{path} has no column by one of the names {listed}: give it one (a .csv file is "
                 "read with commas between cells, all others as a JSON object a line)."
             )
 
 
-def read_table(given: SourceRequest) -> Matrix:
+def read_table(request: SourceRequest) -> Matrix:
     """Return the matrix of a table; rows of one question and model are draws."""
-    path = named_path(given, "table:FILE")
+    path = named_path(request, "table:FILE")
     _refuse_nameless(path)
-    asked, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
+    questions, cells = dict[str, MatrixQuestion](), list[MatrixCell]()
     for row in check_rows(_TableRow, path):
         id = f"{row.group}/{row.id}" if row.group else row.id
-        known = asked.get(id)
-        if known is None or not known.text:  # an empty cell says nothing of the text
-            asked[id] = MatrixQuestion(id, row.text, group=row.group)
-        elif row.text and known.text != row.text:
+        earlier = questions.get(id)
+        if earlier is None or not earlier.text:  # an empty cell says nothing of the text
+            questions[id] = MatrixQuestion(id, row.text, group=row.group)
+        elif row.text and earlier.text != row.text:
             raise UserError(f"{path}: question {id} has two texts.")
         score = None if row.score is None else share(row.score, f"{path}: score of {id}")
         cells.append(MatrixCell(id, row.model, score, row.usd, row.tokens))
-    shown = not any(PRIVATE.search(f"{one.group} {path.name}") for one in asked.values())
-    about = MatrixSource(f"table:{path.stem}", path.name, publishable=shown)
-    return assemble_matrix(about, [*asked.values()], cells)
+    public = not any(PRIVATE.search(f"{q.group} {path.name}") for q in questions.values())
+    about = MatrixSource(f"table:{path.stem}", path.name, publishable=public)
+    return assemble_matrix(about, [*questions.values()], cells)

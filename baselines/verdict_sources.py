@@ -1,4 +1,4 @@
-"""Every source of recorded verdicts by name: what `podium route` learns from and judges on."""
+"""Every source of recorded verdicts by name, for `podium route`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,15 +26,15 @@ class VerdictSource:
     name: str
     holds: str  # workers, questions, what is known of costs; for `podium route --list`
     read: Callable[[SourceRequest], Matrix]
-    path: str = ""  # what stands behind the colon, e.g. `DIR`; `[SLICE]` where it may be left out
-    suite: str = ""  # the suite that asks the same questions; empty where there is none, or several
-    needs: str = ""  # what is not in the package, and how it is had
+    path: str = ""  # form of the text after the colon, e.g. `DIR`; `[SLICE]` if it is optional
+    suite: str = ""  # the suite with the same questions; empty if there is none, or several
+    needs: str = ""  # what is not in the package, and how to get it
 
 
-def _read_logs(given: SourceRequest) -> Matrix:
-    if not given.path:
+def _read_logs(request: SourceRequest) -> Matrix:
+    if not request.path:
         raise UserError("Name the directory that `podium run` wrote: `podium route logs:DIR`.")
-    return matrix_of_logs([Path(given.path)])
+    return matrix_of_logs([Path(request.path)])
 
 
 _EVERY = (
@@ -116,12 +116,12 @@ _EVERY = (
 SOURCES: Mapping[str, VerdictSource] = {source.name: source for source in _EVERY}
 
 
-def read_matrix(named: str, given: SourceRequest) -> Matrix:
-    """Return the matrix of `NAME` or `NAME:PATH`; UserError for all that a reader refuses."""
-    name, colon, path = named.partition(":")
+def read_matrix(reference: str, request: SourceRequest) -> Matrix:
+    """Return the matrix of `NAME` or `NAME:PATH`; UserError if a reader refuses it."""
+    name, colon, path = reference.partition(":")
     if name not in SOURCES:
         raise no_such("source", name, SOURCES, "there are: ")
     source = SOURCES[name]
     if colon and not source.path:
         raise UserError(f"Source {name} takes no path: `podium route {name}`.")
-    return source.read(replace(given, path=path))
+    return source.read(replace(request, path=path))

@@ -79,7 +79,7 @@ CHOOSE = (
 """Our own words, both."""
 
 UNREADABLE = "a judge's choice could not be read, so the first candidate stands"
-"""Footnote of the row, with how often it happened."""
+"""Footnote of the row, with the number of cases."""
 
 BEST_OF_N = SystemCard(
     name="best-of-n",
@@ -105,29 +105,29 @@ _CHOICE = re.compile(r"CHOICE\W{0,6}(\d{1,4})\b", re.IGNORECASE)
 
 
 def choice_number(reply: str, n: int) -> int | None:
-    r"""Return the index from 0 of the last choice in a judge's reply; None when there is none.
+    r"""Return the index from 0 of the last choice in a judge's reply; None if there is none.
 
     >>> choice_number("I would not take 1.\nCHOICE: 2", 3), choice_number("CHOICE: 4", 3)
     (1, None)
     """
-    found = _CHOICE.findall(reply)
-    number = int(found[-1]) if found else 0
+    numbers = _CHOICE.findall(reply)
+    number = int(numbers[-1]) if numbers else 0
     return number - 1 if 1 <= number <= n else None
 
 
 def pick_candidate(kind: Kind, verdict: str, candidates: Sequence[str]) -> int | None:
     r"""Return the index from 0 of the candidate a judge picks: by number, else by its own answer.
 
-    A number that is no candidate's is no choice, whatever else the judge says.
+    A number of no candidate is no choice, even if the judge also states an answer.
 
     >>> pick_candidate("integer", "It is 7.\nANSWER: 7", ["ANSWER: 5", "ANSWER: 7"])
     1
     """
     if _CHOICE.search(verdict):
         return choice_number(verdict, len(candidates))
-    own = normalised(kind, verdict)
+    answer = normalised(kind, verdict)
     answers = [normalised(kind, candidate) for candidate in candidates]
-    return answers.index(own) if own is not None and own in answers else None
+    return answers.index(answer) if answer is not None and answer in answers else None
 
 
 @register
@@ -138,15 +138,15 @@ def best_of_n_system(
     at_least_one("Best of n", "n", n)
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = known(pool, worker)
-        picking = known(pool, judge or asked)
+        name = known(pool, worker)
+        picking = known(pool, judge or name)
         session = Session(question, pool)
-        drawn = await session.ask_all([Step(asked)] * n, partly=True, keeps=1)
+        drawn = await session.ask_all([Step(name)] * n, partly=True, keeps=1)
         judging = Step(picking, CHOOSE, reads="all", system=CANDIDATES)
         verdict = await session.ask(judging, opinion=True)
-        at = pick_candidate(question.kind, verdict.text, [reply.text for reply in drawn])
-        noted = {FALLBACK: UNREADABLE} if at is None else {}
-        return session.answer(drawn[at or 0].text, noted)
+        picked = pick_candidate(question.kind, verdict.text, [reply.text for reply in drawn])
+        noted = {FALLBACK: UNREADABLE} if picked is None else {}
+        return session.answer(drawn[picked or 0].text, noted)
 
     return answer
 
@@ -156,8 +156,8 @@ def approves(kind: Kind, answer: str, check: str, yes: str = "CORRECT", no: str 
     verdicts = re.findall(rf"\bVERDICT\W{{1,6}}({yes}|{no})", check, re.IGNORECASE)
     if verdicts:
         return str(verdicts[-1]).upper() == yes
-    found = normalised(kind, check)
-    return found is not None and found == normalised(kind, answer)
+    stated = normalised(kind, check)
+    return stated is not None and stated == normalised(kind, answer)
 
 
 OTHERS = "Other agents were asked the same question. Their latest answers:"
@@ -202,16 +202,16 @@ def debate_system(worker: str | None = None, agents: int = AGENTS, rounds: int =
     at_least_one("A debate", "rounds", rounds)
 
     async def answer(question: Question, pool: Pool) -> Answer:
-        asked = known(pool, worker)
+        name = known(pool, worker)
         session = Session(question, pool)
-        latest = await session.ask_all([Step(asked)] * agents)
+        latest = await session.ask_all([Step(name)] * agents)
         for number in range(1, rounds):
             steps: list[Step] = []
             for agent in range(agents):
-                own = tuple(earlier * agents + agent for earlier in range(number))
-                others = enumerate(latest[:agent] + latest[agent + 1 :], start=1)
-                said = (f"Agent {at}:\n{reply.text}" for at, reply in others)
-                steps.append(Step(asked, "\n\n".join((OTHERS, *said, AGAIN)), reads=own))
+                turns = tuple(earlier * agents + agent for earlier in range(number))
+                peers = enumerate(latest[:agent] + latest[agent + 1 :], start=1)
+                quotes = (f"Agent {n}:\n{reply.text}" for n, reply in peers)
+                steps.append(Step(name, "\n\n".join((OTHERS, *quotes, AGAIN)), reads=turns))
             latest = await session.ask_all(steps)
         return session.answer(vote(question.kind, [reply.text for reply in latest]))
 
@@ -244,16 +244,16 @@ def triplet_errors(distances: Floats) -> Floats:
     [1.0, 2.0, 4.0]
     """
     n = len(distances)
-    others = distances.sum(axis=1)
+    sums = distances.sum(axis=1)
     pairs = (n - 1) * (n - 2) / 2
-    return ((n - 1) * others - distances.sum() / 2) / (2 * pairs)
+    return ((n - 1) * sums - distances.sum() / 2) / (2 * pairs)
 
 
 def answer_distances(answers: Sequence[str | None]) -> Floats:
-    """Return (n, n) squared distances, 0 to 4; who has no answer is `APART` from all others."""
+    """Return (n, n) squared distances, 0 to 4; an absent answer is `APART` from all others."""
     points = np.array([hash_words(answer or "", DIMS) for answer in answers])
     squares: Floats = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
-    lacking = [at for at, answer in enumerate(answers) if answer is None]
+    lacking = [index for index, answer in enumerate(answers) if answer is None]
     squares[lacking, :] = squares[:, lacking] = APART
     np.fill_diagonal(squares, 0.0)
     return squares
@@ -262,16 +262,16 @@ def answer_distances(answers: Sequence[str | None]) -> Floats:
 def most_trusted(distances: Floats, answers: Sequence[str | None]) -> int:
     """Return the first worker with the least error, of those with an answer, or of all."""
     errors = np.round(triplet_errors(distances), 12)
-    answered = [at for at, answer in enumerate(answers) if answer is not None]
-    return min(answered or range(len(answers)), key=lambda at: errors[at])
+    answered = [index for index, answer in enumerate(answers) if answer is not None]
+    return min(answered or range(len(answers)), key=lambda index: errors[index])
 
 
 def smoothie_system(learned: Artifact | None = None) -> System:
-    """Return Smoothie: all workers are asked, and the one whose answers lie nearest is trusted.
+    """Return Smoothie: all workers answer, and the one nearest to all others is trusted.
 
-    After Guha et al. 2024, arXiv 2412.04692, from the paper. Not whole replies are embedded, but
-    answers: workers that cannot answer say so in the same words, and were trusted for it. With what
-    was learnt on the train split, its distances count beside this question's.
+    After Guha et al. 2024, arXiv 2412.04692, from the paper. Answers are embedded, not replies:
+    workers that cannot answer use the same words, and would be trusted for it. Distances learnt on
+    the train split are added to those of this question.
     """
 
     async def answer(question: Question, pool: Pool) -> Answer:
@@ -288,7 +288,7 @@ def smoothie_system(learned: Artifact | None = None) -> System:
         here = answer_distances(answers)
         trusted = most_trusted(learned.arrays[DISTANCES] + here if learned else here, answers)
         upper = here[np.triu_indices(len(workers), 1)]
-        noted = {"trusted": workers[trusted], DISTANCES: [round(float(one), 6) for one in upper]}
+        noted = {"trusted": workers[trusted], DISTANCES: [round(float(x), 6) for x in upper]}
         return session.answer(replies[trusted].text, noted)
 
     return answer
@@ -298,17 +298,17 @@ class SmoothieExplorer:
     """Asks every worker as many train questions as the budget pays for, and keeps distances."""
 
     def next_round(self, given: TrainingBudget, done: Rounds) -> Round | None:
-        """Return the one round there is."""
+        """Return the only round; None after it."""
         each = len(given.workers)
         refuse_too_few(GLOBAL, given, max(TRIPLET, each))
-        most = min(len(given.questions), given.calls // each)
-        return None if done else Round("podium/smoothie_local", {}, most, 1, most_calls=each)
+        questions = min(len(given.questions), given.calls // each)
+        return None if done else Round("podium/smoothie_local", {}, questions, 1, most_calls=each)
 
     def learnt(self, given: TrainingBudget, done: Rounds) -> Artifact:
-        """Return the sum of distances over all tries; grades are not looked at."""
+        """Return the sum of distances over all tries; grades are not used."""
         n = len(given.workers)
         total = np.zeros((n, n))
-        noted = [one.noted[DISTANCES] for tried in done for one in tried if DISTANCES in one.noted]
+        noted = [t.noted[DISTANCES] for tried in done for t in tried if DISTANCES in t.noted]
         for upper in noted:
             total[np.triu_indices(n, 1)] += np.array(upper, dtype=np.float64)
         settings = {"embedder": f"hashed words of answers, {DIMS}", "tries": len(noted)}

@@ -50,7 +50,7 @@ Fields = Mapping[str, Any]
 
 
 def model_folder(folder: Path) -> Path:
-    """Return where a checkpoint's configuration and tokenizer stand: its base's, for adapters."""
+    """Return the folder of a checkpoint's configuration and tokenizer: its base's, for adapters."""
     if not (folder / ADAPTERS).is_file():
         return folder
     if stands_on_base(folder):
@@ -62,26 +62,26 @@ def model_folder(folder: Path) -> Path:
 
 
 def base_folder() -> Path:
-    """Return the unpacked base; UserError where its package is missing or another's."""
+    """Return the unpacked base; UserError if its package is missing or another's."""
     folder = cache_folder() / PINNED
     if folder.is_dir():
         return folder
     packed = packed_file()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    staging = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
-        unpack(packed, part)
-        part.rename(folder)
+        unpack(packed, staging)
+        staging.rename(folder)
     except OSError:
         if not folder.is_dir():  # else another process was first
             raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(staging, ignore_errors=True)
     return folder
 
 
 def packed_file(package: str = PACKAGE) -> Path:
-    """Return the installed GGUF file; UserError where it is missing or not the one known here."""
+    """Return the installed GGUF file; UserError if it is missing or not the pinned one."""
     try:
         path = Path(str(metadata.distribution(package).locate_file(FILE)))
         with path.open("rb") as file:
@@ -104,10 +104,10 @@ def unpack(packed: Path, folder: Path) -> None:
     fields = {name: field.contents() for name, field in reader.fields.items()}
     settings = model_settings(fields)
     tensors: dict[str, NDArray[np.float32]] = {}
-    for held in reader.tensors:
-        name, values = tensor_name(held.name), dequantize(held.data, held.tensor_type)
+    for tensor in reader.tensors:
+        name, values = tensor_name(tensor.name), dequantize(tensor.data, tensor.tensor_type)
         heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
-        several = next((settings[key] for part, key in heads.items() if part in name), None)
+        several = next((settings[key] for pattern, key in heads.items() if pattern in name), None)
         tensors[name] = np.ascontiguousarray(_halves(values, several) if several else values)
     _save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     _write_json(folder / "config.json", settings)
@@ -118,19 +118,19 @@ def unpack(packed: Path, folder: Path) -> None:
 
 def model_settings(fields: Fields) -> dict[str, Any]:
     """Return config.json of a GGUF file's fields."""
-    said = {name.removeprefix("llama."): held for name, held in fields.items()}
+    settings = {name.removeprefix("llama."): value for name, value in fields.items()}
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "vocab_size": len(fields["tokenizer.ggml.tokens"]),
-        "hidden_size": said["embedding_length"],
-        "intermediate_size": said["feed_forward_length"],
-        "num_hidden_layers": said["block_count"],
-        "num_attention_heads": said["attention.head_count"],
-        "num_key_value_heads": said["attention.head_count_kv"],
-        "max_position_embeddings": said["context_length"],
-        "rms_norm_eps": round(said["attention.layer_norm_rms_epsilon"], 9),  # float32's 1e-5
-        "rope_parameters": {"rope_theta": said["rope.freq_base"], "rope_type": "default"},
+        "hidden_size": settings["embedding_length"],
+        "intermediate_size": settings["feed_forward_length"],
+        "num_hidden_layers": settings["block_count"],
+        "num_attention_heads": settings["attention.head_count"],
+        "num_key_value_heads": settings["attention.head_count_kv"],
+        "max_position_embeddings": settings["context_length"],
+        "rms_norm_eps": round(settings["attention.layer_norm_rms_epsilon"], 9),  # float32's 1e-5
+        "rope_parameters": {"rope_theta": settings["rope.freq_base"], "rope_type": "default"},
         "hidden_act": "silu",
         "tie_word_embeddings": True,
         "bos_token_id": fields["tokenizer.ggml.bos_token_id"],
@@ -141,19 +141,19 @@ def model_settings(fields: Fields) -> dict[str, Any]:
 
 
 def tensor_name(name: str) -> str:
-    """Return what transformers calls a tensor.
+    """Return a tensor's name in transformers.
 
     >>> tensor_name("blk.3.attn_q.weight")
     'model.layers.3.self_attn.q_proj.weight'
     """
     if not name.startswith("blk."):
         return {"token_embd.weight": "model.embed_tokens.weight"}.get(name, "model.norm.weight")
-    _, layer, part, end = name.split(".")
-    return f"model.layers.{layer}.{NAMES[part]}.{end}"
+    _, layer, block, end = name.split(".")
+    return f"model.layers.{layer}.{NAMES[block]}.{end}"
 
 
 def _halves(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
-    """Return rows of a projection as transformers rotates them: halves, where GGUF has pairs."""
+    """Return a projection's rows in the rotary order of transformers: halves, not GGUF's pairs."""
     pairs = rows.reshape(heads, -1, 2, rows.shape[-1])
     return pairs.swapaxes(1, 2).reshape(rows.shape)
 
@@ -162,14 +162,14 @@ def make_tokenizer(fields: Fields) -> Tokenizer:
     """Return the byte-level tokenizer of a GGUF file; each digit is cut off alone."""
     tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
     merges = [tuple(pair.split(" ", 1)) for pair in fields["tokenizer.ggml.merges"]]
-    vocabulary = {token: at for at, token in enumerate(tokens)}
+    vocabulary = {token: index for index, token in enumerate(tokens)}
     tokenizer: Any = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
     digits = pre_tokenizers.Digits(individual_digits=True)
     plain = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([digits, plain])
     tokenizer.decoder = decoders.ByteLevel()
     special = [token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL]
-    tokenizer.add_special_tokens([AddedToken(one, normalized=False) for one in special])
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in special])
     return tokenizer
 
 
@@ -177,13 +177,13 @@ def tokenizer_settings(fields: Fields) -> dict[str, Any]:
     """Return tokenizer_config.json of a GGUF file's fields."""
     tokens = fields["tokenizer.ggml.tokens"]
     kinds = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
-    named = {f"{ours}_token": tokens[fields[f"tokenizer.ggml.{theirs}_token_id"]]
-             for ours, theirs in kinds.items()}  # fmt: skip
+    special_tokens = {f"{ours}_token": tokens[fields[f"tokenizer.ggml.{theirs}_token_id"]]
+                      for ours, theirs in kinds.items()}  # fmt: skip
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": fields["llama.context_length"],
         "clean_up_tokenization_spaces": False,
-        **named,
+        **special_tokens,
     }
 
 

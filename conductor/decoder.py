@@ -25,7 +25,7 @@ _PEFT = "base_model.model."  # begins the names of adapters
 
 
 class DecoderShape(BaseModel):
-    """What config.json says: the sizes of a model, and where it ends."""
+    """The fields of config.json: the sizes of a model, and its end tokens."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -61,19 +61,19 @@ class DecoderShape(BaseModel):
     @property
     def theta(self) -> float:
         """Base of the rotary angles."""
-        said = (self.rope_parameters or {}).get("rope_theta")
-        return float(said or self.rope_theta or 10_000.0)
+        base = (self.rope_parameters or {}).get("rope_theta")
+        return float(base or self.rope_theta or 10_000.0)
 
     @property
     def ends(self) -> tuple[int, ...]:
         """Tokens that end a reply."""
-        said = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
-        return tuple(one for one in said if one is not None)
+        tokens = self.eos_token_id if isinstance(self.eos_token_id, list) else [self.eos_token_id]
+        return tuple(token for token in tokens if token is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of one layer, views whose rows are what comes in: memory is read in its order."""
+    """The weights of one layer, as views with a row per input: memory is read in its order."""
 
     before: Array  # (hidden,): the norm before attention
     qkv: Array  # (hidden, (heads + 2 * kv_heads) * head)
@@ -85,22 +85,22 @@ class LayerWeights:
 
 
 def read_shape(folder: Path) -> DecoderShape:
-    """Return what config.json says; UserError for what this decoder does not do."""
+    """Return the shape in config.json; UserError if this decoder does not support it."""
     folder = model_folder(folder)
     raw = _json(folder / CONFIG)
-    if (said := raw.get("model_type", "unnamed")) not in FAMILIES:
-        known = " and ".join(FAMILIES)
+    if (family := raw.get("model_type", "unnamed")) not in FAMILIES:
+        supported = " and ".join(FAMILIES)
         raise UserError(
-            f"{folder} is of architecture {said}, and only {known} are embedded: {ELSEWHERE}."
+            f"{folder} is of architecture {family}, and only {supported} are embedded: {ELSEWHERE}."
         )
-    if (path := folder / GENERATION).is_file():  # it goes first, as everywhere
+    if (path := folder / GENERATION).is_file():  # it takes precedence, as everywhere
         end = _json(path).get("eos_token_id")
         raw |= {} if end is None else {"eos_token_id": end}
     try:
         shape = DecoderShape.model_validate(raw)
     except ValidationError as error:
-        where, said = first_fault(error)
-        raise UserError(f"{folder / CONFIG}, field {where}: {said}.") from None
+        place, reason = first_fault(error)
+        raise UserError(f"{folder / CONFIG}, field {place}: {reason}.") from None
     scaling = {**(shape.rope_scaling or {}), **(shape.rope_parameters or {})}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     unknown = {
@@ -110,32 +110,32 @@ def read_shape(folder: Path) -> DecoderShape:
         f"rotary embeddings of type {kind}": kind != "default",
         "heads that do not share keys evenly": shape.heads % shape.kv_heads != 0,
     }
-    if what := next((what for what, there in unknown.items() if there), None):
-        raise UserError(f"{folder} has {what}, which is not embedded: {ELSEWHERE}.")
+    if feature := next((feature for feature, there in unknown.items() if there), None):
+        raise UserError(f"{folder} has {feature}, which is not embedded: {ELSEWHERE}.")
     return shape
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        found = read_json(path)
+        content = read_json(path)
     except FileNotFoundError:
         raise UserError(f"{path.parent} is no checkpoint: it has no {path.name}.") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UserError(f"{path} holds no JSON object.")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", content)
 
 
 def _weights(folder: Path) -> dict[str, Array]:
-    """Return whole weights; those of a base with adapters added, as peft merges them."""
+    """Return full weights; adapters are merged into those of their base, as peft does."""
     tensors = _tensors(model_folder(folder) / WEIGHTS)
     if not (folder / ADAPTERS).is_file():
         return tensors
-    said, adapters = _json(folder / ADAPTERS), _tensors(folder / ADAPTED)
-    if said.get("use_dora") or said.get("use_rslora") or said.get("bias", "none") != "none":
+    config, adapters = _json(folder / ADAPTERS), _tensors(folder / ADAPTED)
+    if config.get("use_dora") or config.get("use_rslora") or config.get("bias", "none") != "none":
         raise UserError(f"{folder} holds adapters other than plain LoRA: merge them first.")
-    scale = np.float32(said["lora_alpha"] / said["r"])
+    scale = np.float32(config["lora_alpha"] / config["r"])
     for name, narrow in adapters.items():
         if name.endswith(".lora_A.weight"):
             into = name.removeprefix(_PEFT).replace(".lora_A", "")
@@ -151,29 +151,29 @@ def _tensors(path: Path) -> dict[str, Array]:
         many = "; weights in several files are not embedded" if sharded else ""
         raise UserError(f"{path.parent} has no {path.name}{many}: {ELSEWHERE}.")
     try:
-        found = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
+        tensors = cast("list[tuple[str, dict[str, Any]]]", _deserialize(path.read_bytes()))
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path} is damaged, copy it again: {error}.") from None
-    return {name: _array(name, held, path) for name, held in found}
+    return {name: _array(name, tensor, path) for name, tensor in tensors}
 
 
-def _array(name: str, held: Mapping[str, Any], path: Path) -> Array:
-    dtype = _DTYPES.get(held["dtype"])
+def _array(name: str, tensor: Mapping[str, Any], path: Path) -> Array:
+    dtype = _DTYPES.get(tensor["dtype"])
     if dtype is None:
-        raise UserError(f"{path} holds {name} as {held['dtype']}, and only floats are embedded.")
-    raw = np.frombuffer(held["data"], dtype).reshape(held["shape"])
-    if held["dtype"] == "BF16":  # the upper half of a float32
+        raise UserError(f"{path} holds {name} as {tensor['dtype']}, and only floats are embedded.")
+    raw = np.frombuffer(tensor["data"], dtype).reshape(tensor["shape"])
+    if tensor["dtype"] == "BF16":  # the upper half of a float32
         raw = (raw.astype(np.uint32) << 16).view(np.float32)
     return raw.astype(np.float32, copy=False)
 
 
 def _tensor(tensors: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
-    found = tensors.get(name)
-    if found is None:
+    tensor = tensors.get(name)
+    if tensor is None:
         raise UserError(f"The weights lack {name}, which config.json asks for.")
-    if found.shape != shape:
-        raise UserError(f"{name} is of shape {found.shape}, and config.json says {shape}.")
-    return found
+    if tensor.shape != shape:
+        raise UserError(f"{name} is of shape {tensor.shape}, and config.json says {shape}.")
+    return tensor
 
 
 def _layer(tensors: Mapping[str, Array], shape: DecoderShape, number: int) -> LayerWeights:
@@ -182,11 +182,11 @@ def _layer(tensors: Mapping[str, Array], shape: DecoderShape, number: int) -> La
     def taken(name: str, *sizes: int) -> Array:
         return _tensor(tensors, f"model.layers.{number}.{name}", sizes)
 
-    parts = {"q": wide, "k": narrow, "v": narrow}
-    into = [taken(f"self_attn.{one}_proj.weight", n, shape.hidden) for one, n in parts.items()]
+    widths = {"q": wide, "k": narrow, "v": narrow}
+    into = [taken(f"self_attn.{name}_proj.weight", n, shape.hidden) for name, n in widths.items()]
     biased = "model.layers.0.self_attn.q_proj.bias" in tensors
-    bias = [taken(f"self_attn.{one}_proj.bias", n) for one, n in parts.items() if biased]
-    both = [taken(f"mlp.{one}_proj.weight", shape.inner, shape.hidden) for one in ("gate", "up")]
+    bias = [taken(f"self_attn.{name}_proj.bias", n) for name, n in widths.items() if biased]
+    both = [taken(f"mlp.{name}_proj.weight", shape.inner, shape.hidden) for name in ("gate", "up")]
     return LayerWeights(
         before=taken("input_layernorm.weight", shape.hidden),
         qkv=np.concatenate(into).T,
@@ -200,7 +200,7 @@ def _layer(tensors: Mapping[str, Array], shape: DecoderShape, number: int) -> La
 
 @dataclass(slots=True)
 class KeyValueCache:
-    """What has been read of one sequence: keys and values of every layer."""
+    """The keys and values of one sequence, in every layer."""
 
     keys: Array  # (layers, kv_heads, room, head)
     values: Array
@@ -209,7 +209,7 @@ class KeyValueCache:
 
 @dataclass(frozen=True, slots=True)
 class TokenRun:
-    """What one sequence reads next, and after how many of its last tokens logits are wanted."""
+    """The next tokens of one sequence, and how many of the last ones need logits (`told`)."""
 
     tokens: Sequence[int]
     state: KeyValueCache
@@ -224,13 +224,13 @@ class Decoder:
     embedding: Array  # (vocabulary, hidden)
     layers: tuple[LayerWeights, ...]
     after: Array  # (hidden,): the last norm
-    out: Array  # (hidden, vocabulary): the embedding itself where they are tied
+    out: Array  # (hidden, vocabulary): the embedding itself if they are tied
     cos: Array  # (context, head)
     sin: Array
 
     @property
     def parameters(self) -> int:
-        """How many numbers were trained."""
+        """The number of trained parameters."""
         names = LayerWeights.__slots__
         each = sum(getattr(layer, name).size for layer in self.layers for name in names)
         out = 0 if self.shape.tied else self.out.size
@@ -243,16 +243,16 @@ class Decoder:
         return KeyValueCache(np.empty(size, np.float32), np.empty(size, np.float32))
 
     def read(self, runs: Sequence[TokenRun]) -> list[Array]:
-        """Read on in some sequences at once; return (told, vocabulary) logits for each."""
-        ends = np.cumsum([len(one.tokens) for one in runs])
-        states = self.embedding[np.concatenate([np.asarray(one.tokens) for one in runs])]
+        """Read tokens of several sequences at once; return (told, vocabulary) logits for each."""
+        ends = np.cumsum([len(run.tokens) for run in runs])
+        states = self.embedding[np.concatenate([np.asarray(run.tokens) for run in runs])]
         for number in range(len(self.layers)):
             self._pass_layer(number, states, list(zip(runs, ends, strict=True)))
-        for one in runs:
-            one.state.length += len(one.tokens)
-        told = [states[end - one.told : end] for one, end in zip(runs, ends, strict=True)]
-        logits = _norm(np.concatenate(told), self.after, self.shape.eps) @ self.out
-        return np.split(logits, np.cumsum([one.told for one in runs])[:-1])
+        for run in runs:
+            run.state.length += len(run.tokens)
+        tails = [states[end - run.told : end] for run, end in zip(runs, ends, strict=True)]
+        logits = _norm(np.concatenate(tails), self.after, self.shape.eps) @ self.out
+        return np.split(logits, np.cumsum([run.told for run in runs])[:-1])
 
     def _pass_layer(self, number: int, states: Array, runs: list[tuple[TokenRun, int]]) -> None:
         layer, shape = self.layers[number], self.shape
@@ -260,12 +260,12 @@ class Decoder:
         if layer.qkv_bias.size:
             mixed += layer.qkv_bias
         split = mixed.reshape(len(mixed), shape.heads + 2 * shape.kv_heads, shape.head)
-        each = [split[end - len(one.tokens) : end].swapaxes(0, 1) for one, end in runs]
-        found = [
-            self._attended(part, number, one.state)
-            for part, (one, _) in zip(each, runs, strict=True)
+        each = [split[end - len(run.tokens) : end].swapaxes(0, 1) for run, end in runs]
+        attended = [
+            self._attended(heads, number, run.state)
+            for heads, (run, _) in zip(each, runs, strict=True)
         ]
-        states += (found[0] if len(found) == 1 else np.concatenate(found)) @ layer.out
+        states += (attended[0] if len(attended) == 1 else np.concatenate(attended)) @ layer.out
         gates = _norm(states, layer.between, shape.eps) @ layer.gates
         gate, up = gates[:, : shape.inner], gates[:, shape.inner :]
         states += (gate * _sigmoid(gate) * up) @ layer.down
@@ -278,13 +278,13 @@ class Decoder:
         keys, values = state.keys[number], state.values[number]
         keys[:, start:end] = turned[many:]
         values[:, start:end] = heads[many + shape.kv_heads :]
-        asked = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # a group's queries in a row
-        scores = asked @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
-        if count > 1:  # a token sees none of those after it
+        queries = turned[:many].reshape(shape.kv_heads, -1, shape.head)  # in a row by group
+        scores = queries @ keys[:, :end].swapaxes(1, 2) / np.float32(np.sqrt(shape.head))
+        if count > 1:  # causal mask
             hidden = np.triu(np.full((count, count), -np.inf, np.float32), 1)
             scores.reshape(many, count, end)[:, :, start:] += hidden
-        found = _softmax(scores) @ values[:, :end]
-        return found.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
+        mixed = _softmax(scores) @ values[:, :end]
+        return mixed.reshape(many, count, shape.head).swapaxes(0, 1).reshape(count, -1)
 
 
 def read_decoder(folder: Path) -> Decoder:
@@ -310,11 +310,11 @@ def read_decoder(folder: Path) -> Decoder:
 
 
 def _sigmoid(values: Array) -> Array:
-    """Return 1 / (1 + exp(-x)), which neither overflows nor warns where x is far below 0."""
-    found: Array = np.tanh(values * np.float32(0.5))
-    found *= np.float32(0.5)
-    found += np.float32(0.5)
-    return found
+    """Return 1 / (1 + exp(-x)), which neither overflows nor warns if x is far below 0."""
+    out: Array = np.tanh(values * np.float32(0.5))
+    out *= np.float32(0.5)
+    out += np.float32(0.5)
+    return out
 
 
 def _rotated(heads: Array, cos: Array, sin: Array) -> Array:

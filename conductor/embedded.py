@@ -46,13 +46,13 @@ from podium.harness.suite import TaskRefusal
 CHAT_TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 TOKENIZER, SETTINGS, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 QUICK = 20_000_000  # parameters up to which a reply takes milliseconds, and needs no thread
-Say = Callable[[Sequence[ChatMessage]], str]  # returns what the conductor says, decoded greedily
+Say = Callable[[Sequence[ChatMessage]], str]  # returns the conductor's text, decoded greedily
 Render = Callable[[Sequence[ChatMessage]], str]
 PLAN_TOKENS = 256  # of one plan: three lists of one entry each take some 40
 
 
 def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
-    """Return a checkpoint's tokenizer; UserError when it is missing, damaged or another's."""
+    """Return a checkpoint's tokenizer; UserError if it is missing, damaged or another model's."""
     path = folder / TOKENIZER
     if not path.is_file():
         raise UserError(f"{folder} is no checkpoint that can be embedded: it has no {TOKENIZER}.")
@@ -69,20 +69,20 @@ def read_tokenizer(folder: Path, vocabulary: int) -> Tokenizer:
 
 
 def read_template(folder: Path) -> Render:
-    """Return what renders a request by a checkpoint's chat template, as transformers does."""
+    """Return what renders requests by a checkpoint's chat template, as transformers does."""
     path = folder / SETTINGS
     try:
-        found: object = json.loads(path.read_bytes()) if path.is_file() else {}
+        parsed: object = json.loads(path.read_bytes()) if path.is_file() else {}
     except ValueError as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
-    said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    own = folder / TEMPLATE
-    text = own.read_text() if own.is_file() else said.get("chat_template") or CHAT_TEMPLATE
-    marks = {name: said.get(name) for name in ("bos_token", "eos_token")}
+    settings = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    file = folder / TEMPLATE
+    text = file.read_text() if file.is_file() else settings.get("chat_template") or CHAT_TEMPLATE
+    marks = {name: settings.get(name) for name in ("bos_token", "eos_token")}
     rendering = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
 
     def render(messages: Sequence[ChatMessage]) -> str:
-        turns = [{"role": one.role, "content": one.text} for one in messages]
+        turns = [{"role": message.role, "content": message.text} for message in messages]
         try:
             template = rendering.from_string(text)
             return template.render(messages=turns, add_generation_prompt=True, **marks)
@@ -102,7 +102,7 @@ class Checkpoint:
     model: Decoder
     tokenizer: Tokenizer
     render: Render
-    guide: Callable[[str], Guide]  # what it may write where it is held to an expression
+    guide: Callable[[str], Guide]  # of a regular expression: the tokens that may be written
     queue: DecodeQueue
 
     def tokens(self, messages: Sequence[ChatMessage]) -> list[int]:
@@ -115,27 +115,27 @@ class Checkpoint:
 
     @property
     def quick(self) -> bool:
-        """Whether a reply takes milliseconds, and needs no thread of its own."""
+        """Whether a reply takes milliseconds, so that it runs in the caller's thread."""
         return self.model.parameters <= QUICK
 
-    def decode(self, prompt: list[int], how: DecodeOptions) -> Completion:
-        """Return what it writes after a prompt: a large model beside what other threads ask."""
+    def decode(self, prompt: list[int], options: DecodeOptions) -> Completion:
+        """Return the completion of a prompt; a large model batches several threads' requests."""
         if not self.quick:
-            return self.queue.decode(prompt, how)
+            return self.queue.decode(prompt, options)
         with one_thread():
-            return decode(self.model, prompt, how)
+            return decode(self.model, prompt, options)
 
     def greedy(self, prompt: str, max_tokens: int) -> str:
-        """Return what it writes when it is asked a text, the likeliest token each time."""
-        asked = self.tokens([ChatMessageUser(content=prompt)])
-        return self.text(self.decode(asked, DecodeOptions(max_tokens=max_tokens)).tokens)
+        """Return the reply to a text, the likeliest token each time."""
+        tokens = self.tokens([ChatMessageUser(content=prompt)])
+        return self.text(self.decode(tokens, DecodeOptions(max_tokens=max_tokens)).tokens)
 
 
 def open_checkpoint(name: str) -> Checkpoint:
-    """Return a checkpoint by name or path, read once; UserError says what cannot be used."""
+    """Return a checkpoint by name or path, read once; a UserError says why it cannot be used."""
     folder = checkpoint_folder(name)
-    parts = (folder / one for one in (CONFIG, WEIGHTS, ADAPTED, TOKENIZER))
-    ages = tuple(path.stat().st_mtime_ns for path in parts if path.is_file())
+    paths = (folder / file for file in (CONFIG, WEIGHTS, ADAPTED, TOKENIZER))
+    ages = tuple(path.stat().st_mtime_ns for path in paths if path.is_file())
     return _read_checkpoint(folder, ages)
 
 
@@ -146,27 +146,27 @@ def _read_checkpoint(folder: Path, ages: tuple[int, ...]) -> Checkpoint:
     tokenizer = read_tokenizer(words, shape.vocabulary)
 
     def texts() -> list[str]:
-        every = [[one] for one in range(shape.vocabulary)]
+        every = [[token] for token in range(shape.vocabulary)]
         return tokenizer.decode_batch(every, skip_special_tokens=True)
 
     guide = guide_maker(texts, shape.ends)
     return Checkpoint(model, tokenizer, read_template(words), guide, DecodeQueue(model))
 
 
-def fitting(folder: Path, kept: int) -> Callable[[str], bool]:
-    """Return what says whether a user's text leaves so many tokens of a checkpoint's context."""
+def fitting(folder: Path, spare: int) -> Callable[[str], bool]:
+    """Return a function: whether a user's text leaves `spare` tokens of a checkpoint's context."""
     shape, words = read_shape(folder), model_folder(folder)
     tokenizer, render = read_tokenizer(words, shape.vocabulary), read_template(words)
 
     def fits(text: str) -> bool:
-        whole = render([ChatMessageUser(content=text)])
-        return len(tokenizer.encode(whole, add_special_tokens=False).ids) + kept <= shape.context
+        prompt = render([ChatMessageUser(content=text)])
+        return len(tokenizer.encode(prompt, add_special_tokens=False).ids) + spare <= shape.context
 
     return fits
 
 
 def greedy_speaker(folder: Path) -> Say:
-    """Return what makes a checkpoint speak, decoded in NumPy; UserError when it cannot be."""
+    """Return a function that asks a checkpoint, decoded in NumPy; UserError if it cannot be."""
     checkpoint = open_checkpoint(str(folder.resolve()))
     return lambda messages: checkpoint.greedy("".join(m.text for m in messages), PLAN_TOKENS)
 
@@ -182,14 +182,14 @@ class EmbeddedAPI(ModelAPI):
         config: GenerateConfig | None = None,
         **model_args: Any,
     ) -> None:
-        """Open a checkpoint; Refusal names what is missing, damaged or of another kind."""
+        """Open a checkpoint; a refusal names what is missing, damaged or of another kind."""
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
         try:
             self.seed = model_args.pop("seed", 0)
             if model_args or not isinstance(self.seed, int):
                 wrong = next(iter(model_args), "seed")
-                known = "known: seed, a whole number"
-                raise UserError(f"embedded/{model_name}: argument {wrong!r} ({known}).")
+                hint = "known: seed, a whole number"
+                raise UserError(f"embedded/{model_name}: argument {wrong!r} ({hint}).")
             self.checkpoint = open_checkpoint(model_name)
         except UserError as error:  # Inspect's own commands print a refusal as a sentence
             raise TaskRefusal(str(error)) from None
@@ -202,13 +202,13 @@ class EmbeddedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Reply to a chat: its contents one behind the other, and what the model writes then."""
+        """Reply to a chat, rendered by the checkpoint's template."""
         _refuse_settings(self.model_name, tools, config)
         started = time.monotonic()
         checkpoint = self.checkpoint
         prompt = checkpoint.tokens(input)
-        held = (config.extra_body or {}).get("structured_outputs")  # as vLLM is told
-        guide = checkpoint.guide(str(held["regex"])) if held and held["regex"] else None
+        limits = (config.extra_body or {}).get("structured_outputs")  # as in vLLM's requests
+        guide = checkpoint.guide(str(limits["regex"])) if limits and limits["regex"] else None
         digest = request_digest(input)
         sample = sample_index(digest, self._asked)
         key = (
@@ -216,16 +216,16 @@ class EmbeddedAPI(ModelAPI):
             *(self.model_name, digest, sample.epoch, sample.occurrence),
         )
         seed = int(hashlib.sha256(repr(key).encode()).hexdigest(), 16)
-        how = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
+        options = DecodeOptions(config.temperature or 0.0, seed, config.max_tokens, guide)
         if checkpoint.quick:
-            found = checkpoint.decode(prompt, how)
+            completion = checkpoint.decode(prompt, options)
         else:
-            found = await anyio.to_thread.run_sync(checkpoint.decode, prompt, how)
-        return self._output(prompt, found, time.monotonic() - started)
+            completion = await anyio.to_thread.run_sync(checkpoint.decode, prompt, options)
+        return self._output(prompt, completion, time.monotonic() - started)
 
-    def _output(self, prompt: list[int], found: Completion, took_s: float) -> ModelOutput:
-        content = self.checkpoint.text(found.tokens)
-        if found.stop == "model_length" and not found.written:
+    def _output(self, prompt: list[int], completion: Completion, took_s: float) -> ModelOutput:
+        content = self.checkpoint.text(completion.tokens)
+        if completion.stop == "model_length" and not completion.written:
             room = self.checkpoint.model.shape.context
             content = (
                 f"The prompt has {len(prompt)} tokens, and this model reads fewer than {room}."
@@ -233,27 +233,27 @@ class EmbeddedAPI(ModelAPI):
         message = ChatMessageAssistant(content=content, model=self.model_name, source="generate")
         return ModelOutput(
             model=self.model_name,
-            choices=[ChatCompletionChoice(message=message, stop_reason=found.stop)],
+            choices=[ChatCompletionChoice(message=message, stop_reason=completion.stop)],
             usage=ModelUsage(
                 input_tokens=len(prompt),
-                output_tokens=found.written,
-                total_tokens=len(prompt) + found.written,
+                output_tokens=completion.written,
+                total_tokens=len(prompt) + completion.written,
                 reasoning_tokens=0,
             ),
             time=took_s,
         )
 
     def max_connections(self) -> int:
-        """Return how many calls may be in flight: those that a large model decodes together."""
+        """Return the maximum of calls in flight: those that a large model decodes together."""
         return 64 if self.checkpoint.quick else TOGETHER
 
 
 def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -> None:
-    """Raise UserError for settings that would be ignored without a word."""
+    """Raise UserError for settings that would be silently ignored."""
     body = config.extra_body or {}
-    held: Any = body.get("structured_outputs")
-    only_regex = len(body) == 1 and isinstance(held, dict) and [*held] == ["regex"]
-    asked = {
+    structured: Any = body.get("structured_outputs")
+    only_regex = len(body) == 1 and isinstance(structured, dict) and [*structured] == ["regex"]
+    settings = {
         "tools": bool(tools),
         "top_p": config.top_p not in (None, 1),
         "top_k": config.top_k not in (None, 0, -1),
@@ -265,5 +265,5 @@ def _refuse_settings(name: str, tools: list[ToolInfo], config: GenerateConfig) -
         "response_schema": config.response_schema is not None,
         "extra_body but structured_outputs.regex": bool(body) and not only_regex,
     }
-    if setting := next((setting for setting, there in asked.items() if there), None):
+    if setting := next((setting for setting, there in settings.items() if there), None):
         raise UserError(f"embedded/{name} knows no {setting}: leave it out, or serve the model.")

@@ -1,4 +1,4 @@
-"""What a plan is worth: carried out on a pool, graded by its suite, and valued."""
+"""A plan's value: the plan is run on a pool, graded by its suite, and rewarded."""
 
 import asyncio
 import secrets
@@ -46,7 +46,7 @@ from podium.harness.run.preflight import refuse_too_little
 from podium.harness.workflow import Malformed, Workflow
 
 CostBy = Literal["usd", "calls"]
-MARGIN = 0.05  # by which a right answer stays above a wrong one, whatever it costs
+MARGIN = 0.05  # by which a right answer stays above a wrong one at any cost
 DISCOUNT = 0.25  # of a first round's reward in recursive runs (arXiv 2512.04388, appendix A.3)
 
 
@@ -63,10 +63,10 @@ class CostAware:
     by: CostBy = "usd"  # would-be dollars, which cached replies have too, or worker calls
 
     def __post_init__(self) -> None:
-        most = 1 - PAPER.wrong - MARGIN
-        if not 0 < self.weight <= most:
+        limit = 1 - PAPER.wrong - MARGIN
+        if not 0 < self.weight <= limit:
             raise UserError(
-                f"A cost weight of {self.weight:g} is not above 0 and at most {most:g}: a right "
+                f"A cost weight of {self.weight:g} is not above 0 and at most {limit:g}: a right "
                 f"answer must stay {MARGIN:g} above a wrong one's {PAPER.wrong:g}."
             )
         if not self.scale > 0:
@@ -93,7 +93,7 @@ class CostAware:
 class Discounted:
     """A first round's reward times `discount`, a later round's as it is: for recursive runs.
 
-    Inside a group that is divided by its own deviation a common factor cancels: it says something
+    Inside a group that is divided by its own deviation a common factor cancels: it has an effect
     only with `scale_rewards` of `batch` or `none`.
     """
 
@@ -119,17 +119,17 @@ class PlanSettings:
     budget: Budget = field(default_factory=Budget)  # of one workflow; one that it stops is graded
     form: PlanFormat = field(default_factory=PlanFormat)  # how a completion is read
     max_usd: Decimal | None = None
-    """Of all of them, with what `log_dir` has spent before: a call that could pass it is not made,
-    and its item has no value."""
+    """Limit of all workflows, including earlier spending in `log_dir`: a call that could pass it is
+    not made, and its item has no value."""
     seed: int = 0  # of rehearsal workers
     time_scale: float = 0.0  # seconds that they sleep per second of their modelled latency
     log_dir: Path | None = None  # every worker's call is journalled below it; None: nowhere
     per_minute: float | None = None  # calls of one worker, begun evenly; may be less than 1
     kept: frozenset[str] | None = None
-    """Suites whose replies are kept below `log_dir`, for their questions may be published; those of
-    others are kept in memory. None: nothing is; an item that is rewarded again is asked anew."""
-    rank: int = 0  # which process of a training this is
-    processes: int = 1  # how many there are: each may spend an equal part of what is left
+    """Suites whose replies are stored below `log_dir`, as their questions may be published; those
+    of others stay in memory. None: no reply is kept, and an item rewarded again is asked again."""
+    rank: int = 0  # number of this process in a training
+    processes: int = 1  # number of processes: each has an equal share of the budget
 
     def __post_init__(self) -> None:
         if self.per_minute is not None and self.per_minute <= 0:
@@ -140,17 +140,17 @@ class PlanSettings:
 
 @dataclass(slots=True)
 class CachedPool(Pool):
-    """A pool that keeps the replies it gave: they are paid for, whatever becomes of the rest."""
+    """A pool that keeps its replies: they are paid for, even if their plan fails."""
 
     identities: dict[str, str] = field(default_factory=dict[str, str])
-    """By worker: all that its replies depend on beside the request."""
+    """By worker: all that its replies depend on besides the request."""
     pace: RateLimiter = field(default_factory=lambda: RateLimiter({}))
-    paid: PaidReplies | None = None  # None: nothing is kept, and every request is a call
+    paid: PaidReplies | None = None  # None: no reply is kept, and every request is a call
     lasting: bool = True  # whether its replies may be written to a file
     replies: list[Reply] = field(default_factory=list[Reply])
-    cached: int = 0  # replies that were not asked for: they had been paid for
+    cached: int = 0  # replies that needed no call: they had been paid for
     refused: list[tuple[Reply, Request]] = field(default_factory=list[tuple[Reply, Request]])
-    """Requests that were longer than their worker's context, with what came back."""
+    """Requests that were longer than their worker's context, with the replies."""
 
     async def _reply(self, request: Request, number: SampleIndex) -> Reply:
         role = request.role
@@ -160,7 +160,7 @@ class CachedPool(Pool):
             return await Pool._reply(self, request, number)
 
         if self.paid is None:
-            reply, known = await ask(), False
+            reply, cached = await ask(), False
         else:
             key = key_of(
                 role,
@@ -170,23 +170,23 @@ class CachedPool(Pool):
                 number.epoch,
                 number.occurrence,
             )
-            reply, known = await self.paid.reply(key, ask, lasting=self.lasting)
-        self.cached += known
+            reply, cached = await self.paid.reply(key, ask, lasting=self.lasting)
+        self.cached += cached
         self.replies.append(reply)
         if reply.too_long:
             self.refused.append((reply, request))
         return reply
 
     def overflow(self, answer: Answer, question: Question) -> tuple[Status, str] | None:
-        """Return whose fault it is, and why, where the last reply is a refusal for length."""
-        last = answer.replies[-1] if answer.replies else None
-        if last is None or not any(reply is last for reply, _ in self.refused):
+        """Return the status and the reason if the last reply is a refusal for length; else None."""
+        final = answer.replies[-1] if answer.replies else None
+        if final is None or not any(reply is final for reply, _ in self.refused):
             return None
-        sent = (request for _, request in self.refused if request.role == last.worker)
+        sent = (request for _, request in self.refused if request.role == final.worker)
         if any(_is_bare(request, question) for request in sent):
-            return Status.WORKER_ERROR, f"The question alone does not fit {last.worker}'s context."
-        said = f"What it sent to {last.worker} does not fit that worker's context."
-        return Status.POLICY_FAULT, said
+            return Status.WORKER_ERROR, f"The question alone does not fit {final.worker}'s context."
+        reason = f"What it sent to {final.worker} does not fit that worker's context."
+        return Status.POLICY_FAULT, reason
 
 
 def _is_bare(request: Request, question: Question) -> bool:
@@ -197,28 +197,28 @@ def _is_bare(request: Request, question: Question) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FirstRound:
-    """What a first plan came to: where a later round begins."""
+    """A first plan's outcome, from which a later round starts."""
 
     workflow: Workflow
     answer: Answer
     refused: tuple[Status, str] | None = None
-    """What keeping its answer is, and why, where its last request was refused for its length."""
+    """Status and reason of keeping its answer, if its last request was refused for its length."""
 
 
 class PlanAnswerer:
-    """The `Answerer` that carries workflows out on a pool, priced by a book."""
+    """The `Answerer` that runs workflows on a pool, with the prices of a book."""
 
     def __init__(self, spec: PoolSpec, book: Book, settings: PlanSettings = PlanSettings()) -> None:
-        """Keep the pool; UserError for a limit below one call, or that nobody can count to."""
+        """Keep the pool; UserError for a limit that fits no call, or that cannot be enforced."""
         self._arguments = (spec, book, settings)
         self._spec, self._settings = spec, settings
         folder = settings.log_dir
         limited = settings.max_usd is not None and folder is not None
-        before = spent_so_far(folder, book) if limited and folder else SpentSoFar()
+        earlier = spent_so_far(folder, book) if limited and folder else SpentSoFar()
         if settings.max_usd is not None:
             refuse_too_little(spec, book, settings.max_usd / settings.processes, settings.processes)
-        self._spend = Spend(book, settings.max_usd, before.usd, unbounded=before.unbounded)
-        self.before = self._spend.gone  # what was spent when this process began, by all of them
+        self._spend = Spend(book, settings.max_usd, earlier.usd, unbounded=earlier.unbounded)
+        self.before = self._spend.gone  # spent by all processes before this one began
         if settings.max_usd is not None and settings.processes > 1:
             self.allow((settings.max_usd - self.before) / settings.processes)
         head = Head("", "", f"rewards of {spec.name}", spec.label, book.name, book.sha256)
@@ -233,24 +233,24 @@ class PlanAnswerer:
             for slot in spec.slots
         }
         self._made: tuple[asyncio.AbstractEventLoop, Mapping[str, Model]] | None = None
-        self.stopped = ""  # why no more calls are made, in one sentence; empty while there is money
+        self.stopped = ""  # why no more calls are made, in one sentence; empty while budget remains
         self.firsts: dict[str, FirstRound] = {}  # by the id that items of later rounds name
 
     def __reduce__(self) -> "tuple[type[PlanAnswerer], tuple[PoolSpec, Book, PlanSettings]]":
-        """Say how another process makes this answerer anew."""
+        """Return how another process rebuilds this answerer."""
         return PlanAnswerer, self._arguments
 
     @property
     def usd(self) -> Decimal:
-        """What this process has spent, with all of earlier sessions in the same folder."""
+        """Dollars spent by this process, and by earlier sessions in the same folder."""
         return self._spend.gone
 
-    def allow(self, more: Decimal) -> None:
-        """Let this process spend so many dollars more, and no others."""
-        self._spend.limit = self._spend.gone + more
+    def allow(self, usd: Decimal) -> None:
+        """Limit this process to `usd` more dollars from now on."""
+        self._spend.limit = self._spend.gone + usd
 
     def check(self, item: RewardItem) -> None:
-        """Raise UserError for an item whose workers or first round are not there."""
+        """Raise UserError if an item's workers or its first round are unknown."""
         if self._paid:
             self._paid.open()
         strangers = [name for name in item.workers if name not in self._spec.names]
@@ -263,20 +263,20 @@ class PlanAnswerer:
             raise UserError(f"There is no first round {item.first!r} for {item.question} to go on.")
 
     async def __call__(self, item: RewardItem, question: Question) -> Rollout:
-        """Return the answer that the item's workflow comes to, or why there is none."""
+        """Return the answer of the item's workflow, or why there is none."""
         plan, later = self.read(item), bool(item.first)
         if isinstance(plan, Malformed):
-            said = f"No workflow: {plan.reason}."
-            return Rollout(None, Status.INVALID_ACTION, reason=said, again=later)
+            message = f"No workflow: {plan.reason}."
+            return Rollout(None, Status.INVALID_ACTION, reason=message, again=later)
         if isinstance(plan, Keep):
-            first = self.firsts[item.first]
-            status, said = first.refused or (Status.SCORED, "")
-            text = None if first.refused else first.answer.text
-            return Rollout(text, status, reason=said, work=PlanTrace(()), again=True)
+            earlier = self.firsts[item.first]
+            status, message = earlier.refused or (Status.SCORED, "")
+            text = None if earlier.refused else earlier.answer.text
+            return Rollout(text, status, reason=message, work=PlanTrace(()), again=True)
         pool = self._pool(item)
         text, status, reason = await self._came_to(item, plan, question, pool)
         workers = tuple(step.worker for step in plan.steps)
-        usages, costs = [one.usage for one in pool.replies], [one.usd for one in pool.replies]
+        usages, costs = [r.usage for r in pool.replies], [r.usd for r in pool.replies]
         return Rollout(
             text,
             status,
@@ -303,13 +303,13 @@ class PlanAnswerer:
         return answer.text, Status.SCORED, ""
 
     def read(self, item: RewardItem) -> Workflow | Malformed | Keep:
-        """Return what an item's completion asks for, as its form and its round allow it."""
+        """Return the plan that an item's completion asks for, as its form and round allow it."""
         workers = item.workers or self._spec.names
         reader = read_later_plan if item.first else read_plan
         return reader(self._settings.form, item.completion, workers)
 
     async def first_round(self, item: RewardItem, question: Question) -> FirstRound | None:
-        """Carry a first plan out, for a later round to go on; None for text that is no plan."""
+        """Run a first plan, for a later round to continue; None for text that is no plan."""
         plan = self.read(item)
         if not isinstance(plan, Workflow):
             return None
@@ -320,17 +320,17 @@ class PlanAnswerer:
     async def _carried_out(
         self, item: RewardItem, plan: Workflow, question: Question, pool: CachedPool
     ) -> Answer:
-        asked = SampleRef(item.question, item.epoch, secrets.token_hex(8))
-        first = self.firsts[item.first] if item.first else None
-        whole = join_rounds(first.workflow, plan) if first else plan
-        begun = first.answer if first else None
-        with own_transcript(), recording(self._journal, "training", asked):
-            return await execute(whole, question, pool, self._settings.budget, begun)
+        sample = SampleRef(item.question, item.epoch, secrets.token_hex(8))
+        earlier = self.firsts[item.first] if item.first else None
+        workflow = join_rounds(earlier.workflow, plan) if earlier else plan
+        answer = earlier.answer if earlier else None
+        with own_transcript(), recording(self._journal, "training", sample):
+            return await execute(workflow, question, pool, self._settings.budget, answer)
 
     def _pool(self, item: RewardItem) -> CachedPool:
         """Return a pool for one item; equal workflows of a group get replies of their own."""
         loop = asyncio.get_running_loop()
-        if self._made is None or self._made[0] is not loop:  # a client serves the one of its making
+        if self._made is None or self._made[0] is not loop:  # a client works in one loop only
             settings = self._settings
             self._made = loop, pool_models(self._spec, settings.seed, settings.time_scale)
         return CachedPool(
@@ -346,7 +346,7 @@ class PlanAnswerer:
 
 
 def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]]:
-    """Return what a policy is sent for a question, as chat messages: the conductor's own prompt."""
+    """Return a function from a question to a policy's chat messages: the conductor's prompt."""
     cards = [spec.worker(name).card for name in spec.names]
 
     def shown(question: Question) -> list[dict[str, str]]:
@@ -357,7 +357,7 @@ def shown_to_policy(spec: PoolSpec) -> Callable[[Question], list[dict[str, str]]
 
 
 class RewardConfig(BaseModel):
-    """What a plan is worth, and how fast and how long workers are asked for it."""
+    """How plans are valued, and how workers are asked for them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -368,8 +368,8 @@ class RewardConfig(BaseModel):
     concurrency: int = Field(default=64, ge=1)  # plans at once, by all processes together
     rpm: int | None = Field(default=None, ge=1)  # requests a minute and worker; None: no limit
     max_usd: Decimal | None = Field(default=None, gt=0)
-    """Of all processes; what is left is divided among them anew at every step."""
-    timeout_s: float = Field(default=120.0, gt=0)  # for one plan, beside what rates make it wait
+    """Of all processes; the remaining budget is divided among them anew at every step."""
+    timeout_s: float = Field(default=120.0, gt=0)  # for one plan, besides waits for rate limits
     max_masked: float = Field(default=0.3, ge=0, le=1)
     deduplicate: bool = False  # carry out equal plans of one group once instead of once each
     resample: int = Field(default=0, ge=0, le=8)  # rounds that replace questions of equal rewards
@@ -391,15 +391,15 @@ def training_reward(
     values = reward_values(config, discount)
     in_dollars = config.name == "cost-aware" and config.cost_by == "usd"
     if in_dollars or plans.max_usd is not None:
-        what = "a cost term in dollars" if in_dollars else "--max-usd"
+        option = "a cost term in dollars" if in_dollars else "--max-usd"
         for name in spec.names:
             if book.price(spec.worker(name).price_ref) is None:
                 raise UserError(
                     f"Worker {name!r} of pool {spec.name!r} has no price in book {book.name!r}, "
-                    f"so {what} cannot hold: complete the book."
+                    f"so {option} cannot hold: complete the book."
                 )
-    kept = frozenset(name for name, split in splits.items() if split.suite.publishable)
-    answerer = PlanAnswerer(spec, book, replace(plans, kept=kept))
+    publishable = frozenset(name for name, split in splits.items() if split.suite.publishable)
+    answerer = PlanAnswerer(spec, book, replace(plans, kept=publishable))
     calls = config.concurrency * plans.form.max_steps  # all of one worker, at the slowest
     waits = calls * MINUTE_S / plans.per_minute if plans.per_minute else 0.0
     settings = RewardSettings(
@@ -407,13 +407,13 @@ def training_reward(
         timeout_s=config.timeout_s + waits,
         max_masked=config.max_masked,
         values=values,
-        budget_masks=False,  # the answerer watches dollars: it knows what is cached
+        budget_masks=False,  # the answerer enforces the budget: it knows what is cached
     )
     return Reward(splits, answerer, settings, box), answerer
 
 
 def reward_values(config: RewardConfig, discount: float | None = None) -> RewardRule:
-    """Return what outcomes are worth, first rounds `discount` of it; UserError for bad terms."""
+    """Return the rule of rewards, first rounds times `discount`; UserError for bad terms."""
     worth: RewardRule = PLAIN if config.name == "plain" else PAPER
     if config.name == "cost-aware":
         worth = CostAware(config.cost_weight, config.cost_scale, config.cost_by)

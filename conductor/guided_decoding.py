@@ -1,4 +1,4 @@
-"""The plans that can be run as a regular expression, and what it lets a model write next.
+"""Runnable plans as a regular expression, and the tokens that it lets a model write next.
 
 After Willard and Louf (arXiv 2307.09702). Expressions are matched as a whole and have what every
 structured-output engine reads: characters, escapes, `[...]`, `(?:...)`, `|`, `*`, `?`, `{m,n}`.
@@ -17,38 +17,38 @@ from numpy.typing import NDArray
 from podium.conductor.parse import NAMES, PlanFormat
 from podium.harness.errors import UserError
 
-COMPACT_THOUGHT = " Ask: {}. Ask:"  # how one that goes by cards begins: `Looks3, Does0` between
+COMPACT_THOUGHT = " Ask: {}. Ask:"  # opens the thought of a conductor that reads cards
 STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\n])*"'  # without control characters
 OPENING = r'[^\x00-\x20,"\[\]0-9][^\x00-\x20,"\[\]0-9]*'
-"""What a compact thought calls a worker by: the first word of a card, which ends in no digit."""
+"""A worker's name in a compact thought: the first word of its card, which ends in no digit."""
 _SPECIAL = "\\[](){}|*+?.^$"
-NEVER = 1 << 30  # what a token needs that may not be written, however much room is left
-MOST_NODES = 50_000  # of an automaton: bounds what large counts in an expression cost
+NEVER = 1 << 30  # the need of a token that may not be written
+MOST_NODES = 50_000  # of an automaton: limits the cost of large counts in an expression
 MOST_GUIDES = 64  # expressions whose states are kept for one tokenizer: one for each pool size
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-_UNREAD = "]{}*+?.^$()"  # signs that stand for themselves only after a backslash
-Part = Callable[[int], int]  # lays its nodes behind one, and returns the node behind them
+_UNREAD = "]{}*+?.^$()"  # characters that are literal only after a backslash
+Part = Callable[[int], int]  # adds its nodes after one, and returns the node after them
 State = frozenset[int]  # the nodes that read a sign after a text, and the end where it may end
 Needs = NDArray[np.int32]
-"""(vocabulary,): tokens that have to follow one, the ending one included, if it is taken: at most
-so many, since every character is a token, too. `NEVER` where it may not be taken."""
+"""(vocabulary,): upper bound of the tokens that must follow each token if it is taken, the ending
+one included, since every character is a token, too. `NEVER` if it may not be taken."""
 
 
 @lru_cache(maxsize=256)
 def plan_regex(form: PlanFormat, workers: int, *, later: bool = False) -> str:
-    """Return the expression of every plan that so many workers can run, reasoning included."""
+    """Return the expression of every plan for this number of workers, reasoning included."""
     counts = range(0 if later else 1, form.max_steps + 1)
     return _thought(form, workers) + _either([_lists(form, workers, steps) for steps in counts])
 
 
 def _thought(form: PlanFormat, workers: int) -> str:
-    """Return what may stand before the lists: nothing in it can be taken for one of them."""
+    """Return the expression of the text before the lists, which cannot be read as one of them."""
     if form.layout == "paper":
         return r"(?:[^\[{]*\n)?"
     if form.reply == "json":
         return ""
-    called = f"{OPENING}{_number(workers)}"
-    several = f"{called}(?:, {called}){{0,{form.max_steps - 1}}}"
+    mention = f"{OPENING}{_number(workers)}"
+    several = f"{mention}(?:, {mention}){{0,{form.max_steps - 1}}}"
     return "(?:" + _exactly(COMPACT_THOUGHT).replace(_exactly("{}"), several) + ")?" + r"\n"
 
 
@@ -61,21 +61,21 @@ def _lists(form: PlanFormat, workers: int, steps: int) -> str:
     entries = (
         [_number(workers)] * steps,
         [STRING] * steps,
-        [_either([_exactly(dumps(one)) for one in reads(at)]) for at in range(steps)],
+        [_either([_exactly(dumps(access)) for access in reads(step)]) for step in range(steps)],
     )
     lists = [rf"\[{', '.join(row)}\]" for row in entries]
     if form.reply == "json":
-        pairs = (f'"{name}": {found}' for name, found in zip(NAMES, lists, strict=True))
+        pairs = (f'"{name}": {entry}' for name, entry in zip(NAMES, lists, strict=True))
         return rf"\{{{', '.join(pairs)}\}}"
-    return r"\n".join(f"{name} = {found}" for name, found in zip(NAMES, lists, strict=True))
+    return r"\n".join(f"{name} = {entry}" for name, entry in zip(NAMES, lists, strict=True))
 
 
 def _number(workers: int) -> str:
-    return _either([str(at) for at in range(workers)])
+    return _either([str(number) for number in range(workers)])
 
 
-def _either(parts: Sequence[str]) -> str:
-    return f"(?:{'|'.join(parts)})"
+def _either(options: Sequence[str]) -> str:
+    return f"(?:{'|'.join(options)})"
 
 
 def _exactly(text: str) -> str:
@@ -99,12 +99,12 @@ class _Reader:
 
     def whole(self) -> Part:
         try:
-            found = self.either()
+            fragment = self.either()
         except (IndexError, ValueError, RecursionError):
             raise self.wrong() from None
         if self.at < len(self.text):
             raise self.wrong()
-        return found
+        return fragment
 
     def wrong(self) -> UserError:
         return UserError(
@@ -114,42 +114,42 @@ class _Reader:
         )
 
     def either(self) -> Part:
-        parts = [self.row()]
+        fragments = [self.row()]
         while self.peek() == "|":
             self.at += 1
-            parts.append(self.row())
+            fragments.append(self.row())
         nodes = self.nodes
-        if len(parts) == 1:
-            return parts[0]
-        return lambda start: nodes.joined([part(nodes.fresh(start)) for part in parts])
+        if len(fragments) == 1:
+            return fragments[0]
+        return lambda start: nodes.joined([fragment(nodes.fresh(start)) for fragment in fragments])
 
     def row(self) -> Part:
-        parts: list[Part] = []
+        fragments: list[Part] = []
         while self.peek() not in ("", "|", ")"):
-            parts.append(self.repeated(self.one()))
-        return partial(self.nodes.lay_row, parts)
+            fragments.append(self.repeated(self.one()))
+        return partial(self.nodes.lay_row, fragments)
 
-    def repeated(self, part: Part) -> Part:
+    def repeated(self, fragment: Part) -> Part:
         sign = self.peek()
         if sign not in ("*", "?", "{"):
-            return part
+            return fragment
         if sign != "{":
             self.at += 1
-            return partial(self.nodes.lay_often, part, 0, None if sign == "*" else 1)
+            return partial(self.nodes.lay_often, fragment, 0, None if sign == "*" else 1)
         end = self.text.index("}", self.at)
-        least, comma, most = self.text[self.at + 1 : end].partition(",")
-        bounds = int(least), int(most if comma else least)
+        least, comma, upper = self.text[self.at + 1 : end].partition(",")
+        bounds = int(least), int(upper if comma else least)
         self.at = end + 1
-        return partial(self.nodes.lay_often, part, *bounds)
+        return partial(self.nodes.lay_often, fragment, *bounds)
 
     def one(self) -> Part:
         if self.text.startswith("(?:", self.at):
             self.at += 3
-            found = self.either()
+            fragment = self.either()
             if self.peek() != ")":
                 raise self.wrong()
             self.at += 1
-            return found
+            return fragment
         if self.peek() == "[":
             return partial(self.nodes.lay_sign, self.several())
         if self.peek() in _UNREAD:
@@ -160,27 +160,27 @@ class _Reader:
         self.at += 1
         all_but = self.peek() == "^"
         self.at += all_but
-        held = set[str]()
+        signs = set[str]()
         while self.peek() != "]":
-            first = last = self.sign()
+            low = high = self.sign()
             if self.peek() == "-":
                 self.at += 1
-                last = self.sign()
-            held |= {chr(code) for code in range(ord(first), ord(last) + 1)}
+                high = self.sign()
+            signs |= {chr(code) for code in range(ord(low), ord(high) + 1)}
         self.at += 1
-        return CharacterSet(frozenset(held), all_but)
+        return CharacterSet(frozenset(signs), all_but)
 
     def sign(self) -> str:
-        found = self.text[self.at]
+        sign = self.text[self.at]
         self.at += 1
-        if found != "\\":
-            return found
-        found = self.text[self.at]
+        if sign != "\\":
+            return sign
+        sign = self.text[self.at]
         self.at += 1
-        if found == "x":
+        if sign == "x":
             self.at += 2
             return chr(int(self.text[self.at - 2 : self.at], 16))
-        return _ESCAPED.get(found, found)
+        return _ESCAPED.get(sign, sign)
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]
@@ -200,26 +200,26 @@ class _Nodes:
         self.steps.append(None)
         return len(self.empty) - 1
 
-    def lay_sign(self, held: CharacterSet, start: int) -> int:
+    def lay_sign(self, signs: CharacterSet, start: int) -> int:
         end = self.add()
-        self.steps[start] = (held, end)
+        self.steps[start] = (signs, end)
         return end
 
-    def lay_row(self, parts: Sequence[Part], start: int) -> int:
-        for part in parts:
-            start = self.fresh(part(start))
+    def lay_row(self, fragments: Sequence[Part], start: int) -> int:
+        for fragment in fragments:
+            start = self.fresh(fragment(start))
         return start
 
-    def lay_often(self, part: Part, least: int, most: int | None, start: int) -> int:
+    def lay_often(self, fragment: Part, least: int, upper: int | None, start: int) -> int:
         for _ in range(least):
-            start = part(self.fresh(start))
-        if most is None:
+            start = fragment(self.fresh(start))
+        if upper is None:
             loop = self.fresh(start)
-            self.empty[part(self.fresh(loop))].append(loop)
+            self.empty[fragment(self.fresh(loop))].append(loop)
             return self.fresh(loop)
         ends = [start]
-        for _ in range(most - least):
-            ends.append(part(self.fresh(ends[-1])))
+        for _ in range(upper - least):
+            ends.append(fragment(self.fresh(ends[-1])))
         return self.joined(ends)
 
     def fresh(self, start: int) -> int:
@@ -234,36 +234,36 @@ class _Nodes:
 
     def distances(self, end: int) -> list[int]:
         """Return the fewest signs from each node to the end."""
-        before: list[list[tuple[int, int]]] = [[] for _ in self.empty]
+        incoming: list[list[tuple[int, int]]] = [[] for _ in self.empty]
         for node, following in enumerate(self.empty):
-            for other in following:
-                before[other].append((node, 0))
+            for target in following:
+                incoming[target].append((node, 0))
             step = self.steps[node]
             if step:
-                before[step[1]].append((node, 1))
-        found = [NEVER] * len(self.empty)
-        found[end] = 0
+                incoming[step[1]].append((node, 1))
+        distances = [NEVER] * len(self.empty)
+        distances[end] = 0
         queue = deque([end])
         while queue:
-            at = queue.popleft()
-            for node, length in before[at]:
-                if found[at] + length < found[node]:
-                    found[node] = found[at] + length
+            current = queue.popleft()
+            for node, length in incoming[current]:
+                if distances[current] + length < distances[node]:
+                    distances[node] = distances[current] + length
                     queue.append(node) if length else queue.appendleft(node)
-        return found
+        return distances
 
 
 class Automaton:
     """The language of an expression, by its states."""
 
     def __init__(self, expression: str) -> None:
-        """Read an expression; UserError where it has what is not read here."""
+        """Read an expression; UserError for syntax that is not supported."""
         self._nodes = _Nodes()
-        first = self._nodes.add()
-        self._end = self._nodes.fresh(_Reader(expression, self._nodes).whole()(first))
+        entry = self._nodes.add()
+        self._end = self._nodes.fresh(_Reader(expression, self._nodes).whole()(entry))
         self._distances = self._nodes.distances(self._end)
         self._moved: dict[tuple[State, str], State] = {}
-        self.start = self._reached([first])
+        self.start = self._reached([entry])
 
     def moved(self, state: State, sign: str) -> State:
         """Return the state after one more character; an empty one is outside of the language."""
@@ -274,14 +274,14 @@ class Automaton:
         return self._moved[key]
 
     def matches(self, text: str) -> bool:
-        """Say whether a whole text is in the language."""
+        """Return whether a whole text is in the language."""
         state = self.start
         for sign in text:
             state = self.moved(state, sign)
         return self.complete(state)
 
     def complete(self, state: State) -> bool:
-        """Say whether a text may end here."""
+        """Return whether a text may end here."""
         return self._end in state
 
     def left(self, state: State) -> int:
@@ -289,14 +289,14 @@ class Automaton:
         return min((self._distances[node] for node in state), default=NEVER)
 
     def _reached(self, nodes: list[int]) -> State:
-        seen, queue = set(nodes), nodes
+        reached, queue = set(nodes), nodes
         while queue:
             for node in self._nodes.empty[queue.pop()]:
-                if node not in seen:
-                    seen.add(node)
+                if node not in reached:
+                    reached.add(node)
                     queue.append(node)
-        kept = (node for node in seen if self._nodes.steps[node] or node == self._end)
-        return frozenset(kept)
+        relevant = (node for node in reached if self._nodes.steps[node] or node == self._end)
+        return frozenset(relevant)
 
 
 @dataclass(slots=True)
@@ -313,7 +313,7 @@ class Vocabulary:
         self.texts, self.ends = texts, tuple(ends)
 
     def writes(self, token: int) -> bool:
-        """Say whether a token is text that may be written."""
+        """Return whether a token is text that may be written."""
         text = self.texts[token]
         return bool(text) and "\ufffd" not in text and token not in self.ends
 
@@ -328,38 +328,38 @@ class Vocabulary:
         return root
 
     def needs(self, automaton: Automaton, state: State) -> Needs:
-        """Return what each token needs in a state."""
-        found = np.full(len(self.texts), NEVER, np.int32)
+        """Return the need of each token in a state."""
+        needs = np.full(len(self.texts), NEVER, np.int32)
         if automaton.complete(state):
-            found[list(self.ends)] = 0
+            needs[list(self.ends)] = 0
         waiting = [(self._root, state)]
         while waiting:
-            branch, at = waiting.pop()
+            branch, position = waiting.pop()
             if branch.ends:
-                found[branch.ends] = automaton.left(at) + 1
+                needs[branch.ends] = automaton.left(position) + 1
             for sign, further in branch.further.items():
-                moved = automaton.moved(at, sign)
+                moved = automaton.moved(position, sign)
                 if moved:
                     waiting.append((further, moved))
-        return found
+        return needs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guide:
-    """What may be written token by token: an automaton over a vocabulary, with what it learnt."""
+    """The tokens that may follow a text: an automaton over a vocabulary, with cached needs."""
 
     automaton: Automaton
     vocabulary: Vocabulary
     _needs: dict[State, Needs] = field(default_factory=dict[State, Needs])
 
     def needs(self, state: State) -> Needs:
-        """Return what each token needs in a state."""
+        """Return the need of each token in a state."""
         if state not in self._needs:
             self._needs[state] = self.vocabulary.needs(self.automaton, state)
         return self._needs[state]
 
     def need(self, state: State, token: int) -> int:
-        """Return what one token needs in a state, without a look at the others."""
+        """Return the need of one token in a state, without those of the others."""
         if token in self.vocabulary.ends:
             return 0 if self.automaton.complete(state) else NEVER
         if not self.vocabulary.writes(token):
@@ -375,7 +375,7 @@ class Guide:
 
 
 def guide_maker(texts: Callable[[], Sequence[str]], ends: Sequence[int]) -> Callable[[str], Guide]:
-    """Return what makes a tokenizer's guides of expressions, with the texts of its tokens."""
+    """Return a function that makes a tokenizer's guides of expressions; they share its texts."""
     vocabulary = cache(lambda: Vocabulary(texts(), ends))
 
     @lru_cache(MOST_GUIDES)

@@ -16,7 +16,7 @@ that was trained from scratch and could not read instructions."""
 Access = Literal["off", "binary", "fine"]
 """`off`: no step reads another; `binary`: nothing or all (the paper's main model); `fine`: any
 earlier steps (arXiv 2512.04388, appendix B.8)."""
-SOLVE = "Solve the question."  # of a step that reads others, where the form has no subtasks
+SOLVE = "Solve the question."  # of a step that reads others, if the form has no subtasks
 AnyPlan = Workflow | Malformed
 NAMES = ("model_id", "subtasks", "access_list")
 MAX_LIST = 20_000  # characters of one list. The paper's completions end at 1,024 tokens.
@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 )
 """A complete string, a comment, a bracket, or the quote of a string that is never closed."""
 _PLAIN = re.compile(rf"(?:[\s,]|-?\d{{1,{MAX_DIGITS}}}(?!\d))*")
-"""What may stand between strings and brackets: commas and small integers."""
+"""What may separate strings and brackets: commas and small integers."""
 _ESCAPE = re.compile(r"\\(.)", re.S)
 _ESCAPED = "\\'\"n\n"
 MAX_JSON = 3 * MAX_LIST  # characters of one object: it holds three lists
@@ -47,7 +47,7 @@ _JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{}"]', re.S)
 
 
 class _Refused(ValueError):
-    """A text is no plan; holds our words for what is wrong with it first."""
+    """A text is no plan; its first argument says what is wrong with it."""
 
 
 def workflow_of(
@@ -94,8 +94,8 @@ def _reads(index: int, entry: object) -> Reads:
     if entry in ("all", ["all"]):
         return "all"
     if not isinstance(entry, list):
-        wanted = '[], ["all"] or a list of indices'
-        raise _Refused(f"{step}: access must be {wanted}, not {entry!r:.40}")
+        expected = '[], ["all"] or a list of indices'
+        raise _Refused(f"{step}: access must be {expected}, not {entry!r:.40}")
     reads: list[int] = []
     for read in cast("list[object]", entry):
         if not _is_number(read):
@@ -157,19 +157,19 @@ def parse_lists(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) -
     'there is no complete list model_id = [...]'
     """
     try:
-        found = _last_triple(text.encode(errors="replace").decode())
-        values = [_list_values(*one) for one in zip(NAMES, found, strict=True)]
+        sources = _last_triple(text.encode(errors="replace").decode())
+        values = [_list_values(*pair) for pair in zip(NAMES, sources, strict=True)]
     except _Refused as refused:
         return Malformed(str(refused))
     return workflow_of(values, workers, max_steps)
 
 
 def _last_triple(text: str) -> tuple[str, str, str]:
-    """Return the sources of the last three lists that stand in order and are complete."""
+    """Return the sources of the last three lists that are in order and complete."""
     drafts = _drafts(text, _NAMED_LIST, _TOKEN, longest=MAX_LIST, depth=MAX_DEPTH)
-    lists = [(named.group(1), source) for named, source in drafts]
-    for at in range(len(lists) - 3, -1, -1):
-        names, sources = zip(*lists[at : at + 3], strict=True)
+    lists = [(match.group(1), source) for match, source in drafts]
+    for start in range(len(lists) - 3, -1, -1):
+        names, sources = zip(*lists[start : start + 3], strict=True)
         if names == NAMES:
             return cast("tuple[str, str, str]", sources)
     missing = [name for name in NAMES if name not in {name for name, _ in lists}]
@@ -180,7 +180,7 @@ def _last_triple(text: str) -> tuple[str, str, str]:
 
 def _list_values(name: str, source: str) -> list[object]:
     """Return the list that the source spells, if it holds strings, integers and lists only."""
-    if not all(_PLAIN.fullmatch(part) for part in _TOKEN.split(source)):
+    if not all(_PLAIN.fullmatch(gap) for gap in _TOKEN.split(source)):
         raise _Refused(f"{name} may hold only strings, small integers and lists")
     # An escape that is not ours keeps its backslash: it is doubled.
     source = _ESCAPE.sub(
@@ -198,14 +198,14 @@ def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) ->
         {"model_id": [2, 0], "subtasks": ["Look up.", "Compute."], "access_list": [[], ["all"]]}
         [{"model_id": 2, "subtask": "Look up.", "access_list": []}, ...]  (also under "steps")
 
-    Free text may stand around it; the last one that is complete counts, other keys are ignored.
+    Free text may surround it; the last complete one counts, other keys are ignored.
 
     >>> parse_json('{"model_id": [1], "subtasks": [""], "access_list": [[]]}', ["ada", "bo"])
     Workflow(steps=(Step(worker='bo', subtask='', reads=(), system=None, sampling=None),))
     """
     text = text.encode(errors="replace").decode()
     drafts = _drafts(text, _JSON_OPENING, _JSON_TOKEN, longest=MAX_JSON, depth=MAX_JSON_DEPTH)
-    plans = [found for _, found in drafts if '"model_id"' in found or '"steps"' in found]
+    plans = [source for _, source in drafts if '"model_id"' in source or '"steps"' in source]
     if not plans:
         return Malformed(NO_OBJECT)
     try:
@@ -218,10 +218,10 @@ def parse_json(text: str, workers: Sequence[str], max_steps: int = MAX_STEPS) ->
 
 
 def _unique_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):  # of two values neither is the plan's
+    keys = dict(pairs)
+    if len(keys) < len(pairs):  # of two values neither is the plan's
         raise _Refused("a key of the JSON object stands in it twice")
-    return found
+    return keys
 
 
 def _no_constant(name: str) -> object:
@@ -236,27 +236,27 @@ def _json_lists(decoded: object) -> list[list[object]]:
         decoded = plan["steps"]
     if not isinstance(decoded, list):
         raise _Refused("steps must be a list")
-    rows = [_json_step(at, step) for at, step in enumerate(cast("list[object]", decoded), start=1)]
+    rows = [_json_step(n, step) for n, step in enumerate(cast("list[object]", decoded), start=1)]
     return [list(column) for column in zip(*rows, strict=True)] or [[], [], []]
 
 
 def _json_list(plan: Mapping[str, object], name: str) -> list[object]:
     if name not in plan:
         raise _Refused(f"the JSON object has no key {name}")
-    found = plan[name]
-    if not isinstance(found, list):
+    entries = plan[name]
+    if not isinstance(entries, list):
         raise _Refused(f"{name} must be a list")
-    return [_utf8(value) for value in cast("list[object]", found)]
+    return [_utf8(value) for value in cast("list[object]", entries)]
 
 
-def _json_step(at: int, step: object) -> tuple[object, object, object]:
+def _json_step(number: int, step: object) -> tuple[object, object, object]:
     if not isinstance(step, dict):
-        raise _Refused(f"step {at} must be a JSON object")
-    named = cast(Mapping[str, Any], step)
-    missing = [key for key in STEP_KEYS if key not in named]
+        raise _Refused(f"step {number} must be a JSON object")
+    fields = cast(Mapping[str, Any], step)
+    missing = [key for key in STEP_KEYS if key not in fields]
     if missing:
-        raise _Refused(f"step {at} has no key {missing[0]}")
-    model, subtask, access = (named[key] for key in STEP_KEYS)
+        raise _Refused(f"step {number} has no key {missing[0]}")
+    model, subtask, access = (fields[key] for key in STEP_KEYS)
     return model, _utf8(subtask), access
 
 
@@ -270,7 +270,7 @@ def _utf8(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The conductor keeps the answer that there is."""
+    """The conductor keeps the current answer."""
 
 
 KEEP = Keep()
@@ -278,7 +278,7 @@ KEEP = Keep()
 
 @dataclass(frozen=True, slots=True)
 class PlanFormat:
-    """How a conductor is asked, and how its text becomes a workflow."""
+    """How a conductor is prompted, and how its text becomes a workflow."""
 
     layout: Layout = "paper"
     cards: bool = True  # whether models are described by role cards; the paper has bare ordinals
@@ -290,9 +290,9 @@ class PlanFormat:
     card_words: int | None = None  # first words of a role card that are shown; None: all of it
     words: int | None = None
     """First words of a question that the conductor is shown; None: all of it. Workers always see
-    all of it. For models with little context, to whom a long problem's end says nothing more."""
+    all of it. For models with little context, which gain nothing from a long problem's end."""
     max_steps: int = MAX_STEPS
-    worker: str = ""  # non-empty: this one does every step, whoever the plan names (Table 10)
+    worker: str = ""  # non-empty: this worker does every step (Table 10)
 
 
 def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
@@ -303,21 +303,21 @@ def read_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan:
 
 
 def read_later_plan(form: PlanFormat, text: str, workers: Sequence[str]) -> AnyPlan | Keep:
-    """Return what a conductor says in a later round: a new plan, or that the answer stands."""
+    """Return a conductor's reply in a later round: a new plan, or to keep the answer."""
     return plan_or_keep(read_plan(form, text, workers))
 
 
 def plan_or_keep(plan: AnyPlan) -> AnyPlan | Keep:
-    """Return a later round's plan with three empty lists understood."""
+    """Return a later round's plan, or `Keep` for three empty lists."""
     return KEEP if plan == Malformed(NOTHING_TO_DO) else plan
 
 
 def restrict_plan(form: PlanFormat, plan: Workflow) -> AnyPlan:
     """Return a plan as its form allows it to run: subtasks, access and a single worker forced."""
     if form.access == "binary":
-        named = [at for at, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
-        if named:
-            return Malformed(f'step {named[0]}: access must be [] or ["all"]')
+        steps = [n for n, step in enumerate(plan.steps, 1) if step.reads not in ("all", ())]
+        if steps:
+            return Malformed(f'step {steps[0]}: access must be [] or ["all"]')
 
     def allowed(step: Step) -> Step:
         reads = () if form.access == "off" else step.reads
@@ -339,4 +339,4 @@ def join_rounds(earlier: Workflow, later: Workflow) -> Workflow:
         reads = tuple(start + read for read in later.reads(index))
         return replace(step, reads=(start - 1, *reads) if step.reads == "all" else reads)
 
-    return Workflow((*earlier.steps, *(moved(at, step) for at, step in enumerate(later.steps))))
+    return Workflow((*earlier.steps, *(moved(i, step) for i, step in enumerate(later.steps))))

@@ -31,12 +31,12 @@ FURTHER = 1  # rounds after the first, as in the paper's training
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
-    """How often a conductor is asked again, and what all rounds together may take."""
+    """How often a conductor is asked again, and the limits of all rounds together."""
 
     further: int = 1  # after the first round; the paper trains with one
     max_calls: int | None = None  # of workers; None: one less than twice the longest first plan's
     max_usd: Decimal | None = None
-    """Would-be dollars, the conductor's own calls included; a round is not begun beyond it."""
+    """Would-be dollars, the conductor's own calls included; no round begins above it."""
 
     def __post_init__(self) -> None:
         if self.further < 0 or (self.max_calls is not None and self.max_calls < 1):
@@ -45,29 +45,29 @@ class RoundLimits:
             raise UserError("max_usd of all rounds must be more than 0.")
 
     def calls(self, form: PlanFormat) -> int:
-        """Return the most worker calls of a question; its first plan may have all it may have."""
+        """Return the maximum number of worker calls of a question; its first plan may use all."""
         twice = 2 * form.max_steps - 1 if self.further else form.max_steps
         return twice if self.max_calls is None else self.max_calls
 
 
 @dataclass(frozen=True, slots=True)
 class Conductor:
-    """A conductor and those it is shown."""
+    """A conductor and the workers that it is shown."""
 
     form: PlanFormat
     pool: Pool
     workers: tuple[str, ...]  # in the order of their numbers
     retries: int = 1
-    constrained: bool = False  # whether its decoder is told to write nothing but plans
+    constrained: bool = False  # whether its decoder writes only plans
 
 
 @dataclass(frozen=True, slots=True)
 class PlanReply:
-    """What a conductor's last attempt came to."""
+    """The outcome of a conductor's last attempt."""
 
     said: str
     plan: Workflow | Malformed
-    replies: tuple[Reply, ...]  # of all attempts; the conductor's own, no steps
+    replies: tuple[Reply, ...]  # of all attempts; they are no steps
 
 
 async def ask_for_plan(
@@ -85,8 +85,8 @@ async def ask_for_plan(
         sampling = Sampling(regex=regex)
     round = f"{PLANNING} again, round {number}" if number > 1 else PLANNING
     while True:
-        called = f"{round}, retry {len(replies)}" if replies else round
-        reply = await conductor.pool.ask(CONDUCTOR, chat, called, sampling)
+        label = f"{round}, retry {len(replies)}" if replies else round
+        reply = await conductor.pool.ask(CONDUCTOR, chat, label, sampling)
         replies.append(reply)
         plan = read_plan(conductor.form, reply.text, conductor.workers)
         keeps = number > 1 and plan_or_keep(plan) is not plan
@@ -111,15 +111,15 @@ class _ConductorRun:
     sizes: list[int] = field(default_factory=list[int])  # steps of each round
     spent: list[Reply] = field(default_factory=list[Reply])  # the conductor's own replies
     answer: Answer = field(default_factory=lambda: Answer(""))
-    ended: str = "rounds"  # why no further round: `kept`, `malformed`, or the limit
+    ended: str = "rounds"  # why there is no further round: `kept`, `malformed`, or the limit
 
     async def carry_out(self, plan: Workflow) -> None:
-        whole = join_rounds(self.plan, plan) if self.sizes else plan
+        joined = join_rounds(self.plan, plan) if self.sizes else plan
         usd = self.rounds.max_usd
         budget = Budget(usd=None if usd is None else usd - _total_usd(self.spent))
         pool = self.conductor.pool
-        self.answer = await execute(whole, self.question, pool, budget, self.answer)
-        self.plan = whole
+        self.answer = await execute(joined, self.question, pool, budget, self.answer)
+        self.plan = joined
         self.sizes.append(len(plan.steps))
 
     def limit(self) -> str | None:
@@ -136,24 +136,24 @@ class _ConductorRun:
         return min(form.max_steps, self.rounds.calls(form) - len(self.plan.steps))
 
     def noted(self) -> dict[str, Any]:
-        said: dict[str, Any] = {}
+        notes: dict[str, Any] = {}
         if self.rounds.further and self.sizes:
-            said |= {"rounds": self.sizes, "ended": self.ended}
-            said |= {FALLBACK: ANSWER_STANDS} if self.ended == "malformed" else {}
-        return said
+            notes |= {"rounds": self.sizes, "ended": self.ended}
+            notes |= {FALLBACK: ANSWER_STANDS} if self.ended == "malformed" else {}
+        return notes
 
 
-async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage], said: str) -> None:
+async def _run_later_rounds(work: _ConductorRun, request: Sequence[ChatMessage], text: str) -> None:
     for number in range(2, work.rounds.further + 2):
         limit = work.limit()
         if limit:
             work.ended = limit
             return
         form = replace(work.conductor.form, max_steps=work.steps_left())
-        request = prompt.later_prompt(form, request, said, work.answer.text)
+        request = prompt.later_prompt(form, request, text, work.answer.text)
         planned = await ask_for_plan(replace(work.conductor, form=form), request, number)
         work.spent += planned.replies
-        plan, said = plan_or_keep(planned.plan), planned.said
+        plan, text = plan_or_keep(planned.plan), planned.said
         if not isinstance(plan, Workflow):
             work.ended = "kept" if plan is KEEP else "malformed"
             return
@@ -170,15 +170,15 @@ def conductor_system(
     shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: RoundLimits = FIRST_ONLY,
 ) -> System:
-    """Return the system in which the pool's conductor plans, asked and read as the form says."""
+    """Return the system in which the pool's conductor plans, prompted and parsed by the form."""
     if retries < 0 or form.max_steps < 1:
         raise UserError("A conductor needs retries of at least 0 and max_steps of at least 1.")
 
     async def answer(question: Question, pool: Pool) -> Answer:
         prompt.shown_count(shown, len(pool.workers))
         if form.worker and form.worker not in pool.workers:
-            known = ", ".join(pool.workers)
-            raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {known}.")
+            names = ", ".join(pool.workers)
+            raise UserError(f"This pool has no worker {form.worker!r}; its workers are: {names}.")
         conductor, chat, noted = first_request(form, shown, question, pool)
         work = _ConductorRun(replace(conductor, retries=retries), question, rounds)
         planned = await ask_for_plan(work.conductor, chat)
@@ -195,20 +195,20 @@ def conductor_system(
 
 
 def first_request(
-    form: PlanFormat, shown: prompt.ShownWorkers, question: Question, pool: Pool
+    form: PlanFormat, view: prompt.ShownWorkers, question: Question, pool: Pool
 ) -> tuple[Conductor, list[ChatMessage], dict[str, Any]]:
-    """Return the pool's conductor, what it is asked first, and what a log shall say of that."""
-    reading = shown.reading or prompt.CardReading()
-    workers = prompt.shown_workers(pool.workers, question.id, shown)
-    workers = prompt.legible_workers(workers, [*map(pool.card, workers)], question.id, shown)
+    """Return the pool's conductor, its first request, and the log's notes on that request."""
+    reading = view.reading or prompt.CardReading()
+    workers = prompt.shown_workers(pool.workers, question.id, view)
+    workers = prompt.legible_workers(workers, [*map(pool.card, workers)], question.id, view)
     cards = {worker: pool.card(worker) for worker in workers}
     unread = [worker for worker, card in cards.items() if not reading.knows(card)]
     legible = ["" if worker in unread else card for worker, card in cards.items()]
     chat, cut = prompt.fit_prompt(form, question.text, legible, reading.fits)
-    whole = shown.whole and workers == pool.workers and not unread
-    noted = {"shown": [] if whole else list(workers), "unread": unread, "cut": cut}
+    complete = view.whole and workers == pool.workers and not unread
+    noted = {"shown": [] if complete else list(workers), "unread": unread, "cut": cut}
     conductor = Conductor(form, pool, workers, constrained=reading.constrained)
-    return conductor, chat, {name: held for name, held in noted.items() if held}
+    return conductor, chat, {name: value for name, value in noted.items() if value}
 
 
 CONDUCTOR_PROMPTED = SystemCard(
@@ -271,10 +271,10 @@ CONDUCTOR_RECURSIVE = SystemCard(
 
 
 def _most_calls(args: Any) -> int:
-    most = args.get("max_calls")
+    cap = args.get("max_calls")
     form = PlanFormat(max_steps=int(args.get("max_steps") or MAX_STEPS))
     further = args.get("rounds")
-    rounds = RoundLimits(FURTHER if further is None else int(further), int(most) if most else None)
+    rounds = RoundLimits(FURTHER if further is None else int(further), int(cap) if cap else None)
     return min(rounds.calls(form), form.max_steps * (rounds.further + 1))
 
 
@@ -356,9 +356,9 @@ def _one_of(name: str, value: Any, choice: Any) -> Any:
 
 def _dollars(amount: str | float | None) -> Decimal | None:
     try:
-        found = None if amount is None else Decimal(str(amount))
+        usd = None if amount is None else Decimal(str(amount))
     except InvalidOperation:
-        found = Decimal("NaN")
-    if found is not None and not found.is_finite():
+        usd = Decimal("NaN")
+    if usd is not None and not usd.is_finite():
         raise UserError(f"max_usd is an amount in US dollars, not {amount!r}.")
-    return found
+    return usd

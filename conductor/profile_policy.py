@@ -1,9 +1,9 @@
-"""A small network that plans by numbers: who did what on which kind of question, at what price.
+"""A small network that plans from profiles: workers' scores and prices by kind of question.
 
-It reads a table of profiles (kinds of question by workers) and writes a plan step by step: what to
-do, then who does it, by a pointer over the workers (Vinyals et al. 2015, arXiv 1506.03134). Nothing
-is keyed by a worker's name or place, so it plans for 2 to 12 workers in any order. The same lines
-run in NumPy, where it plays, and in torch, where it is trained: `xp` is either module.
+It reads a table of profiles (kinds of question by workers) and writes a plan step by step: first a
+task, then its worker, by a pointer over the workers (Vinyals et al. 2015, arXiv 1506.03134). No
+weight belongs to a worker's name or place, so it plans for 2 to 12 workers in any order. The same
+lines run in NumPy, when it plans, and in torch, when it is trained: `xp` is either module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 class Task(NamedTuple):
-    """What a step may be told, in words that fit any suite."""
+    """A step's task; the subtask's words fit any suite."""
 
     name: str
     subtask: str
@@ -65,15 +65,15 @@ CELL = 14  # numbers of one worker on one kind of question
 ASKED = len(FORMS) + 1  # numbers of a question: its form, and its length
 HIDDEN, WIDE = 48, 64
 MOST_WORKERS = 12
-ENDS = 4.5  # log odds, at the start, of ending a plan: the first ones are short, and so cheap
+ENDS = 4.5  # initial log odds of ending a plan: first plans are short, and so cheap
 
 
-def cells_of(table: ProfileTable, own: int) -> Floats:
-    """Return (kinds, workers, CELL): a profile as it is read for a question of kind `own`."""
+def cells_of(table: ProfileTable, kind: int) -> Floats:
+    """Return (kinds, workers, CELL): a profile's features for a question of kind `kind`."""
     forms, mean = table.kinds.forms, table.mean
     kinds, workers = mean.shape
     cells = np.zeros((kinds, workers, CELL), np.float32)
-    cells[own, :, 0] = 1
+    cells[kind, :, 0] = 1
     cells[np.arange(kinds), :, 1 + forms] = 1
     cells[..., 4] = np.log1p(table.asked) / 6
     cells[..., 5] = mean
@@ -88,12 +88,12 @@ def cells_of(table: ProfileTable, own: int) -> Floats:
 
 
 def _relative(values: Any) -> tuple[Any, Any]:
-    """Return each value's logarithm beside its row's mean, 0 where unknown; and what is known."""
-    known = np.isfinite(values) & (values > 0)
-    logs = np.log(np.where(known, values, 1.0))
-    counts = np.maximum(known.sum(axis=1, keepdims=True), 1)
-    middle = (logs * known).sum(axis=1, keepdims=True) / counts
-    return (np.where(known, logs - middle, 0.0) / 3).astype(np.float32), known
+    """Return each value's logarithm relative to its row's mean, 0 if unknown; and what is known."""
+    valid = np.isfinite(values) & (values > 0)
+    logs = np.log(np.where(valid, values, 1.0))
+    counts = np.maximum(valid.sum(axis=1, keepdims=True), 1)
+    middle = (logs * valid).sum(axis=1, keepdims=True) / counts
+    return (np.where(valid, logs - middle, 0.0) / 3).astype(np.float32), valid
 
 
 def _length(characters: Any) -> Any:
@@ -101,7 +101,7 @@ def _length(characters: Any) -> Any:
 
 
 def question_numbers(form: int, characters: int) -> Floats:
-    """Return (ASKED,): all that the network reads of a question beside its kind."""
+    """Return (ASKED,): all that the network reads of a question besides its kind."""
     numbers = np.zeros(ASKED, np.float32)
     numbers[form] = 1
     numbers[-1] = _length(float(characters))
@@ -137,13 +137,13 @@ WEIGHTS = sum(map(prod, SHAPES.values()))
 def first_weights(seed: int) -> dict[str, Floats]:
     """Return random weights (He et al. 2015); choices begin almost even."""
     rng = np.random.default_rng(seed)
-    made: dict[str, Floats] = {}
+    weights: dict[str, Floats] = {}
     for name, shape in SHAPES.items():
         scale = 0.0 if len(shape) == 1 else np.sqrt(2 / shape[0])
         scale *= 0.1 if name in ("choice", "ask", "direct") else 1.0
-        made[name] = (rng.standard_normal(shape) * scale).astype(np.float32)
-    made["choice_bias"][END] = ENDS
-    return made
+        weights[name] = (rng.standard_normal(shape) * scale).astype(np.float32)
+    weights["choice_bias"][END] = ENDS
+    return weights
 
 
 class Shown(NamedTuple):
@@ -151,13 +151,13 @@ class Shown(NamedTuple):
 
     cells: Any  # (questions, kinds, workers, CELL)
     own: Any  # (questions, kinds): 1 at the question's own kind
-    kinds: Any  # (questions, kinds): 1 where there is one
-    workers: Any  # (questions, workers): 1 where there is one
+    kinds: Any  # (questions, kinds): 0 for padding, else 1
+    workers: Any  # (questions, workers): 0 for padding, else 1
     asked: Any  # (questions, ASKED)
 
 
 class Read(NamedTuple):
-    """What the network makes of them."""
+    """The network's features of these questions."""
 
     workers: Any  # (questions, workers, WIDE)
     alone: Any  # (questions, workers, HIDDEN): on the question's own kind
@@ -166,7 +166,7 @@ class Read(NamedTuple):
 
     def at(self, rows: Any) -> "Read":
         """Return some rows of it, by index."""
-        return Read(*(part[rows] for part in self))
+        return Read(*(array[rows] for array in self))
 
 
 def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
@@ -174,36 +174,36 @@ def show(pairs: Sequence[tuple[ProfileTable, int, Floats]]) -> Shown:
     kinds = max(len(table.kinds) for table, _, _ in pairs)
     workers = max(table.asked.shape[1] for table, _, _ in pairs)
     size = len(pairs)
-    shown = Shown(
+    batch = Shown(
         np.zeros((size, kinds, workers, CELL), np.float32),
         np.zeros((size, kinds), np.float32),
         np.zeros((size, kinds), np.float32),
         np.zeros((size, workers), np.float32),
-        np.stack([asked for _, _, asked in pairs]),
+        np.stack([numbers for _, _, numbers in pairs]),
     )
-    for at, (table, own, _) in enumerate(pairs):
+    for row, (table, kind, _) in enumerate(pairs):
         rows, columns = table.asked.shape
-        shown.cells[at, :rows, :columns] = cells_of(table, own)
-        shown.own[at, own] = shown.kinds[at, :rows] = shown.workers[at, :columns] = 1
-    return shown
+        batch.cells[row, :rows, :columns] = cells_of(table, kind)
+        batch.own[row, kind] = batch.kinds[row, :rows] = batch.workers[row, :columns] = 1
+    return batch
 
 
 def _layer(weights: Weights, name: str, rows: Any) -> Any:
     return (rows @ weights[name] + weights[f"{name}_bias"]).clip(min=0)
 
 
-def read(weights: Weights, shown: Shown, xp: Any) -> Read:
-    """Return what the network makes of questions before it writes a step."""
-    cells = _layer(weights, "cell2", _layer(weights, "cell1", shown.cells))
-    alone = (cells * shown.own[:, :, None, None]).sum(1)
-    share = shown.kinds / shown.kinds.sum(1)[:, None]
+def read(weights: Weights, batch: Shown, xp: Any) -> Read:
+    """Return the network's features of questions, before any step."""
+    cells = _layer(weights, "cell2", _layer(weights, "cell1", batch.cells))
+    alone = (cells * batch.own[:, :, None, None]).sum(1)
+    share = batch.kinds / batch.kinds.sum(1)[:, None]
     every = (cells * share[:, :, None, None]).sum(1)
     workers = _layer(weights, "worker", xp.concatenate([alone, every], -1))
-    there = shown.workers[:, :, None]
-    middle = (workers * there).sum(1) / shown.workers.sum(1)[:, None]
+    there = batch.workers[:, :, None]
+    middle = (workers * there).sum(1) / batch.workers.sum(1)[:, None]
     beside = xp.concatenate([workers, workers * 0 + middle[:, None, :]], -1)
-    context = _layer(weights, "context", xp.concatenate([middle, shown.asked], -1))
-    return Read(_layer(weights, "among", beside), alone, context, shown.workers)
+    context = _layer(weights, "context", xp.concatenate([middle, batch.asked], -1))
+    return Read(_layer(weights, "among", beside), alone, context, batch.workers)
 
 
 class Written(NamedTuple):
@@ -214,93 +214,92 @@ class Written(NamedTuple):
     used: Any  # (plans, workers): how often each was asked
 
 
-def begin(seen: Read) -> Written:
+def begin(reading: Read) -> Written:
     """Return plans without a step."""
-    return Written(seen.context * 0, seen.context * 0, seen.there * 0)
+    return Written(reading.context * 0, reading.context * 0, reading.there * 0)
 
 
-def after(weights: Weights, seen: Read, done: Written, what: Any, who: Any, xp: Any) -> Written:
-    """Return plans with one more step.
+def after(
+    weights: Weights, reading: Read, written: Written, task_hot: Any, worker_hot: Any, xp: Any
+) -> Written:
+    """Return plans with one more step, of one-hot tasks (plans, CHOICES) and workers (plans, n)."""
+    worker = (reading.workers * worker_hot[:, :, None]).sum(1)
+    step = _layer(weights, "done", xp.concatenate([worker, task_hot], -1))
+    return Written(written.sums + step, step, written.used + worker_hot)
 
-    `what` (plans, CHOICES) and `who` (plans, workers) are 1 at the task and the worker, else 0.
-    """
-    worker = (seen.workers * who[:, :, None]).sum(1)
-    step = _layer(weights, "done", xp.concatenate([worker, what], -1))
-    return Written(done.sums + step, step, done.used + who)
 
-
-def state_of(weights: Weights, seen: Read, done: Written, step: int, xp: Any) -> Any:
-    """Return (plans, WIDE): where each plan stands before a step."""
+def state_of(weights: Weights, reading: Read, written: Written, step: int, xp: Any) -> Any:
+    """Return (plans, WIDE): the state of each plan before a step."""
     place = np.zeros(MAX_STEPS, np.float32)
     place[step] = 1
-    number = done.sums[:, :MAX_STEPS] * 0 + xp.asarray(place)
-    return _layer(weights, "state", xp.concatenate([seen.context, *done[:2], number], -1))
+    number = written.sums[:, :MAX_STEPS] * 0 + xp.asarray(place)
+    return _layer(weights, "state", xp.concatenate([reading.context, *written[:2], number], -1))
 
 
 def task_scores(weights: Weights, state: Any) -> Any:
-    """Return (plans, CHOICES) logits: what the next step does."""
+    """Return (plans, CHOICES) logits of the next step's task."""
     return state @ weights["choice"] + weights["choice_bias"]
 
 
 def worker_scores(
-    weights: Weights, seen: Read, done: Written, state: Any, what: Any, xp: Any
+    weights: Weights, reading: Read, written: Written, state: Any, task_hot: Any, xp: Any
 ) -> Any:
-    """Return (plans, workers) logits: who does the task; those that are not there far below."""
-    wanted = xp.concatenate([state, what], -1) @ weights["ask"] + weights["ask_bias"]
-    found = (seen.workers * wanted[:, None, :]).sum(-1) / WIDE**0.5
-    found = found + ((seen.alone @ weights["direct"]) * what[:, None, :]).sum(-1)
-    found = found + done.used * (what * weights["again"]).sum(-1)[:, None]
-    return found + (seen.there - 1) * 1e9
+    """Return (plans, workers) logits of the task's worker; absent workers are far below."""
+    query = xp.concatenate([state, task_hot], -1) @ weights["ask"] + weights["ask_bias"]
+    scores = (reading.workers * query[:, None, :]).sum(-1) / WIDE**0.5
+    scores = scores + ((reading.alone @ weights["direct"]) * task_hot[:, None, :]).sum(-1)
+    scores = scores + written.used * (task_hot * weights["again"]).sum(-1)[:, None]
+    return scores + (reading.there - 1) * 1e9
 
 
-def allowed_tasks(step: int, before: Ints) -> Floats:
-    """Return (plans, CHOICES): 0 where a task may come next, far below where it may not.
+def allowed_tasks(step: int, previous: Ints) -> Floats:
+    """Return (plans, CHOICES): 0 if a task may come next, far below 0 if it may not.
 
-    `before` has the task of the step before, END for a plan that has ended. What reads comes after
-    something; a plan ends after a step that answers, and its last step answers.
+    `previous` has each plan's last task, END if it has ended. A task that reads is never first; a
+    plan ends after a task that answers, and the last possible step answers.
     """
-    open_ = np.zeros((len(before), CHOICES), np.float32)
-    for at, task in enumerate(TASKS):
+    open_ = np.zeros((len(previous), CHOICES), np.float32)
+    for index, task in enumerate(TASKS):
         if (step == 0 and task.reads) or (step == MAX_STEPS - 1 and not task.answers):
-            open_[:, at] = -1e9
-    answered = np.array([one.answers for one in TASKS] + [True])
-    open_[:, END] = -1e9 if step == 0 else np.where(answered[before], 0, -1e9)
-    ended = before == END if step else np.zeros(len(before), bool)
-    open_[ended] = -1e9
-    open_[ended, END] = 0
+            open_[:, index] = -1e9
+    answered = np.array([choice.answers for choice in TASKS] + [True])
+    open_[:, END] = -1e9 if step == 0 else np.where(answered[previous], 0, -1e9)
+    over = previous == END if step else np.zeros(len(previous), bool)
+    open_[over] = -1e9
+    open_[over, END] = 0
     return open_
 
 
 class Plans(NamedTuple):
     """Plans as numbers."""
 
-    tasks: Ints  # (plans, MAX_STEPS): a task each, END behind the last
-    workers: Ints  # (plans, MAX_STEPS): an index each, 0 behind the last
+    tasks: Ints  # (plans, MAX_STEPS): a task each, END after the last
+    workers: Ints  # (plans, MAX_STEPS): an index each, 0 after the last
 
-    def steps(self, at: int) -> list[tuple[Task, int]]:
-        """Return the steps of one plan: each task, and the index of who does it."""
-        pairs = zip(self.tasks[at].tolist(), self.workers[at].tolist(), strict=True)
+    def steps(self, index: int) -> list[tuple[Task, int]]:
+        """Return the steps of one plan: each task and its worker's index."""
+        pairs = zip(self.tasks[index].tolist(), self.workers[index].tolist(), strict=True)
         return [(TASKS[task], worker) for task, worker in pairs if task != END]
 
 
-def write(weights: Weights, seen: Read, rng: Generator | None = None) -> Plans:
-    """Return a plan for each row of `seen`: drawn with `rng`, the likeliest step by step without.
+def write(weights: Weights, reading: Read, rng: Generator | None = None) -> Plans:
+    """Return a plan for each row of `reading`: drawn with `rng`, else the likeliest at each step.
 
     In NumPy.
     """
-    size, workers = seen.there.shape
-    done, before = begin(seen), np.zeros(size, np.int64)
+    size, workers = reading.there.shape
+    written, previous = begin(reading), np.zeros(size, np.int64)
     plans = Plans(np.full((size, MAX_STEPS), END), np.zeros((size, MAX_STEPS), np.int64))
     for step in range(MAX_STEPS):
-        state = state_of(weights, seen, done, step, np)
-        tasks = _chosen(task_scores(weights, state) + allowed_tasks(step, before), rng)
-        what = np.eye(CHOICES, dtype=np.float32)[tasks]
-        whom = _chosen(worker_scores(weights, seen, done, state, what, np), rng)
-        who = np.eye(workers, dtype=np.float32)[whom]
+        state = state_of(weights, reading, written, step, np)
+        tasks = _chosen(task_scores(weights, state) + allowed_tasks(step, previous), rng)
+        task_hot = np.eye(CHOICES, dtype=np.float32)[tasks]
+        whom = _chosen(worker_scores(weights, reading, written, state, task_hot, np), rng)
+        worker_hot = np.eye(workers, dtype=np.float32)[whom]
         plans.tasks[:, step], plans.workers[:, step] = tasks, np.where(tasks == END, 0, whom)
         if (tasks == END).all():
             break
-        done, before = after(weights, seen, done, what, who, np), tasks
+        written, previous = after(weights, reading, written, task_hot, worker_hot, np), tasks
     return plans
 
 
@@ -310,9 +309,9 @@ def _chosen(logits: Floats, rng: Generator | None) -> Ints:
 
 
 def as_workflow(steps: Sequence[tuple[Task, int]], workers: Sequence[str]) -> Workflow:
-    """Return a plan to carry out."""
-    made = [
-        Step(workers[worker], task.subtask, "all" if at and task.reads else ())
-        for at, (task, worker) in enumerate(steps)
+    """Return steps as a workflow."""
+    plan = [
+        Step(workers[worker], task.subtask, "all" if index and task.reads else ())
+        for index, (task, worker) in enumerate(steps)
     ]
-    return Workflow(tuple(made))
+    return Workflow(tuple(plan))

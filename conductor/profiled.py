@@ -1,4 +1,4 @@
-"""`conductor-profiled`: a trained policy that plans by what workers showed in this run.
+"""`conductor-profiled`: a trained policy that plans from workers' results in this run.
 
 Its profile (harness/profiles.py) is measured on the train questions that routers learn from, over
 all suites of a run; its weights (profile_policy.py) were trained on other pools.
@@ -39,7 +39,7 @@ NAME, UNTRAINED, SHUFFLED = (
     "conductor-profiled-shuffled",
 )
 TRAINED = "profiled"  # the released one
-TRAINING = "policy of conductor-profiled"  # what its file says it is of
+TRAINING = "policy of conductor-profiled"  # the system's name in its file
 
 
 def policy_path(name: str) -> Path:
@@ -63,13 +63,13 @@ def _digest(name: str) -> str:
 
 
 def read_policy(name: str) -> Artifact:
-    """Return the weights that a name stands for; UserError where there are none."""
+    """Return the weights of a name; UserError if there are none."""
     path = policy_path(name)
-    found = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
-    shapes = {key: tuple(values.shape) for key, values in found.arrays.items()}
+    artifact = _read(path, hashlib.sha256(path.read_bytes()).hexdigest())
+    shapes = {key: tuple(values.shape) for key, values in artifact.arrays.items()}
     if shapes != dict(policy.SHAPES):
         raise UserError(f"{path} has weights of another version: train it anew.")
-    return found
+    return artifact
 
 
 def profiled_system(
@@ -82,13 +82,13 @@ def profiled_system(
     except KeyError as error:
         raise UserError(f"This profile of {about.system} lacks {error}: measure it anew.") from None
     seed = int((about.settings or {}).get("seed", 0))
-    shown = table.shuffled(seed) if shuffled else table
+    profile = table.shuffled(seed) if shuffled else table
 
     def plan(question: Question, pool: Pool) -> Workflow:
         refuse_unfit(learned, pool.workers, question)
-        own = int(shown.kinds.of([question])[0])
+        kind = int(profile.kinds.of([question])[0])
         numbers = policy.question_numbers(form_of(question.kind), len(question.text))
-        read = policy.read(weights, policy.show([(shown, own, numbers)]), np)
+        read = policy.read(weights, policy.show([(profile, kind, numbers)]), np)
         return policy.as_workflow(policy.write(weights, read).steps(0), about.workers)
 
     return planned(plan)
@@ -128,23 +128,23 @@ def conductor_profiled_shuffled(
     pool: str | None = None,
 ) -> Solver:
     """Plan as `conductor_profiled` does, each worker's profile being another one's."""
-    found = read_artifact(learned, SHUFFLED, sha256)
+    artifact = read_artifact(learned, SHUFFLED, sha256)
     weights = _weights(checkpoint, checkpoint_sha256)
-    return as_solver(profiled_system(found, weights, shuffled=True), pool)
+    return as_solver(profiled_system(artifact, weights, shuffled=True), pool)
 
 
 def _weights(checkpoint: str, sha256: str) -> policy.Weights:
-    found = read_policy(checkpoint)
+    artifact = read_policy(checkpoint)
     if sha256 and _digest(checkpoint) != sha256:
         raise UserError(f"Policy {checkpoint} is not the one that this run was begun with.")
-    return found.arrays
+    return artifact.arrays
 
 
 class ProfileLearning(SystemMethods):
-    """What all that plan by profiles can do."""
+    """Methods of all systems that plan by profiles."""
 
     def __init__(self, system: str) -> None:
-        """Keep its name, under which it learns."""
+        """Keep the system's name, under which it learns."""
         super().__init__()
         self._system = system
 
@@ -158,23 +158,23 @@ class ProfileLearning(SystemMethods):
         )
 
     def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return the profile that single workers' results are."""
+        """Return the profile of single workers' results."""
         return learn_profile(self._system, matrix, seed)
 
 
 class ProfiledMethods(ProfileLearning):
-    """What those with a trained policy can do besides."""
+    """Further methods of systems with a trained policy."""
 
     def arguments(self, x: str) -> Mapping[str, Any]:
         """Return the policy, and the digest of its file."""
-        named = x or TRAINED
-        read_policy(named)
-        return {"checkpoint": named, "checkpoint_sha256": _digest(named)}
+        name = x or TRAINED
+        read_policy(name)
+        return {"checkpoint": name, "checkpoint_sha256": _digest(name)}
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
         """Return that some of these questions trained its policy."""
-        known = frozenset(read_policy(x or TRAINED).about.questions)
-        if shared := sum(short_digest(one) in known for one in digests):
+        taught = frozenset(read_policy(x or TRAINED).about.questions)
+        if shared := sum(short_digest(digest) in taught for digest in digests):
             return f"{shared} questions of {suite} trained its policy: name another suite."
         return None
 
@@ -190,7 +190,7 @@ def learn_profile(system: str, matrix: Matrix, seed: int) -> Artifact:
         system=system,
         rows_sha256=rows_sha256(matrix),
         suites=(matrix.name,),
-        questions=tuple(question_digest(one.text) for one in matrix.questions if one.text),
+        questions=tuple(question_digest(q.text) for q in matrix.questions if q.text),
         workers=matrix.workers,
         calls=int((~np.isnan(matrix.scores)).sum()) * matrix.draws,
         settings={"seed": seed, "kinds": len(table.kinds)},
@@ -215,7 +215,7 @@ def _card(name: str, summary: str, methods: SystemMethods, *deviations: str) -> 
         source=SOURCE,
         calls=Calls(f"1-{MAX_STEPS}", lambda n, args: (1, MAX_STEPS)),
         group="controls" if deviations else "contestants",
-        prompts=tuple(one.subtask for one in policy.TASKS if one.subtask),
+        prompts=tuple(task.subtask for task in policy.TASKS if task.subtask),
         k="checkpoint" if methods.replaces("arguments") else "",
         needs=frozenset({"train"}),
         traits=frozenset({"whole run"}),

@@ -1,4 +1,4 @@
-"""What a conductor is told: which workers it is shown, and in which words it is asked.
+"""A conductor's prompt: the workers that it shows, and its texts.
 
 The order is that of arXiv 2512.04388, figure 13; words and examples are ours, far from any suite
 here. The `compact` layout is the question and the models alone, for small models.
@@ -19,9 +19,9 @@ from podium.harness.errors import UserError
 from podium.harness.workflow import Malformed
 
 LEAST_SHOWN = 2
-"""The fewest workers that a random number of them can be: with one there is nobody to choose. The
-paper restricts each question of its fine-tuning to a random k-model subset (section 3.2); how k is
-drawn is not published, so ours is uniform."""
+"""The smallest random number of workers: with one there is no choice. The paper restricts each
+question of its fine-tuning to a random k-model subset (section 3.2); how k is drawn is not
+published, so ours is uniform."""
 ROLE = """\
 You direct a group of language models with different strengths. You never answer a question
 yourself: you write a plan, and the models you pick carry it out.
@@ -107,49 +107,49 @@ COMPACT_PLAN = "Plan:"
 
 @dataclass(frozen=True, slots=True)
 class CardReading:
-    """What a conductor that was trained on role cards makes of others, and how it is decoded."""
+    """How a conductor trained on role cards reads other cards, and how it is decoded."""
 
     openings: frozenset[str] | None = None
-    """First words of the cards that it learnt from, which a small one goes by: others say nothing
-    to it, and are not shown to it, since any text draws it somewhere. None: it reads all cards."""
+    """First words of the cards in its training, which a small conductor goes by: other cards mean
+    nothing to it, but any text would bias it, so they are not shown. None: it reads all cards."""
     most: int | None = None  # workers whose numbers it learnt to write; None: any
     fits: Callable[[str], bool] | None = None  # whether a prompt leaves room for a plan; None: any
-    constrained: bool = False  # whether its decoder writes nothing but plans (`plan_regex`)
+    constrained: bool = False  # whether its decoder writes only plans (`plan_regex`)
 
     def knows(self, card: str) -> bool:
-        """Say whether a card says anything to it."""
+        """Return whether it understands a card."""
         return self.openings is None or first_word(card) in self.openings
 
     def remarks(self, cards: Mapping[str, str]) -> list[str]:
-        """Return what is good to know of it on a pool, given each worker's card."""
-        said: list[str] = []
+        """Return remarks on its use with a pool, given each worker's card."""
+        remarks: list[str] = []
         unread = [worker for worker, card in cards.items() if not self.knows(card)]
         if unread:
             words = ", ".join(sorted(self.openings or ()))
-            known = ", ".join(worker for worker in cards if worker not in unread) or "nobody"
-            said.append(
-                f"goes by the word that a card opens with and knows {words}, here {known}: the "
+            legible = ", ".join(worker for worker in cards if worker not in unread) or "nobody"
+            remarks.append(
+                f"goes by the word that a card opens with and knows {words}, here {legible}: the "
                 "card of "
                 f"{', '.join(unread)} says nothing to it, so it is drawn for each question which "
                 "of these it asks."
             )
         if self.most and len(cards) > self.most:
-            said.append(
+            remarks.append(
                 f"learnt to number {self.most} workers: of {len(cards)} it is shown {self.most}, "
                 "those whose cards it knows and others drawn for each question."
             )
-        return said
+        return remarks
 
 
 @dataclass(frozen=True, slots=True)
 class ShownWorkers:
-    """Whom a conductor is shown; the default is the whole pool in its own order."""
+    """The workers that a conductor is shown; the default is the whole pool in its own order."""
 
-    k: int | Literal["random"] | None = None  # how many, drawn anew for each question; None: all
+    k: int | Literal["random"] | None = None  # drawn for each question; None: all
     order: Literal["pool", "random"] = "pool"
     seed: int = 0
-    reading: CardReading | None = None  # of one trained on cards; None: drawn without a look
-    groups: tuple[tuple[str, ...], ...] = ()  # pools of which each question is shown one
+    reading: CardReading | None = None  # of one trained on cards; None: cards are ignored
+    groups: tuple[tuple[str, ...], ...] = ()  # pools, one of which each question is shown
 
     @property
     def whole(self) -> bool:
@@ -161,41 +161,41 @@ WHOLE_POOL = ShownWorkers()
 
 
 def shown_workers(
-    pool_workers: Sequence[str], question_id: str, shown: ShownWorkers = WHOLE_POOL
+    pool_workers: Sequence[str], question_id: str, view: ShownWorkers = WHOLE_POOL
 ) -> tuple[str, ...]:
     """Return the workers that a question's conductor is shown, in the order of their numbers.
 
     The same seed and question give the same workers everywhere, and which ones they are does not
-    depend on `order`. UserError where the pool has fewer than `k`.
+    depend on `order`. UserError if the pool has fewer than `k`.
 
     >>> shown_workers(["ada", "bo", "cy"], "q1", ShownWorkers(k=2, seed=3))
     ('bo', 'cy')
     """
-    drawn = Random(f"{shown.seed} {question_id}")
-    workers = list(drawn.choice(shown.groups) if shown.groups else pool_workers)
+    drawn = Random(f"{view.seed} {question_id}")
+    workers = list(drawn.choice(view.groups) if view.groups else pool_workers)
     k = drawn.randint(min(LEAST_SHOWN, len(workers)), len(workers))
-    if shown.k is None:
+    if view.k is None:
         k = len(workers)
-    elif shown.k != "random":
-        k = shown_count(shown, len(workers))
+    elif view.k != "random":
+        k = shown_count(view, len(workers))
     places = drawn.sample(range(len(workers)), k)
-    return tuple(workers[at] for at in (places if shown.order == "random" else sorted(places)))
+    return tuple(workers[i] for i in (places if view.order == "random" else sorted(places)))
 
 
 def legible_workers(
-    workers: Sequence[str], cards: Sequence[str], question_id: str, shown: ShownWorkers
+    workers: Sequence[str], cards: Sequence[str], question_id: str, view: ShownWorkers
 ) -> tuple[str, ...]:
     """Return the workers that a conductor can number; those that it cannot tell apart are drawn."""
-    reading = shown.reading or CardReading()
-    most, words = reading.most or len(workers), {first_word(card) for card in cards}
+    reading = view.reading or CardReading()
+    limit, words = reading.most or len(workers), {first_word(card) for card in cards}
     apart = len(words) == len(cards) and all(map(reading.knows, cards))
-    if len(workers) <= most and (reading.openings is None or apart):
+    if len(workers) <= limit and (reading.openings is None or apart):
         return tuple(workers)
-    drawn = Random(f"{shown.seed} {question_id} cards").sample(range(len(workers)), len(workers))
-    first = {first_word(cards[at]): at for at in reversed(drawn) if reading.knows(cards[at])}
-    ranked = sorted(drawn, key=lambda at: at not in first.values())
-    kept = frozenset(ranked[:most])
-    return tuple(workers[at] for at in drawn if at in kept)
+    drawn = Random(f"{view.seed} {question_id} cards").sample(range(len(workers)), len(workers))
+    by_word = {first_word(cards[i]): i for i in reversed(drawn) if reading.knows(cards[i])}
+    ranked = sorted(drawn, key=lambda index: index not in by_word.values())
+    chosen = frozenset(ranked[:limit])
+    return tuple(workers[index] for index in drawn if index in chosen)
 
 
 def first_word(card: str) -> str:
@@ -207,26 +207,26 @@ def first_word(card: str) -> str:
     return " ".join(card.split()[:1]).rstrip(".,:;")
 
 
-def shown_count(shown: ShownWorkers, workers: int) -> int:
-    """Return how many of a pool's workers are shown at most; UserError where there are fewer."""
-    if shown.k is None or shown.k == "random":
+def shown_count(view: ShownWorkers, workers: int) -> int:
+    """Return the maximum number of workers shown; UserError if the pool has fewer."""
+    if view.k is None or view.k == "random":
         return workers
-    if not 1 <= shown.k <= workers:
+    if not 1 <= view.k <= workers:
         raise UserError(
-            f"shown={shown.k} of a pool with {workers} workers: take 1 to {workers}, or random."
+            f"shown={view.k} of a pool with {workers} workers: take 1 to {workers}, or random."
         )
-    return shown.k
+    return view.k
 
 
-def parse_shown(shown: int | str, order: str, seed: int) -> ShownWorkers:
-    """Return what solver arguments say: `all`, `random` or a number; UserError for others."""
+def parse_shown(setting: int | str, order: str, seed: int) -> ShownWorkers:
+    """Return the selection of solver arguments: `all`, `random` or a number; else UserError."""
     if order not in ("pool", "random"):
         raise UserError(f"order is pool or random, not {order!r}.")
-    if shown == "all" or shown == "random":
-        return ShownWorkers(None if shown == "all" else "random", order, seed)
-    if isinstance(shown, bool) or not isinstance(shown, int) or shown < 1:
-        raise UserError(f"shown is all, random or a number of workers, not {shown!r}.")
-    return ShownWorkers(shown, order, seed)
+    if setting == "all" or setting == "random":
+        return ShownWorkers(None if setting == "all" else "random", order, seed)
+    if isinstance(setting, bool) or not isinstance(setting, int) or setting < 1:
+        raise UserError(f"shown is all, random or a number of workers, not {setting!r}.")
+    return ShownWorkers(setting, order, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,17 +295,17 @@ First settle what is asked, then compute, then check against the timetable, then
 
 
 def plan_prompt(form: PlanFormat, question: str, cards: Sequence[str]) -> list[ChatMessage]:
-    """Return what a conductor is sent for a question: one user turn."""
-    shown = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
+    """Return a conductor's request for a question: one user turn."""
+    texts = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
     if form.layout == "compact":
-        models = [f"{at}: {card}".rstrip() for at, card in enumerate(shown)]
+        models = [f"{number}: {card}".rstrip() for number, card in enumerate(texts)]
         text = "\n\n".join((question, "\n".join((COMPACT_MODELS, *models)), COMPACT_PLAN))
     else:
-        models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(shown)]
-        asked = f"{QUESTION}\n{question}\n", "\n".join((MODELS, *models))
-        text = "\n".join(filter(None, (instructions(form), examples(form), *asked)))
-    # Half a character (JSON can spell one) is shown as a question mark: it cannot be sent.
+        models = [f"Model {n}: {card}" if card else f"Model {n}" for n, card in enumerate(texts)]
+        sections = f"{QUESTION}\n{question}\n", "\n".join((MODELS, *models))
+        text = "\n".join(filter(None, (instructions(form), examples(form), *sections)))
+    # A lone surrogate (JSON can spell one) cannot be sent: it is shown as a question mark.
     return [ChatMessageUser(content=text.encode(errors="replace").decode())]
 
 
@@ -315,19 +315,19 @@ def shown_question(form: PlanFormat, question: str) -> str:
     >>> shown_question(PlanFormat(words=3), "How many  primes are there?")
     'How many  primes ...'
     """
-    found = list(re.finditer(r"\S+", question))
-    if not form.words or len(found) <= form.words:
+    words = list(re.finditer(r"\S+", question))
+    if not form.words or len(words) <= form.words:
         return question
-    return f"{question[: found[form.words - 1].end()]} ..."
+    return f"{question[: words[form.words - 1].end()]} ..."
 
 
 def fit_prompt(
     form: PlanFormat, question: str, cards: Sequence[str], fits: Callable[[str], bool] | None
 ) -> tuple[list[ChatMessage], dict[str, str]]:
     """Return a request that fits, or the shortest, and what was cut: cards, then the question."""
-    whole = plan_prompt(form, question, cards)
-    if fits is None or fits(whole[0].text):
-        return whole, {}
+    prompt = plan_prompt(form, question, cards)
+    if fits is None or fits(prompt[0].text):
+        return prompt, {}
     cards = [" ".join(card.split()[: form.card_words]) if form.cards else "" for card in cards]
     question = shown_question(form, question)
 
@@ -340,35 +340,35 @@ def fit_prompt(
     each = most(max(map(len, cards), default=0), lambda count: fits(made(count)[0].text))
     if each >= 0:
         return made(each), {"of each card": f"{each} characters"}
-    left = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
-    cut = {"of each card": "0 characters", "of the question": f"{left} characters"}
-    return made(0, left), cut
+    characters = max(0, most(len(question), lambda count: fits(made(0, count)[0].text)))
+    cut = {"of each card": "0 characters", "of the question": f"{characters} characters"}
+    return made(0, characters), cut
 
 
-def retry_prompt(form: PlanFormat, said: str, malformed: Malformed) -> list[ChatMessage]:
-    """Return the turns that follow a plan that cannot be run: what was said, and what is wrong."""
+def retry_prompt(form: PlanFormat, plan: str, malformed: Malformed) -> list[ChatMessage]:
+    """Return the turns after a plan that cannot be run: the plan, and what is wrong with it."""
     if form.layout == "compact":
         return []
     text = RETRY_JSON if form.reply == "json" else RETRY
     reason = text.format(reason=malformed.reason, max_steps=form.max_steps)
-    return [ChatMessageAssistant(content=said), ChatMessageUser(content=reason)]
+    return [ChatMessageAssistant(content=plan), ChatMessageUser(content=reason)]
 
 
 def later_prompt(
-    form: PlanFormat, request: Sequence[ChatMessage], said: str, reply: str
+    form: PlanFormat, request: Sequence[ChatMessage], plan: str, reply: str
 ) -> list[ChatMessage]:
-    """Return what a conductor is sent in a later round, in its form's layout."""
+    """Return a conductor's request in a later round, in its form's layout."""
     if form.layout == "compact":
-        earlier = COMPACT_EARLIER.format(said=said, reply=reply)
-        before = request[-1].text.removesuffix(COMPACT_PLAN)
-        return [ChatMessageUser(content=f"{before}{earlier}\n\n{COMPACT_PLAN}")]
+        earlier = COMPACT_EARLIER.format(said=plan, reply=reply)
+        head = request[-1].text.removesuffix(COMPACT_PLAN)
+        return [ChatMessageUser(content=f"{head}{earlier}\n\n{COMPACT_PLAN}")]
     access = LATER_ACCESS_OFF if form.access == "off" else LATER_ACCESS
     text = LATER_ROUND.format(reply=reply, max_steps=form.max_steps, access=access)
-    return [*request, ChatMessageAssistant(content=said), ChatMessageUser(content=text)]
+    return [*request, ChatMessageAssistant(content=plan), ChatMessageUser(content=text)]
 
 
 def prompt_texts(form: PlanFormat) -> tuple[str, ...]:
-    """Return every text of ours that a conductor of this form may be shown, for its digest."""
+    """Return every fixed text that a conductor of this form may be shown, for its digest."""
     if form.layout == "compact":
         return COMPACT_MODELS, COMPACT_PLAN
     retry = RETRY_JSON if form.reply == "json" else RETRY
@@ -385,18 +385,18 @@ def instructions(form: PlanFormat) -> str:
 
 def examples(form: PlanFormat) -> str:
     """Return the worked examples that the form allows, as it writes plans; maybe none."""
-    fitting = [one for one in EXAMPLES if len(one.models) <= form.max_steps]
+    fitting = [example for example in EXAMPLES if len(example.models) <= form.max_steps]
     if not form.examples or not fitting:
         return ""
     many = EXAMPLES_HEAD.format(number=_NUMBERS[len(fitting)])
     head = many if len(fitting) > 1 else EXAMPLE_HEAD
-    shown: list[str] = []
-    for at, one in enumerate(fitting, 1):
-        subtasks = one.subtasks if form.subtasks else [""] * len(one.models)
-        access = [()] * len(one.models) if form.access == "off" else one.access
-        plan = render_plan(form, one.models, subtasks, access)
-        shown.append(f"Example {at}. {one.text}\n{plan}\n")
-    return "\n".join((f"{head}\n", *shown))
+    blocks: list[str] = []
+    for number, example in enumerate(fitting, 1):
+        subtasks = example.subtasks if form.subtasks else [""] * len(example.models)
+        access = [()] * len(example.models) if form.access == "off" else example.access
+        plan = render_plan(form, example.models, subtasks, access)
+        blocks.append(f"Example {number}. {example.text}\n{plan}\n")
+    return "\n".join((f"{head}\n", *blocks))
 
 
 def render_plan(form: PlanFormat, *lists: Sequence[object]) -> str:

@@ -40,7 +40,7 @@ from podium.harness.text import pluralise
 from podium.harness.workflow import MAX_STEPS
 
 PROVIDER = "embedded"
-PRICE = "embedded/conductor"  # in a price book, for whatever runs in this process
+PRICE = "embedded/conductor"  # in a price book, for models that run in this process
 MOST_TOKENS = 1024  # of a plan, as published (arXiv 2512.04388, section 4.1)
 PLAN_TOKENS = 256  # of a small model's context, kept for its plan; the longest has 130
 
@@ -124,56 +124,56 @@ def _checked_system(
     if sha256 and checkpoint_digest(folder) != sha256:
         raise TaskRefusal(f"Checkpoint {checkpoint} is not the one that this run was begun with.")
     spec = named_pool(pool)  # plain Inspect asks here, `podium run` before
-    if spec and (why := CheckpointMethods().pool_refusal(checkpoint, spec)):
-        raise TaskRefusal(f"This checkpoint {why}")
+    if spec and (reason := CheckpointMethods().pool_refusal(checkpoint, spec)):
+        raise TaskRefusal(f"This checkpoint {reason}")
     study = read_study(folder) if about.role == "study" else None
     studied = frozenset((*study.taught, *study.validated)) if study else frozenset[str]()
     form = replace(about.form, worker=worker or about.form.worker)
     return trained_system(replace(about, form=form), whom, rounds, studied)
 
 
-def _others(about: CheckpointInfo, where: str) -> str:
-    return OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), where)
+def _others(about: CheckpointInfo, place: str) -> str:
+    return OTHERS.format(about.pool, pluralise(len(about.workers), "worker"), place)
 
 
 def trained_system(
     about: CheckpointInfo,
-    shown: prompt.ShownWorkers = prompt.WHOLE_POOL,
+    view: prompt.ShownWorkers = prompt.WHOLE_POOL,
     rounds: int | None = None,
     studied: frozenset[str] = frozenset(),
 ) -> System:
-    """Return the system in which a checkpoint plans, asked and read by its own form.
+    """Return the system in which a checkpoint plans, prompted and parsed by its own form.
 
     UserError for a question that taught it, by its id: plain Inspect has this guard alone.
     """
     further = about.rounds if rounds is None else rounds
-    system = conductor_system(about.form, retries=0, shown=shown, rounds=RoundLimits(further))
+    system = conductor_system(about.form, retries=0, shown=view, rounds=RoundLimits(further))
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if question.id in studied:
             raise UserError(f"Question {question.id} taught this checkpoint: name another suite.")
         if pool.spec is None and not about.conducted(pool.workers, ()):
             raise UserError(f"This checkpoint {_others(about, 'this eval')}")
-        made = await system(question, pool)
-        return replace(made, noted={**made.noted, "workers": DRAWN}) if drawn(pool) else made
+        result = await system(question, pool)
+        return replace(result, noted={**result.noted, "workers": DRAWN}) if drawn(pool) else result
 
     def drawn(pool: Pool) -> bool:  # `podium run` refuses it, or began before it did
         cards = [worker.card for worker in pool.spec.workers] if pool.spec else []
-        return plain and bool(shown.reading) and not any(map(shown.reading.knows, cards))
+        return plain and bool(view.reading) and not any(map(view.reading.knows, cards))
 
     plain = current().spec is None
     return answer
 
 
 def card_reading(checkpoint: str, *, constrained: bool) -> prompt.CardReading | None:
-    """Return what a checkpoint makes of role cards; None where it learnt from none."""
+    """Return how a checkpoint reads role cards; None if it was not trained on any."""
     about = _read(checkpoint)
     if not (about.is_adaptive and about.cards_sha256):
         return None
     if about.form.layout != "compact":
         return prompt.CardReading(constrained=constrained)
-    most, fits = len(about.workers) or None, _fitting(checkpoint_folder(checkpoint))
-    return prompt.CardReading(_openings(about), most, fits, constrained)
+    limit, fits = len(about.workers) or None, _fitting(checkpoint_folder(checkpoint))
+    return prompt.CardReading(_openings(about), limit, fits, constrained)
 
 
 def _openings(about: CheckpointInfo) -> frozenset[str] | None:
@@ -197,7 +197,7 @@ def _fitting(folder: Path) -> Callable[[str], bool] | None:
 
 
 def conductor_slot(checkpoint: str) -> WorkerSpec:
-    """Return the conductor's slot that a checkpoint fills; UserError where there is none."""
+    """Return the conductor's slot that a checkpoint fills; UserError if there is none."""
     if any(sign.isspace() for sign in checkpoint):
         raise UserError(f"A checkpoint's folder has no white space in its name: {checkpoint!r}.")
     about = _read(checkpoint)
@@ -225,12 +225,12 @@ def solver_arguments(checkpoint: str) -> Mapping[str, Any]:
 
 
 class CheckpointMethods(SystemMethods):
-    """What a conductor can do whose checkpoint stands behind its `@`, or is its own."""
+    """Methods of a conductor whose checkpoint is given after its `@`, or is its own."""
 
-    def __init__(self, own: str = "", extra: Extra | None = None) -> None:
-        """Keep the checkpoint that it has where nothing stands behind the `@`."""
+    def __init__(self, checkpoint: str = "", extra: Extra | None = None) -> None:
+        """Keep the checkpoint to use if none is given after the `@`."""
         super().__init__(extra)
-        self.own = own
+        self.own = checkpoint
 
     def _named(self, x: str) -> str:
         return x or self.own
@@ -247,20 +247,20 @@ class CheckpointMethods(SystemMethods):
         return _others(about, f"pool {spec.name!r}")
 
     def remarks(self, x: str, spec: PoolSpec) -> tuple[str, ...]:
-        """Return what it will read of a pool's workers."""
+        """Return remarks on what it reads of a pool's workers."""
         about = _read(self._named(x))
         if not about.is_adaptive:
             return ()
         words = about.form.card_words
-        part = "" if words is None else f"the first {pluralise(words, 'word')} of "
-        found = [f"is shown workers by {part}their cards; it learnt on pool {about.pool!r}."]
+        prefix = "" if words is None else f"the first {pluralise(words, 'word')} of "
+        remarks = [f"is shown workers by {prefix}their cards; it learnt on pool {about.pool!r}."]
         reading = card_reading(self._named(x), constrained=True)
         if reading is not None:
-            found += reading.remarks({worker.name: worker.card for worker in spec.workers})
-        return tuple(found)
+            remarks += reading.remarks({worker.name: worker.card for worker in spec.workers})
+        return tuple(remarks)
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return that it knows no card of a pool; None where it knows one, or goes by none."""
+        """Return that it knows no card of a pool; None if it knows one, or reads no cards."""
         reading = card_reading(self._named(x), constrained=True)
         if reading is None or any(reading.knows(worker.card) for worker in spec.workers):
             return None
@@ -270,7 +270,7 @@ class CheckpointMethods(SystemMethods):
         )
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return why it may not be asked a suite's questions, by their digests; or None."""
+        """Return why it must not be asked a suite's questions, by their digests; or None."""
         checkpoint = self._named(x)
         about = _read(checkpoint)
         if about.role == "study" and suite in about.suites:
@@ -278,8 +278,8 @@ class CheckpointMethods(SystemMethods):
                 f"Checkpoint {checkpoint} has learnt from recorded verdicts of {suite}, so that "
                 "suite says nothing about it: name another suite or another checkpoint."
             )
-        known = frozenset(about.taught)
-        shared = sum(short_digest(one) in known for one in digests)
+        taught = frozenset(about.taught)
+        shared = sum(short_digest(digest) in taught for digest in digests)
         if shared:
             return (
                 f"{shared} questions of {suite} taught checkpoint {checkpoint}: name another "
@@ -293,7 +293,7 @@ class CheckpointMethods(SystemMethods):
 
 
 class _Seated(CheckpointMethods):
-    """Those that run in this process: the conductor comes along."""
+    """Checkpoints that run in this process, and so fill the conductor's slot themselves."""
 
     def conductor(self, x: str) -> WorkerSpec:
         return conductor_slot(self._named(x))
@@ -335,11 +335,11 @@ SMOLLM = SystemCard(
 
 def manifests() -> tuple[SystemCard, ...]:
     """Return a manifest per released checkpoint, the trained one first, which is always there."""
-    others = [name for name in released_names() if name != TRAINED]
+    released = [name for name in released_names() if name != TRAINED]
     return (
         _manifest(CONDUCTOR, TRAINED),
-        *(_manifest(f"{CONDUCTOR}-{one}", one) for one in others),
-        *([] if EXTRA in others else [SMOLLM]),
+        *(_manifest(f"{CONDUCTOR}-{name}", name) for name in released),
+        *([] if EXTRA in released else [SMOLLM]),
         SERVED,
     )
 
@@ -372,8 +372,8 @@ def _manifest(name: str, checkpoint: str) -> SystemCard:
 
 def _most_calls(args: Mapping[str, Any], checkpoint: str) -> int:
     form, rounds = PlanFormat(), 0
-    with suppress(UserError):  # where there is none, that is said when it is opened
+    with suppress(UserError):  # a missing checkpoint is reported when it is opened
         about = _read(str(args.get("checkpoint") or checkpoint))
         form, rounds = about.form, about.rounds
-    said = args.get("rounds")
-    return RoundLimits(rounds if said is None else int(said)).calls(form)
+    further = args.get("rounds")
+    return RoundLimits(rounds if further is None else int(further)).calls(form)

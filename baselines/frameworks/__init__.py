@@ -1,4 +1,4 @@
-"""Planner, executor, verifier: the workflow that people write by hand, and seven frameworks' way.
+"""Planner, executor, verifier: the workflow that people write by hand, and that of frameworks.
 
 A conductor must beat it to show that *learning* the plan was worth it. Frameworks get the same
 instructions, cast and workers; what each adds to the requests is paid for like everything else.
@@ -45,18 +45,18 @@ PLANNER_EXECUTOR_VERIFIER = SystemCard(
 )
 
 
-def cast(workers: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]:
-    """Return who plays which of `ROLES`.
+def cast(workers: Sequence[str], chosen: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the worker of each of `ROLES`.
 
-    A role named by the user is taken as given; else a worker whose name is the role plays it; else
-    the next worker in pool order who plays nothing yet; in a small pool they play twice.
+    A worker that the user names has the role; else the worker whose name is the role; else the next
+    worker in pool order without a role; in a small pool workers have two.
 
     >>> cast(["abacus", "planner", "sage"], [None, "sage", None])
     ('planner', 'sage', 'abacus')
     """
     players = [
-        given or (role if role in workers else None)
-        for role, given in zip(ROLES, named, strict=True)
+        name or (role if role in workers else None)
+        for role, name in zip(ROLES, chosen, strict=True)
     ]
     free = [worker for worker in workers if worker not in players]
     queue = iter((free or list(workers)) * len(ROLES))
@@ -70,7 +70,7 @@ def planner_executor_verifier_system(
     """Return the three-step system, each step reading all before it; `cast` fills open roles."""
 
     def plan(question: Question, pool: Pool) -> Workflow:
-        players = [known(pool, one) for one in cast(pool.workers, (planner, executor, verifier))]
+        players = [known(pool, name) for name in cast(pool.workers, (planner, executor, verifier))]
         reads = ((), (0,), (0, 1))
         return Workflow(tuple(map(Step, players, INSTRUCTIONS, reads)))
 
@@ -78,13 +78,13 @@ def planner_executor_verifier_system(
 
 
 VARIABLE = "PODIUM_CREWAI"
-"""The Python that has CrewAI, as the sandbox knows it; by default its `python3`."""
+"""The Python with CrewAI, by its name in the sandbox; by default `python3`."""
 QUIET = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_TRACING_ENABLED": "false",
     "OTEL_SDK_DISABLED": "true",
 }
-"""Switches CrewAI's reports to its makers off."""
+"""Switches CrewAI's telemetry off."""
 
 _DEVIATIONS = (
     "sampling settings of the framework are dropped: each worker keeps its own",
@@ -92,7 +92,7 @@ _DEVIATIONS = (
 )
 
 
-def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
+def _card(name: str, style: str, source: str, *modules: str) -> SystemCard:
     few = name in ("langgraph", "langchain", "openai-agents")
 
     extra = Extra("frameworks" if few else "all-frameworks", modules) if modules else None
@@ -100,7 +100,7 @@ def _card(name: str, how: str, source: str, *modules: str) -> SystemCard:
         PLANNER_EXECUTOR_VERIFIER,
         name=name,
         solver=f"podium/{name.replace('-', '_')}",
-        summary=f"Planner, executor and verifier as {how}.",
+        summary=f"Planner, executor and verifier as {style}.",
         source=f"github.com/{source}",
         group="frameworks",
         methods=SystemMethods(extra),
@@ -146,7 +146,7 @@ _IN_PROCESS = (
     ),
 )
 FRAMEWORKS: Mapping[str, SystemCard] = {card.name: card for card in _IN_PROCESS}
-"""Those that share Inspect's environment, by name as in tables."""
+"""Frameworks that share Inspect's environment, by name as in tables."""
 CREWAI = replace(
     _card("crewai", "a CrewAI crew, in sequence", "crewAIInc/crewAI 1.15"),
     needs=frozenset({"sandbox"}),
@@ -160,36 +160,36 @@ Named = tuple[str | None, str | None, str | None]
 """The workers named as planner, executor and verifier; None leaves a role to the pool."""
 
 
-def team_of(pool: Pool, named: Named) -> with_frameworks.Team:
+def team_of(pool: Pool, team: Named) -> with_frameworks.Team:
     """Return the role, model and instruction of each; UserError for an unknown worker."""
-    players = [PREFIX + known(pool, one) for one in cast(pool.workers, named)]
+    players = [PREFIX + known(pool, name) for name in cast(pool.workers, team)]
     return tuple(zip(ROLES, players, INSTRUCTIONS, strict=True))
 
 
-def framework_system(name: str, named: Named) -> System:
-    """Return a framework's planner, executor and verifier; UserError when it is not installed."""
+def framework_system(name: str, team: Named) -> System:
+    """Return a framework's planner, executor and verifier; UserError if it is not installed."""
     if reason := missing_extra(FRAMEWORKS[name]):
         raise UserError(reason)
 
     answer_with = getattr(with_frameworks, f"answer_with_{name.replace('-', '_')}")
 
     async def answer(question: str, pool: Pool) -> str:
-        return await answer_with(question, team_of(pool, named))
+        return await answer_with(question, team_of(pool, team))
 
     return bridge_framework(name, answer)
 
 
-def crewai_system(named: Named) -> System:
+def crewai_system(team: Named) -> System:
     """Return CrewAI's planner, executor and verifier, run by a script in the sample's sandbox.
 
     CrewAI 1.15 and Inspect need different releases of OpenAI's client, so it is never imported
-    here: `with_crewai.py` runs where PODIUM_CREWAI says there is a Python with CrewAI.
+    here: `with_crewai.py` runs with the Python that PODIUM_CREWAI names.
     """
     source = Path(__file__).with_name("with_crewai.py").read_text()
     python = os.environ.get(VARIABLE, "python3")
 
     def script(question: str, pool: Pool) -> Script:
-        return Script(source, python, {"question": question, "team": team_of(pool, named)}, QUIET)
+        return Script(source, python, {"question": question, "team": team_of(pool, team)}, QUIET)
 
     return bridge_script(CREWAI.name, script)
 
@@ -199,13 +199,13 @@ def _register(card: SystemCard) -> None:
         planner: str | None = None, executor: str | None = None, verifier: str | None = None
     ) -> System:
         """Plan, execute, verify; each role is a worker's name, or left to the pool."""
-        named = (planner, executor, verifier)
+        team = (planner, executor, verifier)
         if card is CREWAI:
-            return crewai_system(named)
-        return framework_system(card.name, named)
+            return crewai_system(team)
+        return framework_system(card.name, team)
 
     register(pipeline, card.name.replace("-", "_"))
 
 
-for one in (*_IN_PROCESS, CREWAI):
-    _register(one)
+for card in (*_IN_PROCESS, CREWAI):
+    _register(card)

@@ -6,14 +6,14 @@ from typing import Any
 from podium.harness.bridge import client_settings
 
 Team = tuple[tuple[str, str, str], ...]
-"""Of planner, executor and verifier the role, the model as the bridge knows it, the instruction."""
+"""Role, model name in the bridge, and instruction, of planner, executor and verifier."""
 
 TITLES = ("Question", "Plan", "Answer")
-"""What stands before a question and before earlier replies in a prompt written as one text."""
+"""Titles of the question and of earlier replies in a prompt written as one text."""
 
 
 async def answer_with_langgraph(question: str, team: Team) -> str:
-    """Return what the last node of the graph says."""
+    """Return the reply of the graph's last node."""
     from langchain_core.messages import HumanMessage
     from langchain_openai import ChatOpenAI
     from langgraph.graph import END, START, MessagesState, StateGraph
@@ -28,27 +28,27 @@ async def answer_with_langgraph(question: str, team: Team) -> str:
         return say
 
     graph = StateGraph(MessagesState)
-    before, asked = START, f"{question}\n\n"
+    previous, prefix = START, f"{question}\n\n"
     for name, model, text in team:
-        graph.add_node(name, node(model, asked + text))
-        graph.add_edge(before, name)
-        before, asked = name, ""
-    graph.add_edge(before, END)
-    done = await graph.compile().ainvoke({"messages": []})
-    return str(done["messages"][-1].text)
+        graph.add_node(name, node(model, prefix + text))
+        graph.add_edge(previous, name)
+        previous, prefix = name, ""
+    graph.add_edge(previous, END)
+    result = await graph.compile().ainvoke({"messages": []})
+    return str(result["messages"][-1].text)
 
 
 async def answer_with_langchain(question: str, team: Team) -> str:
-    """Return what the last model of the chain says."""
+    """Return the reply of the chain's last model."""
     from langchain_core.output_parsers import StrOutputParser
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.runnables import RunnablePassthrough
     from langchain_openai import ChatOpenAI
 
-    def link(at: int) -> Any:
-        shown = [f"{title}:\n{{{title.lower()}}}" for title in TITLES[: at + 1]]
-        _, model, text = team[at]
-        written = ChatPromptTemplate([("human", "\n\n".join([*shown, text]))])
+    def link(number: int) -> Any:
+        sections = [f"{title}:\n{{{title.lower()}}}" for title in TITLES[: number + 1]]
+        _, model, text = team[number]
+        written = ChatPromptTemplate([("human", "\n\n".join([*sections, text]))])
         return written | ChatOpenAI(model=model, **client_settings()) | StrOutputParser()
 
     chain = (
@@ -66,18 +66,18 @@ async def answer_with_openai_agents(question: str, team: Team) -> str:
 
     client = AsyncOpenAI(**client_settings())
     settings = RunConfig(tracing_disabled=True)
-    said, asked, done = list[Any](), f"{question}\n\n", None
+    history, prefix, result = list[Any](), f"{question}\n\n", None
     for name, model, text in team:
         agent = Agent(name=name, model=OpenAIResponsesModel(model=model, openai_client=client))
-        turns = [*said, {"role": "user", "content": asked + text}]
-        done = await Runner.run(agent, turns, run_config=settings)
-        said, asked = done.to_input_list(), ""
-    return str(done.final_output)
+        turns = [*history, {"role": "user", "content": prefix + text}]
+        result = await Runner.run(agent, turns, run_config=settings)
+        history, prefix = result.to_input_list(), ""
+    return str(result.final_output)
 
 
 _LACKING = ("vision", "function_calling", "json_output", "structured_output")
 INFO = {**dict.fromkeys(_LACKING, False), "family": "unknown"}
-"""AutoGen asks for it where it does not know a model's name."""
+"""AutoGen needs it for a model name that it does not know."""
 
 
 async def answer_with_autogen(question: str, team: Team) -> str:
@@ -87,7 +87,7 @@ async def answer_with_autogen(question: str, team: Team) -> str:
     from autogen_agentchat.teams import RoundRobinGroupChat
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
-    # It warns of each model that answers by another name than was asked for, as the bridge's do.
+    # It warns of each model that answers under another name than requested, as the bridge's do.
     warnings.filterwarnings("ignore", message="Resolved model mismatch", category=UserWarning)
     agents = [
         AssistantAgent(
@@ -98,8 +98,8 @@ async def answer_with_autogen(question: str, team: Team) -> str:
         for name, model, text in team
     ]
     chat = RoundRobinGroupChat(agents, termination_condition=MaxMessageTermination(4))
-    done = await chat.run(task=question)
-    return str(done.messages[-1].to_text())
+    result = await chat.run(task=question)
+    return str(result.messages[-1].to_text())
 
 
 async def answer_with_ag2(question: str, team: Team) -> str:
@@ -107,13 +107,13 @@ async def answer_with_ag2(question: str, team: Team) -> str:
     from ag2 import Agent
     from ag2.config import OpenAIConfig
 
-    said = [question]
+    texts = [question]
     for name, model, text in team:
         agent = Agent(name, config=OpenAIConfig(model, **client_settings()))
-        shown = [f"{title}:\n{reply}" for title, reply in zip(TITLES, said, strict=False)]
-        reply = await agent.ask("\n\n".join([*shown, text]))
-        said.append(str(reply.body))
-    return said[-1]
+        sections = [f"{title}:\n{reply}" for title, reply in zip(TITLES, texts, strict=False)]
+        reply = await agent.ask("\n\n".join([*sections, text]))
+        texts.append(str(reply.body))
+    return texts[-1]
 
 
 async def answer_with_agent_framework(question: str, team: Team) -> str:
@@ -132,5 +132,5 @@ async def answer_with_agent_framework(question: str, team: Team) -> str:
         )
         for name, model, text in team
     ]
-    done = await SequentialBuilder(participants=agents).build().run(question)
-    return str(done.get_outputs()[-1].text)
+    result = await SequentialBuilder(participants=agents).build().run(question)
+    return str(result.get_outputs()[-1].text)

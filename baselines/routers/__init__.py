@@ -1,4 +1,4 @@
-"""What a router is: text to vectors, vectors to scores and dollars, one decision rule."""
+"""The parts of a router: text to vectors, vectors to scores and dollars, one decision rule."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ TIE = 1e-9  # utilities closer than this are equal: the order of a sum moves its
 
 
 class Embedder(Protocol):
-    """Text to vectors. An artefact names its embedder, and is of no use with another."""
+    """Text to vectors. An artefact names its embedder, and works with no other."""
 
     @property
     def name(self) -> str:
-        """Return what artefacts call it, e.g. `tfidf`."""
+        """Return its name in artefacts, e.g. `tfidf`."""
         ...
 
     def fit(self, texts: Sequence[str]) -> Arrays:
-        """Return what it needs to know of the train texts; empty when that is nothing."""
+        """Return what it fits on the train texts; empty if nothing."""
         ...
 
     def embed(self, fitted: Arrays, texts: Sequence[str]) -> Floats:
@@ -41,21 +41,21 @@ class Examples:
     """What a router learns from: row i of each is the same question."""
 
     embeddings: Floats  # (questions, dimensions)
-    scores: Floats  # (questions, workers), 0 to 1; NaN was not measured and teaches nothing
+    scores: Floats  # (questions, workers), 0 to 1; NaN was not measured and is ignored
     usd: Floats  # (questions, workers) of one call; NaN is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What a router expects of each worker on each question."""
+    """A router's expectation for each worker on each question."""
 
     score: Floats
-    """(questions, workers), expected score; NaN for a worker that nothing is known about."""
-    usd: Floats  # (questions, workers), expected dollars of one call; NaN where unknown
+    """(questions, workers), expected score; NaN for a worker without data."""
+    usd: Floats  # (questions, workers), expected dollars of one call; NaN if unknown
 
 
 class Router(Protocol):
-    """A way to learn whom to ask. Frozen: its fields are its settings."""
+    """A way to learn which worker to ask. Frozen: its fields are its settings."""
 
     @property
     def name(self) -> str:
@@ -63,16 +63,16 @@ class Router(Protocol):
         ...
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return what it learns, as plain arrays: the same examples and seed, the same bits."""
+        """Return its fitted arrays: the same examples and seed give the same bits."""
         ...
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return what it expects on questions it has not seen, from what `fit` returned."""
+        """Return its expectation on new questions, from the result of `fit`."""
         ...
 
 
 def training_examples(matrix: Matrix, embeddings: Floats) -> Examples:
-    """Return the examples of a train matrix; UserError where nobody was graded at all."""
+    """Return the examples of a train matrix; UserError if it has no score at all."""
     if not matrix.questions or np.isnan(matrix.scores).all():
         raise UserError(f"{matrix.name}: there is no score to learn from.")
     if len(embeddings) != len(matrix.questions):
@@ -86,7 +86,7 @@ def choose_workers(estimates: Estimates, willingness: float | None = None) -> Ch
     `willingness` is in dollars per right answer: what one would pay to turn a score of 0 into 1.
     None (or infinity) looks at scores alone. Ties go to the cheaper, then to the earlier in pool
     order; an unknown price counts as the dearest among ties. (RouterBench, arXiv 2403.12031:
-    performance * willingness - cost has the same maximum.) UserError where a price that counts is
+    performance * willingness - cost has the same maximum.) UserError if a price that counts is
     unknown.
     """
     score, usd = estimates.score, estimates.usd
@@ -114,7 +114,7 @@ def best_workers(utility: Floats, usd: Floats) -> Choices:
     return np.argmax(tied & (price <= cheapest), axis=1)
 
 
-TERMS = 1024  # that TF-IDF keeps, the most frequent: a choice of ours, to keep fits short
+TERMS = 1024  # the most frequent terms, which TF-IDF keeps: our choice, to keep fits short
 
 
 def unit_rows(rows: Floats) -> tuple[Floats, Floats]:
@@ -131,7 +131,7 @@ class TfIdf:
     name: str = "tfidf"
 
     def fit(self, texts: Sequence[str]) -> Arrays:
-        """Return the terms and their weights; UserError when the texts hold no word."""
+        """Return the terms and their weights; UserError if the texts hold no word."""
         vectorizer = _vectorizer(max_features=TERMS)
         try:
             vectorizer.fit(list(texts))
@@ -184,11 +184,11 @@ def _wordllama() -> Any:
 
 
 EMBEDDERS: dict[str, Callable[[], Embedder]] = {"tfidf": TfIdf, "wordllama": WordLlama}
-"""By name as in artefacts. Add another one here before an artefact that names it is read."""
+"""By name as in artefacts. Add an embedder here before an artefact that names it is read."""
 
 
 def load_embedder(name: str) -> Embedder:
-    """Return an embedder by name; UserError names those there are."""
+    """Return an embedder by name; a UserError lists the known ones."""
     if name not in EMBEDDERS:
         raise no_such("embedder", name, EMBEDDERS, "there are ")
     return EMBEDDERS[name]()

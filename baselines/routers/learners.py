@@ -1,4 +1,4 @@
-"""What routers learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
+"""Routers that learn: neighbours, clusters, logistic regression, a network, factors, contrasts."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ class KnnRouter:
     After RouterBench (Hu et al. 2024, arXiv 2403.12031).
     """
 
-    k: int | None = None  # None is 40, or a fifth of the train questions where that is less
+    k: int | None = None  # None: 40, or a fifth of the train questions if that is less
     name: str = "router-knn"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return the examples themselves; UserError when k is more than there are."""
+        """Return the examples themselves; UserError if k is more than there are."""
         rows = len(examples.embeddings)
         if self.k is not None and not 1 <= self.k <= rows:
             raise UserError(f"{self.name}: k is 1 to {rows} (the train questions), not {self.k}.")
@@ -50,7 +50,7 @@ class KnnRouter:
         }
 
     def estimate(self, fitted: Arrays, embeddings: Floats) -> Estimates:
-        """Return the means over the neighbours; over all train questions where none is known."""
+        """Return the means over the neighbours; over all train questions if they have no value."""
         alike = np.round(embeddings @ fitted["embeddings"].T, 9)  # equals stay equal
         order = np.argsort(-alike, axis=1, kind="stable")
         nearest = order[:, : int(fitted["k"])]
@@ -60,16 +60,16 @@ class KnnRouter:
 def _means(values: Floats, nearest: np.ndarray[tuple[int, int], np.dtype[np.intp]]) -> Floats:
     """Return (questions, workers): means over (questions, k) rows of `values`."""
     near = values[nearest]
-    known = ~np.isnan(near)
-    counts = known.sum(axis=1)
-    sums = np.where(known, near, 0.0).sum(axis=1)
+    valid = ~np.isnan(near)
+    counts = valid.sum(axis=1)
+    sums = np.where(valid, near, 0.0).sum(axis=1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), mean_known(values))
 
 
 CLUSTERS = 32
 STARTS = 10  # times that k-means starts anew; the best is kept
 LEAST = 20
-"""Train questions per cluster, on average, at the least: ours, as theirs had hundreds. An accuracy
+"""Minimum of train questions per cluster, on average: ours, as theirs had hundreds. An accuracy
 over 20 has a standard error of 11 points at most."""
 
 
@@ -82,7 +82,7 @@ class ClusterRouter:
     """
 
     clusters: int | None = None
-    """None is 32, or a twentieth of the train questions where that is less."""
+    """None: 32, or a twentieth of the train questions if that is less."""
     name: str = "router-cluster"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
@@ -108,14 +108,14 @@ class ClusterRouter:
 
 
 def _by_cluster(values: Floats, labels: Rows, clusters: int) -> Floats:
-    """Return (clusters, workers): means over what is known, else over all train questions."""
+    """Return (clusters, workers): means over known values, else over all train questions."""
     overall = mean_known(values)
     rows = [mean_known(values[labels == cluster]) for cluster in range(clusters)]
     return np.array([np.where(np.isnan(row), overall, row) for row in rows])
 
 
 class MeanDollars(ABC):
-    """A router that expects of each worker its mean dollars, whatever the question."""
+    """A router that expects each worker's mean dollars for every question."""
 
     __slots__ = ()
 
@@ -129,11 +129,11 @@ class MeanDollars(ABC):
         return Estimates(score, np.broadcast_to(fitted["usd"], score.shape))
 
 
-def _kept(found: Params, bias: str, examples: Examples) -> Arrays:
-    """Return what is kept: a worker that nobody graded has a bias of NaN, so it is never asked."""
+def _kept(params: Params, bias: str, examples: Examples) -> Arrays:
+    """Return the arrays to store: a worker without grades has a bias of NaN, so is never asked."""
     graded = ~np.isnan(examples.scores).all(axis=0)
     usd = mean_known(examples.usd)
-    return {**found, bias: np.where(graded, found[bias], np.nan), "usd": usd}
+    return {**params, bias: np.where(graded, params[bias], np.nan), "usd": usd}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,9 @@ class LogisticRouter(MeanDollars):
             raise UserError(f"{self.name}: c is more than 0, not {self.c}.")
         inputs, scores = examples.embeddings, examples.scores
         weights, bias = np.zeros((inputs.shape[1], scores.shape[1])), np.zeros(scores.shape[1])
-        known = ~np.isnan(scores)
-        for worker in np.flatnonzero(known.any(axis=0)):
-            rows = known[:, worker]
+        graded = ~np.isnan(scores)
+        for worker in np.flatnonzero(graded.any(axis=0)):
+            rows = graded[:, worker]
             head = fit_logistic(inputs[rows], scores[rows, worker], C=self.c, tol=1e-8)
             weights[:, worker], bias[worker] = head.coef_[0], head.intercept_[0]
         return _kept({"weights": weights, "bias": bias}, "bias", examples)
@@ -178,23 +178,23 @@ class MlpRouter(MeanDollars):
     name: str = "router-mlp"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return the two layers, as they were when they did best on held-out train questions."""
+        """Return the two layers at their best on held-out train questions."""
         if self.units < 1:
             raise UserError(f"{self.name}: units is at least 1, not {self.units}.")
         means, width = mean_known(examples.scores), examples.embeddings.shape[1]
-        first, second = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
+        bound1, bound2 = np.sqrt(6 / (width + self.units)), np.sqrt(6 / (self.units + len(means)))
 
         def start(rng: np.random.Generator) -> Params:
             return {  # Glorot's bounds, and each worker's mean as its first output
-                "weights1": rng.uniform(-first, first, (width, self.units)),
+                "weights1": rng.uniform(-bound1, bound1, (width, self.units)),
                 "bias1": np.zeros(self.units),
-                "weights2": rng.uniform(-second, second, (self.units, len(means))),
+                "weights2": rng.uniform(-bound2, bound2, (self.units, len(means))),
                 "bias2": np.nan_to_num(means),
             }
 
         batch = (examples.embeddings, *known_scores(examples.scores))
-        found = descend(batch, start, (self.gradient, self.loss), MLP_SCHEDULE, seed)
-        return _kept(found, "bias2", examples)
+        params = descend(batch, start, (self.gradient, self.loss), MLP_SCHEDULE, seed)
+        return _kept(params, "bias2", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
         """Return the network's outputs, which may leave 0 to 1."""
@@ -203,16 +203,16 @@ class MlpRouter(MeanDollars):
 
     def loss(self, params: Params, batch: Batch) -> float:
         """Return the sum of squared errors."""
-        inputs, scores, known = batch
-        return float((((self.expect(params, inputs) - scores) * known) ** 2).sum())
+        inputs, scores, mask = batch
+        return float((((self.expect(params, inputs) - scores) * mask) ** 2).sum())
 
     def gradient(self, params: Params, batch: Batch, _rng: np.random.Generator) -> Params:
         """Return the slope of half the mean squared error of a question, and of the penalty."""
-        inputs, scores, known = batch
-        before = inputs @ params["weights1"] + params["bias1"]
-        hidden = np.maximum(before, 0.0)
-        gaps = (hidden @ params["weights2"] + params["bias2"] - scores) * known / len(inputs)
-        back = (gaps @ params["weights2"].T) * (before > 0)
+        inputs, scores, mask = batch
+        raw = inputs @ params["weights1"] + params["bias1"]
+        hidden = np.maximum(raw, 0.0)
+        gaps = (hidden @ params["weights2"] + params["bias2"] - scores) * mask / len(inputs)
+        back = (gaps @ params["weights2"].T) * (raw > 0)
         shrink = PENALTY / len(inputs)
         return {
             "weights1": inputs.T @ back + shrink * params["weights1"],
@@ -238,7 +238,7 @@ class FactorsRouter(MeanDollars):
 
     dimensions: int = MF_DIMENSIONS
     noise: float = NOISE
-    """Standard deviation of what is added to each number of an embedding while learning."""
+    """Standard deviation of the noise on each number of an embedding while learning."""
     name: str = "router-mf"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
@@ -256,8 +256,8 @@ class FactorsRouter(MeanDollars):
             }
 
         batch = (examples.embeddings, *known_scores(examples.scores))
-        found = descend(batch, start, (self.gradient, self.loss), MF_SCHEDULE, seed)
-        return _kept(found, "bias", examples)
+        params = descend(batch, start, (self.gradient, self.loss), MF_SCHEDULE, seed)
+        return _kept(params, "bias", examples)
 
     def expect(self, params: Arrays, inputs: Floats) -> Floats:
         """Return each worker's chance to be right."""
@@ -310,7 +310,7 @@ class ContrastiveRouter(MeanDollars):
     name: str = "router-contrastive"
 
     def fit(self, examples: Examples, seed: int) -> Arrays:
-        """Return vectors and encoder, as they were when they routed held-out questions best."""
+        """Return vectors and encoder at their best on held-out questions."""
         if min(self.top_k, self.last_k, self.dimensions) < 1 or self.cluster_weight < 0:
             raise UserError(f"{self.name}: top_k, last_k and dimensions are at least 1.")
         inputs, scores = examples.embeddings, examples.scores
@@ -324,10 +324,10 @@ class ContrastiveRouter(MeanDollars):
             }
 
         slopes = (self.gradient, self.loss)
-        found = descend((inputs, scores, groups), start, slopes, CONTRASTIVE_SCHEDULE, seed)
+        params = descend((inputs, scores, groups), start, slopes, CONTRASTIVE_SCHEDULE, seed)
         return {
-            **found,
-            "calibration": fit_calibration(cosines(found, inputs), scores),
+            **params,
+            "calibration": fit_calibration(cosines(params, inputs), scores),
             "known": np.array(~np.isnan(scores).all(axis=0)),
             "usd": mean_known(examples.usd),
         }
@@ -339,11 +339,11 @@ class ContrastiveRouter(MeanDollars):
         return np.where(params["known"], chance, np.nan)
 
     def loss(self, params: Params, batch: Batch) -> float:
-        """Return the mean score of the nearest workers, where it is known, with its sign turned."""
+        """Return minus the mean known score of the nearest workers."""
         nearest = np.argmax(cosines(params, batch[0]), axis=1)
         picked = batch[1][np.arange(len(nearest)), nearest]
-        known = picked[~np.isnan(picked)]
-        return -float(known.mean()) if known.size else 0.0
+        graded = picked[~np.isnan(picked)]
+        return -float(graded.mean()) if graded.size else 0.0
 
     def gradient(self, params: Params, batch: Batch, rng: np.random.Generator) -> Params:
         """Return the slope of the sample-worker loss plus the weighted cluster loss."""
@@ -375,16 +375,16 @@ def worker_slope(
     shuffled = rng.random(near.shape)
     best_first = np.lexsort((shuffled, -np.nan_to_num(scores, nan=-1.0)), axis=1)
     worst_first = np.lexsort((shuffled, np.nan_to_num(scores, nan=2.0)), axis=1)
-    last = worst_first[:, : min(last_k, workers)]
+    worst = worst_first[:, : min(last_k, workers)]
     rows = np.arange(int(questions))[:, None]
-    wrong = np.nan_to_num(scores[rows, last], nan=2.0) <= RIGHT
+    wrong = np.nan_to_num(scores[rows, worst], nan=2.0) <= RIGHT
     slope = np.zeros_like(near)
     for rank in range(min(top_k, workers)):
         top = best_first[:, rank : rank + 1]
         counts = np.nan_to_num(scores[rows, top]) > 0
-        logits = np.hstack([near[rows, top], np.where(wrong, near[rows, last], -np.inf)])
-        part = (_softmax(logits) - np.eye(logits.shape[1])[0]) * counts / questions
-        np.add.at(slope, (rows, np.hstack([top, last])), part)
+        logits = np.hstack([near[rows, top], np.where(wrong, near[rows, worst], -np.inf)])
+        step = (_softmax(logits) - np.eye(logits.shape[1])[0]) * counts / questions
+        np.add.at(slope, (rows, np.hstack([top, worst])), step)
     return slope
 
 
@@ -396,16 +396,16 @@ def cluster_slope(near: Floats, groups: Rows, negatives: int, rng: np.random.Gen
     if not rows.size:
         return slope
     mine = np.where(same, rng.random(same.shape), 2.0).argsort(axis=1)[:, :1]
-    others = np.where(same, 2.0, rng.random(same.shape)).argsort(axis=1)[:, :negatives]
-    chosen = np.hstack([mine, others])[rows[:, 0]]
-    part = _softmax(near[rows, chosen]) - np.eye(negatives + 1)[0]
-    np.add.at(slope, (rows, chosen), part / len(rows))
+    rivals = np.where(same, 2.0, rng.random(same.shape)).argsort(axis=1)[:, :negatives]
+    chosen = np.hstack([mine, rivals])[rows[:, 0]]
+    step = _softmax(near[rows, chosen]) - np.eye(negatives + 1)[0]
+    np.add.at(slope, (rows, chosen), step / len(rows))
     return slope
 
 
 def _softmax(logits: Floats) -> Floats:
-    parts = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return parts / parts.sum(axis=1, keepdims=True)
+    exps = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return exps / exps.sum(axis=1, keepdims=True)
 
 
 def _through_unit(slope: Floats, unit: Floats, lengths: Floats) -> Floats:

@@ -18,12 +18,12 @@ from podium.harness.learning import Floats, one_thread
 Params = Mapping[str, Floats]
 Rows = NDArray[np.intp]
 Batch = tuple[Floats, Floats, NDArray[Any]]
-"""Rows of embeddings, of scores, and of what else a loss looks at."""
+"""Rows of embeddings, of scores, and of a loss's other inputs."""
 Gradient = Callable[[Params, Batch, np.random.Generator], Params]
 """(parameters, minibatch, random numbers) -> gradient of the mean loss."""
-Loss = Callable[[Params, Batch], float]  # (parameters, held-out rows) -> what is to be small
+Loss = Callable[[Params, Batch], float]  # (parameters, held-out rows) -> value to minimise
 
-HELD_OUT = 5  # one train question in so many is held out to choose the state
+HELD_OUT = 5  # one train question in this many is held out to choose the state
 FEW = 10  # with fewer train questions none is held out: the state is chosen on all of them
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # Adam's own (arXiv 1412.6980)
 
@@ -41,7 +41,7 @@ class DescentSchedule:
 
 
 def hold_out(rows: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Return a random division of so many train questions: to learn from, and to choose by."""
+    """Return a random division of `rows` train questions: to learn from, and to choose by."""
     order = rng.permutation(rows)
     if rows < FEW:
         return order, order
@@ -59,8 +59,8 @@ def descend(
     (gradient, loss), rng = slopes, np.random.default_rng(seed)
     learn, held_out = hold_out(len(data[0]), rng)
     chosen = params = dict(start(rng))
-    first = {name: np.zeros_like(value) for name, value in params.items()}
-    second = dict(first)
+    moment1 = {name: np.zeros_like(value) for name, value in params.items()}
+    moment2 = dict(moment1)
     every = schedule.every or -(-len(learn) // schedule.batch)
     least, waited, judged = np.inf, 0, _rows(data, held_out)
     steps = islice(_minibatches(learn, schedule.batch, rng), schedule.looks * every)
@@ -68,10 +68,10 @@ def descend(
         for step, rows in enumerate(steps, start=1):
             slope_of, params = gradient(params, _rows(data, rows), rng), dict(params)
             for name, slope in slope_of.items():  # Adam's step
-                first[name] = _BETA1 * first[name] + (1 - _BETA1) * slope
-                second[name] = _BETA2 * second[name] + (1 - _BETA2) * slope**2
-                mean = first[name] / (1 - _BETA1**step)
-                spread = np.sqrt(second[name] / (1 - _BETA2**step)) + _EPSILON
+                moment1[name] = _BETA1 * moment1[name] + (1 - _BETA1) * slope
+                moment2[name] = _BETA2 * moment2[name] + (1 - _BETA2) * slope**2
+                mean = moment1[name] / (1 - _BETA1**step)
+                spread = np.sqrt(moment2[name] / (1 - _BETA2**step)) + _EPSILON
                 moved = mean / spread + schedule.decay * params[name]
                 params[name] = params[name] - schedule.rate * moved
             if step % every:
@@ -92,13 +92,13 @@ def _minibatches(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Ro
     """Yield minibatches without end, in a new random order every time all rows have been seen."""
     while True:
         order = rng.permutation(rows)
-        yield from (order[at : at + size] for at in range(0, len(order), size))
+        yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
 def known_scores(scores: Floats) -> tuple[Floats, Floats]:
-    """Return scores with 0 for what is unknown, and 1 for known and 0 for unknown entries."""
-    known = ~np.isnan(scores)
-    return np.where(known, scores, 0.0), known.astype(np.float64)
+    """Return scores with 0 for unknown ones, and a mask: 1 for known and 0 for unknown entries."""
+    mask = ~np.isnan(scores)
+    return np.where(mask, scores, 0.0), mask.astype(np.float64)
 
 
 def sigmoid(values: Floats) -> Floats:
@@ -106,31 +106,31 @@ def sigmoid(values: Floats) -> Floats:
     return 0.5 * (1.0 + np.tanh(0.5 * values))
 
 
-def cross_entropy(logits: Floats, scores: Floats, known: Floats) -> float:
-    """Return the mean cross-entropy of soft labels over what is known."""
+def cross_entropy(logits: Floats, scores: Floats, mask: Floats) -> float:
+    """Return the mean cross-entropy of soft labels over known entries."""
     losses = np.logaddexp(0.0, logits) - scores * logits
-    return float((losses * known).sum() / max(known.sum(), 1.0))
+    return float((losses * mask).sum() / max(mask.sum(), 1.0))
 
 
 def fit_calibration(near: Floats, scores: Floats) -> Floats:
     """Return (intercept, log of the slope) from similarity to a chance to be right (Platt 1999)."""
     from scipy.optimize import minimize  # takes a quarter of a second, which few commands need
 
-    penalty = 1e-3  # keeps the slope finite where similarity tells all, or nothing
-    targets, known = known_scores(scores)
-    count = max(float(known.sum()), 1.0)
+    penalty = 1e-3  # keeps the slope finite if similarity explains all, or nothing
+    targets, mask = known_scores(scores)
+    count = max(float(mask.sum()), 1.0)
 
     def slope(point: Floats) -> tuple[float, Floats]:
         steep = np.exp(point[1])
         logits = point[0] + steep * near
-        gaps = (sigmoid(logits) - targets) * known / count
+        gaps = (sigmoid(logits) - targets) * mask / count
         by_point = np.array([gaps.sum(), (gaps * near).sum() * steep])
-        loss = cross_entropy(logits, targets, known) + 0.5 * penalty * float(point @ point)
+        loss = cross_entropy(logits, targets, mask) + 0.5 * penalty * float(point @ point)
         return loss, by_point + penalty * point
 
     with one_thread():
-        found = minimize(slope, np.zeros(2), jac=True, method="L-BFGS-B", options={"maxiter": 200})
-    return np.asarray(found.x, dtype=np.float64)
+        result = minimize(slope, np.zeros(2), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    return np.asarray(result.x, dtype=np.float64)
 
 
 def k_means(rows: Floats, clusters: int, starts: int, seed: int) -> tuple[Floats, Rows]:
@@ -163,5 +163,5 @@ def ridge_logistic(rows: Floats, values: Floats, pull: Floats) -> Floats:
     if not len(rows):
         return np.zeros(rows.shape[1])
     scale = np.sqrt(pull)
-    how = {"fit_intercept": False, "solver": "newton-cholesky", "tol": 1e-10}
-    return np.asarray(fit_logistic(rows / scale, values, **how).coef_[0] / scale, dtype=np.float64)
+    args = {"fit_intercept": False, "solver": "newton-cholesky", "tol": 1e-10}
+    return np.asarray(fit_logistic(rows / scale, values, **args).coef_[0] / scale, dtype=np.float64)

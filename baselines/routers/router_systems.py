@@ -1,4 +1,4 @@
-"""Routers as systems: trained on a matrix and kept as an artefact, or a model that is asked."""
+"""Routers as systems: trained on a matrix and stored as an artefact, or a model that is asked."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -51,17 +51,17 @@ ROUTERS: Mapping[str, Callable[..., Router]] = {
 }
 """By name as in tables; called without arguments for the defaults."""
 
-_OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # whose arrays, in an artefact
+_OF_EMBEDDER, _OF_ROUTER = "embedder/", "router/"  # prefixes of their arrays in an artefact
 
 
 Estimator = Callable[[Sequence[str]], Estimates]
-"""Texts -> what a trained router expects of each worker, in the order of its artefact."""
+"""Texts -> a trained router's estimates of each worker, in the order of its artefact."""
 
 
 def train_router(
     router: Router, matrix: Matrix, seed: int = 0, with_embedder: Embedder | None = None
 ) -> Artifact:
-    """Return what a router learns from a train matrix; one matrix and seed give the same bytes."""
+    """Return a trained router's artefact; the same matrix and seed give the same bytes."""
     used = with_embedder or TfIdf()
     if not matrix.publishable:
         raise UserError(
@@ -87,7 +87,7 @@ def train_router(
 
 
 def load_router(learned: Artifact) -> Estimator:
-    """Return a trained router; UserError when it is damaged or its embedder is absent."""
+    """Return a trained router; UserError if it is damaged or its embedder is absent."""
     about = learned.about
     if about.system not in ROUTERS:
         raise UserError(f"{about.system} is no router; routers are {', '.join(ROUTERS)}.")
@@ -98,25 +98,25 @@ def load_router(learned: Artifact) -> Estimator:
     def estimate(texts: Sequence[str]) -> Estimates:
         return router.estimate(fitted, embedder.embed(reading, texts))
 
-    said = f"This artefact of {about.system} is damaged"
+    damage = f"This artefact of {about.system} is damaged"
     try:
         router, embedder = ROUTERS[about.system](**settings), load_embedder(about.embedder)
         expected = estimate(["?"])
     except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
-        raise UserError(f"{said} ({error}): train anew.") from None
+        raise UserError(f"{damage} ({error}): train anew.") from None
     if not expected.score.shape == expected.usd.shape == (1, len(about.workers)):
-        raise UserError(f"{said}: train anew.")
+        raise UserError(f"{damage}: train anew.")
     return estimate
 
 
 def question_texts(matrix: Matrix) -> list[str]:
-    """Return the questions' texts; UserError when one is unknown."""
-    if lacking := sum(not asked.text.strip() for asked in matrix.questions):
+    """Return the questions' texts; UserError if one is unknown."""
+    if lacking := sum(not question.text.strip() for question in matrix.questions):
         raise UserError(
             f"{matrix.name}: {lacking} of {len(matrix.questions)} questions have no text, and a "
             f"router reads nothing else."
         )
-    return [asked.text for asked in matrix.questions]
+    return [question.text for question in matrix.questions]
 
 
 _EMBEDDING = (
@@ -130,7 +130,7 @@ _HELD_OUT = "its state is chosen on a held-out fifth of the train split"
 STICKY, TURN = MODES = ("sticky", "turn")
 """How often a router decides in a task that asks more than once: for a whole sample, or each turn,
 where another worker has no prompt of the sample in its provider's cache."""
-CHOSEN = "chosen"  # key in what a pool keeps for a sample: the worker
+CHOSEN = "chosen"  # key of the worker in a pool's state for a sample
 
 
 def _card(name: str, summary: str, source: str, *deviations: str) -> SystemCard:
@@ -235,8 +235,8 @@ def router_system(learned: Artifact, willingness: float | None = None, mode: str
     return planned(plan)
 
 
-for one in ROUTERS:
-    register_learner(one, router_system)
+for name in ROUTERS:
+    register_learner(name, router_system)
 
 
 ROUTE = """\
@@ -274,8 +274,8 @@ ROUTER_LLM = SystemCard(
 
 
 def routing_prompt(question: str, cards: Sequence[str]) -> str:
-    """Return what the router is sent; `cards` has one entry per worker, empty to hide it."""
-    models = [f"Model {at}: {card}" if card else f"Model {at}" for at, card in enumerate(cards)]
+    """Return the router's prompt; `cards` has one entry per worker, empty to hide it."""
+    models = [f"Model {n}: {card}" if card else f"Model {n}" for n, card in enumerate(cards)]
     return ROUTE.format(question=question, models="\n".join(models))
 
 
@@ -286,13 +286,13 @@ def named_worker(reply: str, workers: int) -> int | None:
     (2, 2)
     >>> named_worker("model_id = [3]", 3)
     """
-    found = _NAMED.findall(reply) or re.findall(r"\A\s*(\d{1,6})\s*\Z", reply)
-    return int(found[-1]) if found and int(found[-1]) < workers else None
+    numbers = _NAMED.findall(reply) or re.findall(r"\A\s*(\d{1,6})\s*\Z", reply)
+    return int(numbers[-1]) if numbers and int(numbers[-1]) < workers else None
 
 
 @register
 def router_llm_system(*, cards: bool = True) -> System:
-    """Return the system in which the conductor chooses who answers."""
+    """Return the system in which the conductor chooses the worker."""
 
     async def answer(question: Question, pool: Pool) -> Answer:
         if CONDUCTOR not in pool.models:
@@ -300,10 +300,10 @@ def router_llm_system(*, cards: bool = True) -> System:
                 "This pool has no conductor to route with: add a [conductor] table to the pool "
                 "file, or name one with --model-role conductor=PROVIDER/MODEL."
             )
-        shown = [pool.card(worker) if cards else "" for worker in pool.workers]
-        asked = [ChatMessageUser(content=routing_prompt(question.text, shown))]
-        said = await pool.ask(CONDUCTOR, asked, f"{CONDUCTOR}: route")
-        choice = named_worker(said.text, len(pool.workers))
+        card_texts = [pool.card(worker) if cards else "" for worker in pool.workers]
+        request = [ChatMessageUser(content=routing_prompt(question.text, card_texts))]
+        routing = await pool.ask(CONDUCTOR, request, f"{CONDUCTOR}: route")
+        choice = named_worker(routing.text, len(pool.workers))
         session = Session(question, pool)
         reply = await session.ask(Step(pool.workers[choice or 0]))
         return session.answer(reply.text, {"route": choice, "fallback": choice is None})

@@ -1,4 +1,4 @@
-"""NVIDIA's Switchyard as a system: it chooses who serves each turn, and every call is our pool's.
+"""NVIDIA's Switchyard as a system: it chooses each turn's worker, and our pool makes every call.
 
 Its algorithms tell an efficient model from a capable one. Here these are the worker with the lowest
 and the worker with the highest price of output tokens, unless arguments name them. Tried on
@@ -23,7 +23,7 @@ from podium.harness.workflow import Step
 Algorithm = Literal["stage", "classifier", "random"]
 STAGE, CLASSIFIER, RANDOM = ALGORITHMS = ("stage", "classifier", "random")
 CONFIDENCE = 0.5
-"""From which on its classifier, or the signals of its stage router, are believed: its README's."""
+"""Confidence from which its classifier, or its stage router's signals, are used: its README's."""
 LIBRARY, EXTRA = "switchyard.libsy", "switchyard"
 
 
@@ -69,19 +69,19 @@ def by_price(pool: Pool) -> Sequence[str]:
     return sorted(rates, key=lambda name: rates[name]) or pool.workers
 
 
-def request_of(question: Question, asked: Conversation | None) -> dict[str, Any]:
+def request_of(question: Question, chat: Conversation | None) -> dict[str, Any]:
     """Return a question, or a conversation with its tools, in the form that Switchyard reads."""
-    if asked is None:
+    if chat is None:
         return {"messages": [{"role": "user", "content": _text(question.text)}]}
     return {
-        "messages": [{"role": turn.role, "content": _blocks(turn)} for turn in asked.messages],
+        "messages": [{"role": turn.role, "content": _blocks(turn)} for turn in chat.messages],
         "tools": [
             {
                 "name": tool.name,
                 "description": tool.description,
                 "parameters": tool.parameters.model_dump(exclude_none=True),
             }
-            for tool in asked.tools
+            for tool in chat.tools
         ],
     }
 
@@ -93,14 +93,14 @@ def _text(text: str) -> list[dict[str, Any]]:
 def _blocks(turn: ChatMessage) -> list[dict[str, Any]]:
     if isinstance(turn, ChatMessageTool):
         result = {"tool_call_id": turn.tool_call_id or "", "is_error": turn.error is not None}
-        said = turn.error.message if turn.error else turn.text
-        return [{"type": "tool_result", "content": _text(said), **result}]
+        text = turn.error.message if turn.error else turn.text
+        return [{"type": "tool_result", "content": _text(text), **result}]
     calls = (turn.tool_calls or ()) if turn.role == "assistant" else ()
-    called = [
+    blocks = [
         {"type": "tool_call", "id": call.id, "name": call.function, "arguments": call.arguments}
         for call in calls
     ]
-    return [*(_text(turn.text) if turn.text else ()), *called]
+    return [*(_text(turn.text) if turn.text else ()), *blocks]
 
 
 @register
@@ -129,21 +129,21 @@ def router_switchyard_system(
         priced = by_price(pool)
         cheap, dear = known(pool, efficient or priced[0]), known(pool, capable or priced[-1])
         models = {"efficient": [cheap], "capable": [dear], "any": [dear, cheap], "judge": [dear]}
-        asked = pool.conversation if isinstance(pool, ConversationPool) else None
+        conversation = pool.conversation if isinstance(pool, ConversationPool) else None
         session = Session(question, pool)
         chosen, noted = cheap, dict[str, Any]()
-        stream = made(question, pool.epoch).run_stream(request_of(question, asked), models)
+        stream = made(question, pool.epoch).run_stream(request_of(question, conversation), models)
         async for step in stream:
             if isinstance(step, library.Step.Done):
                 (chosen, *_), about = step.outcome.selected_model_ids, step.outcome.metadata
                 noted = {"route": chosen, "switchyard": about.evidence if about else None}
                 continue
-            told = "\n".join(
+            instructions = "\n".join(
                 block["text"]
                 for turn in step.call.request["instructions"]
                 for block in turn["content"]
             )
-            judged = await session.ask(Step(step.call.models[0], system=told), opinion=True)
+            judged = await session.ask(Step(step.call.models[0], system=instructions), opinion=True)
             output = {"role": "assistant", "content": _text(judged.text), "stop_reason": "end_turn"}
             step.call.respond(library.LlmResponse.Agg({"outputs": [output]}))
         reply = await session.ask(Step(chosen))

@@ -1,4 +1,4 @@
-"""What a training is told: a TOML file, its sections as records, every mistake in one sentence."""
+"""A training's configuration: a TOML file, its sections as records, a mistake in one sentence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -35,7 +35,7 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
-    """Refuse a model that has no room for a look-up; a UserError names the sizes that have."""
+    """Refuse a model that is too small for a look-up; a UserError names the sizes that are not."""
     if layers < 2 or heads != len(LOOK_BACK) or kv_heads != 2:
         raise UserError(
             f"[model.from_scratch] look_up needs 2 layers or more, {len(LOOK_BACK)} heads and "
@@ -44,7 +44,7 @@ def refuse_look_up_sizes(layers: int, heads: int, kv_heads: int) -> None:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """Return a file's tables on top of those of the shipped configuration that is its `base`."""
+    """Return a file's tables, merged over those of the shipped configuration that is its `base`."""
     try:
         data = read_toml(path)
     except ValueError as error:
@@ -55,42 +55,42 @@ def read_tables(path: Path) -> dict[str, Any]:
     under = CONFIGS / f"{base}.toml"
     if not under.is_file() or under == path:
         raise UserError(f"Config {path}: there is no shipped config {base!r} to be its base.")
-    found = read_tables(under)
+    tables = read_tables(under)
     if "model" in data:
-        found.pop("model", None)
+        tables.pop("model", None)
     if "names" in data.get("suites", {}):
-        found.get("suites", {}).pop("weights", None)
-    return _overlay(found, data)
+        tables.get("suites", {}).pop("weights", None)
+    return _overlay(tables, data)
 
 
 def _overlay(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(below)
+    merged = dict(below)
     for key, value in above.items():
-        held = found.get(key)
-        both = isinstance(held, dict) and isinstance(value, dict)
-        found[key] = _overlay(cast(Any, held), cast(Any, value)) if both else value
-    return found
+        current = merged.get(key)
+        both = isinstance(current, dict) and isinstance(value, dict)
+        merged[key] = _overlay(cast(Any, current), cast(Any, value)) if both else value
+    return merged
 
 
 def set_key(data: dict[str, Any], setting: str) -> None:
-    """Set `section.key=value`; a value is TOML where it reads as such, else a string."""
+    """Set `section.key=value`; a value is TOML if it reads as such, else a string."""
     key, separator, value = setting.partition("=")
-    parts = key.strip().split(".")
-    if not separator or not all(parts):
+    names = key.strip().split(".")
+    if not separator or not all(names):
         raise UserError(f"--set takes section.key=value, not {setting!r}.")
-    for part in parts[:-1]:
-        table = data.setdefault(part, {})
+    for name in names[:-1]:
+        table = data.setdefault(name, {})
         if not isinstance(table, dict):
-            raise UserError(f"--set {setting}: {part!r} is a value, not a table.")
+            raise UserError(f"--set {setting}: {name!r} is a value, not a table.")
         data = cast("dict[str, Any]", table)
     try:
-        data[parts[-1]] = parse_toml(f"value = {value}")["value"]
+        data[names[-1]] = parse_toml(f"value = {value}")["value"]
     except ValueError:
-        data[parts[-1]] = value
+        data[names[-1]] = value
 
 
 class ConfigSection(BaseModel):
-    """A table of the file; a key that it does not have is a mistake."""
+    """A table of the file; an unknown key is a mistake."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -122,19 +122,19 @@ class ProfiledPart(ConfigSection):
     """Usual calls of the pool, in dollars, from which on a right answer loses all of that."""
     searched: int = Field(default=1000, ge=1)  # questions that plans are drawn for evenly
     warm_steps: int = Field(default=600, ge=0)
-    """Steps that learn whom to ask alone, by what was tried, and the search's right plans."""
+    """Steps that learn which worker to ask alone, from the tries, and the search's right plans."""
     warm_batch: int = Field(default=48, ge=1)
     warm_rate: float = Field(default=2e-3, gt=0)
 
 
 class ModelPart(ConfigSection):
-    """Where the weights come from: a folder or hub name, or nowhere."""
+    """The source of the weights: a folder, a hub name, or none."""
 
     path: str = ""
     from_scratch: FromScratch | None = None
     profiled: ProfiledPart | None = None
     parameters: float | None = None  # in 1e9, for the estimate only; None: read from its config
-    frozen: tuple[str, ...] = ()  # what GRPO leaves as it is: parts of parameters' names
+    frozen: tuple[str, ...] = ()  # parameters that GRPO leaves unchanged: parts of their names
 
 
 class PoolPart(ConfigSection):
@@ -145,11 +145,11 @@ class PoolPart(ConfigSection):
     order: Literal["pool", "random"] = "pool"
     drawn: int = Field(default=0, ge=0, le=1000)
     """Pools drawn from the prior of practice workers (suites/practice/workers/drawing.py) replace
-    `name`, and none is an exam's: each question is shown one of them, drawn anew."""
+    `name`, and none is used in an evaluation: each question is shown one of them, drawn anew."""
 
 
 class SuitesPart(ConfigSection):
-    """Whose train splits teach, and how often each is drawn."""
+    """The suites whose train splits are used, and how often each is drawn."""
 
     names: tuple[str, ...] = Field(min_length=1)
     train: int | None = Field(default=None, ge=1)  # first questions of each train split; None: all
@@ -161,7 +161,7 @@ class VerdictsPart(ConfigSection):
     """Recorded verdicts in place of a pool and suites (conductor/verdict_reward.py)."""
 
     source: str  # as `podium route` names it
-    split: str  # what is judged and never seen here: `date:0.3` or `share:0.5`
+    split: str  # the evaluation questions, never seen here: `date:0.3` or `share:0.5`
     split_seed: int = Field(default=0, ge=0, le=SEED)
 
 
@@ -174,13 +174,13 @@ class PlanRecipe(ConfigSection):
     prior: Prior = "cards"
     """By what a step's worker is drawn: words that the question's kind shares with cards, nothing
     but the kind, or, a step for each of its sentences, words that the sentence's kind shares."""
-    kinds: int = Field(default=12, ge=1)  # kinds of question that are told apart
+    kinds: int = Field(default=12, ge=1)  # number of kinds of question
     trust: float = Field(default=0.6, ge=0, le=1)  # that a step's worker is drawn by the prior
     sharpness: float = Field(default=1.0, ge=1, le=64)  # power of the weights it is drawn by
     names: bool = False
     """Whether the reasoning before the lists names each worker by the first word of its card:
     what a model can learn to look up where the order of workers changes."""
-    later: float = Field(default=0.5, ge=0, le=1)  # of a later round, where the training has such
+    later: float = Field(default=0.5, ge=0, le=1)  # of a later round, if the training has any
     keep: float = Field(default=0.5, ge=0, le=1)  # that a later round keeps the answer that is
 
 
@@ -189,10 +189,10 @@ class WarmStart(ConfigSection):
 
     kind: Literal["none", "random-plans", "given-plans", "own-plans"] = "none"
     plans: str = ""
-    """Of given ones: a file of JSON lines, each a `question` and the `workers` of a plan for it, in
-    which everyone reads all before. Questions without one are left out."""
+    """For given plans: a file of JSON lines, each a `question` and the `workers` of its plan, whose
+    steps all read those before. Questions without a plan are left out."""
     runs: tuple[str, ...] = ()
-    """Of own ones: folders of trainings on the same questions, whose right plans are taught."""
+    """For own plans: folders of trainings on the same questions, whose right plans are taught."""
     least: float = Field(default=1.0, gt=0, le=1)
     """Share of right tries from which on the shortest plan is taken (given_plans.py)."""
     steps: int = Field(default=200, ge=0)
@@ -202,7 +202,7 @@ class WarmStart(ConfigSection):
 
     @property
     def is_listed(self) -> bool:
-        """Whether its plans stand in a file or in trainings, and are not drawn."""
+        """Return whether its plans are read from a file or from trainings, not drawn."""
         return self.kind in ("given-plans", "own-plans")
 
     @model_validator(mode="after")
@@ -221,7 +221,7 @@ class WarmStart(ConfigSection):
 
 
 class RecursionPart(ConfigSection):
-    """Later rounds: some rows show what a first plan came to, and ask again (rounds.py)."""
+    """Later rounds: some rows show a first plan's outcome, and ask again (rounds.py)."""
 
     share: float = Field(default=0.5, gt=0, lt=1)  # of the rows; their first plans are the start's
     discount: float = Field(default=DISCOUNT, gt=0, le=1)  # of a first round's reward
@@ -237,7 +237,7 @@ class Lora(ConfigSection):
 
 
 class ValidationPart(ConfigSection):
-    """The fixed held-out questions that say which checkpoint is best."""
+    """The fixed held-out questions that select the best checkpoint."""
 
     every: int = Field(default=10, ge=1)  # steps between two validations
     questions: int = Field(default=32, ge=1)  # first questions of each suite's validation split
@@ -255,7 +255,7 @@ class RunPart(ConfigSection):
     device: Literal["cpu", "gpu"] = "gpu"
     tensorboard: bool = True
     report_to: tuple[Literal["mlflow", "trackio", "wandb"], ...] = ()
-    """Other trackers that hear the same figures, by their own settings; no texts."""
+    """Other trackers that receive the same figures, with their own settings; no texts."""
 
     @field_validator("report_to")
     @classmethod
@@ -266,10 +266,10 @@ class RunPart(ConfigSection):
 
 
 class TrainingConfig(ConfigSection):
-    """A training, as its file has it."""
+    """A training's configuration file."""
 
     title: str = ""
-    verdicts: VerdictsPart | None = None  # given, it stands in for [pool] and [suites]
+    verdicts: VerdictsPart | None = None  # if given, it replaces [pool] and [suites]
     model: ModelPart = ModelPart()
     pool: PoolPart
     suites: SuitesPart
@@ -285,19 +285,19 @@ class TrainingConfig(ConfigSection):
 
     @property
     def discount(self) -> float | None:
-        """Of a first round's reward; None where there are no later rounds."""
+        """Factor of a first round's reward; None without later rounds."""
         return self.recursion.discount if self.recursion else None
 
     @model_validator(mode="before")
     @classmethod
     def _verdicts_have_their_own_workers(cls, data: Any) -> Any:
-        found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        verdicts = found.get("verdicts")
+        tables = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        verdicts = tables.get("verdicts")
         if not isinstance(verdicts, dict):
             return cast("Any", data)
         source = str(cast("dict[str, Any]", verdicts).get("source"))
-        own = {"pool": {"name": "verdicts"}, "suites": {"names": [f"verdicts:{source}"]}}
-        return {**own, **found}
+        defaults = {"pool": {"name": "verdicts"}, "suites": {"names": [f"verdicts:{source}"]}}
+        return {**defaults, **tables}
 
 
 def known_configs() -> list[str]:
@@ -310,30 +310,30 @@ def read_config(name_or_path: str, settings: Sequence[str] = ()) -> TrainingConf
     path = shipped_file("training config", name_or_path, CONFIGS)
     data = read_tables(path)
     suites = data.get("suites")
-    named: object = cast("dict[str, Any]", suites).get("names") if isinstance(suites, dict) else ()
-    refuse_own_suites(named, str(path))
+    names: object = cast("dict[str, Any]", suites).get("names") if isinstance(suites, dict) else ()
+    refuse_own_suites(names, str(path))
     for setting in settings:
         set_key(data, setting)
     data["name"] = path.stem
     return validate_config(data, str(path))
 
 
-def validate_config(data: Mapping[str, Any], where: str) -> TrainingConfig:
+def validate_config(data: Mapping[str, Any], place: str) -> TrainingConfig:
     """Return plain data as a configuration; UserError for the first mistake in it."""
     try:
         config = TrainingConfig.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"Config {where}: {_first_error(error)}.") from error
+        raise UserError(f"Config {place}: {_first_error(error)}.") from error
     _refuse_contradictions(config)
     return config
 
 
-def refuse_own_suites(names: object, where: str) -> None:
+def refuse_own_suites(names: object, place: str) -> None:
     """Raise UserError if `[suites] names` of a file has a suite in Python: only a command may."""
     for name in cast("list[object]", names) if isinstance(names, list) else ():
         if OWN in str(name):
             raise UserError(
-                f"{where} names Python code, {str(name)[:80]!r}, and a file of settings runs none: "
+                f"{place} names Python code, {str(name)[:80]!r}, and a file of settings runs none: "
                 "name the suite on the command line, with --set suites.names=[...]."
             )
 
@@ -352,10 +352,10 @@ def _refuse_code(grpo: Mapping[str, Any]) -> None:
 
 
 def _refuse_unlike_models(config: TrainingConfig) -> None:
-    made = config.model
-    if sum((bool(made.path), made.from_scratch is not None, made.profiled is not None)) != 1:
+    model = config.model
+    if sum((bool(model.path), model.from_scratch is not None, model.profiled is not None)) != 1:
         raise UserError("[model] has one of a path, a from_scratch table and a profiled table.")
-    if made.profiled and not (config.pool.drawn and config.warm_start.kind == "none"):
+    if model.profiled and not (config.pool.drawn and config.warm_start.kind == "none"):
         raise UserError(
             "[model.profiled] is trained on drawn pools from random weights: set [pool] drawn, and "
             'warm_start.kind = "none".'
@@ -369,8 +369,8 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
     if size and size.look_up:
         refuse_look_up_sizes(size.layers, size.heads, size.kv_heads)
     pool = config.pool
-    whole = ShownWorkers(pool.shown, pool.order).whole and not pool.drawn
-    if not (config.form.cards or whole):
+    whole_pool = ShownWorkers(pool.shown, pool.order).whole and not pool.drawn
+    if not (config.form.cards or whole_pool):
         raise UserError(
             "[form] cards=false hides who is who, so [pool] shown, order and drawn must be left "
             "out: nobody could tell the workers of a prompt apart."
@@ -390,31 +390,31 @@ def _refuse_contradictions(config: TrainingConfig) -> None:
 
 
 def _first_error(error: ValidationError) -> str:
-    """Return the first mistake: where it is, what is wrong, and for a key the nearest there is."""
-    first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
-    if first["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    """Return the first mistake: its place and reason, and for a key the nearest known key."""
+    mistake = error.errors()[0]
+    path = [str(name) for name in mistake["loc"]]
+    if mistake["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{unknown_key(path[-1], _keys(path[:-1]), '.'.join(path[:-1]))}"
-    said = first["msg"].removeprefix("Value error, ").rstrip(".")
-    said = said.replace("a valid tuple", 'a list, as ["a", "b"]')
-    return f"{'.'.join(path)}: {said[0].lower()}{said[1:]}"
+    reason = mistake["msg"].removeprefix("Value error, ").rstrip(".")
+    reason = reason.replace("a valid tuple", 'a list, as ["a", "b"]')
+    return f"{'.'.join(path)}: {reason[0].lower()}{reason[1:]}"
 
 
-def unknown_key(key: str, known: Sequence[str], section: str) -> str:
-    """Return what to say of a key that a section does not have.
+def unknown_key(key: str, keys: Sequence[str], section: str) -> str:
+    """Return the error text for a key that a section does not have.
 
     >>> unknown_key("lerning_rate", ["learning_rate", "beta"], "grpo")
     "[grpo] has no key 'lerning_rate'; the nearest is 'learning_rate'"
     """
-    near = get_close_matches(key, known, n=1, cutoff=0.0)
+    near = get_close_matches(key, keys, n=1, cutoff=0.0)
     place = f"[{section}]" if section else "the file"
     return f"{place} has no key {key!r}; the nearest is {near[0]!r}" if near else f"{place}: {key}"
 
 
 def _keys(path: Sequence[str]) -> list[str]:
     kind: Any = TrainingConfig
-    for part in path:
-        annotation = kind.model_fields[part].annotation
+    for name in path:
+        annotation = kind.model_fields[name].annotation
         options = getattr(annotation, "__args__", (annotation,))
-        kind = next(one for one in options if one is not type(None))
+        kind = next(option for option in options if option is not type(None))
     return [field.name for field in fields(kind)] if kind is PlanFormat else list(kind.model_fields)

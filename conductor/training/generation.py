@@ -1,6 +1,6 @@
-"""How a model writes: sampled or greedily, adapters merged, and whoever waits told as plans end."""
+"""How a model writes: sampled or greedily, with adapters merged, and a callback as plans end."""
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are installed elsewhere.
 
 import shutil
 from collections.abc import Callable, Generator, Sequence
@@ -15,26 +15,26 @@ Told = Callable[[Sequence[int], Sequence[str]], None]
 
 
 class MergedAdapters:
-    """Adapters merged into copies of the weights they stand on, while plans are written.
+    """Adapters merged into copies of their base weights, while plans are written.
 
     The weights themselves are never touched, so nothing drifts; the copies keep their place in
-    memory, since a CUDA graph reads from where it was recorded.
+    memory, since a CUDA graph reads from the addresses at its recording.
     """
 
     def __init__(self, model: Any) -> None:
-        """Find the layers with adapters; none where all weights are trained."""
+        """Find the layers with adapters; none if all weights are trained."""
         self.layers: list[Any] = []
         if hasattr(model, "peft_config"):
             from peft.tuners.tuners_utils import BaseTunerLayer
 
-            self.layers = [one for one in model.modules() if isinstance(one, BaseTunerLayer)]
+            self.layers = [layer for layer in model.modules() if isinstance(layer, BaseTunerLayer)]
         self._copies: list[Any] = []
 
     @contextmanager
     def __call__(self) -> Generator[None]:
         """Merge, and put everything back."""
         bases = [layer.get_base_layer() for layer in self.layers]
-        kept = [base.weight.data for base in bases]
+        weights = [base.weight.data for base in bases]
         try:
             for layer in self.layers:
                 layer.merge(safe_merge=True)  # safe: a new tensor takes the weight's place
@@ -44,38 +44,38 @@ class MergedAdapters:
             self._copies = [base.weight.data for base in bases]
             yield
         finally:
-            for layer, base, weight in zip(self.layers, bases, kept, strict=True):
+            for layer, base, weight in zip(self.layers, bases, weights, strict=True):
                 base.weight.data = weight
                 layer.merged_adapters.clear()
 
 
 class _EndsTold(StoppingCriteria):
-    """Ends nothing, and tells which rows have ended by themselves."""
+    """Stops no row, and reports which rows have ended by themselves."""
 
-    def __init__(self, tokenizer: Any, begins: int, ends: Any, told: Told) -> None:
-        self._tokenizer, self._begins, self._told = tokenizer, begins, told
+    def __init__(self, tokenizer: Any, begins: int, ends: Any, notify: Told) -> None:
+        self._tokenizer, self._begins, self._told = tokenizer, begins, notify
         self._ends, self._open = ends, None
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         none = torch.zeros(len(input_ids), dtype=torch.bool, device=input_ids.device)
-        left = ~none if self._open is None else self._open
-        ended = left & torch.isin(input_ids[:, -1], self._ends)
-        self._open = left & ~ended
-        if rows := ended.nonzero().flatten().tolist():
-            said = input_ids[rows, self._begins :]
-            self._told(rows, self._tokenizer.batch_decode(said, skip_special_tokens=True))
+        running = ~none if self._open is None else self._open
+        finished = running & torch.isin(input_ids[:, -1], self._ends)
+        self._open = running & ~finished
+        if rows := finished.nonzero().flatten().tolist():
+            completions = input_ids[rows, self._begins :]
+            self._told(rows, self._tokenizer.batch_decode(completions, skip_special_tokens=True))
         return none
 
 
 def sampled_ids(
-    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, told: Told | None
+    model: Any, tokenizer: Any, prompts: Sequence[Sequence[int]], config: Any, notify: Told | None
 ) -> list[list[int]]:
-    """Return a sampled completion of each prompt, with its end where it has one."""
+    """Return a sampled completion of each prompt, with its end token if it has one."""
     batch = tokenizer.pad({"input_ids": list(prompts)}, padding_side="left", return_tensors="pt")
     batch = batch.to(model.device)
     begins = batch["input_ids"].shape[1]
     ends = torch.tensor(config.eos_token_id, device=model.device)
-    telling = [_EndsTold(tokenizer, begins, ends, told)] if told else []
+    telling = [_EndsTold(tokenizer, begins, ends, notify)] if notify else []
     with torch.no_grad():
         written = model.generate(
             input_ids=batch["input_ids"],
@@ -83,16 +83,16 @@ def sampled_ids(
             generation_config=config,
             stopping_criteria=telling,
         )[:, begins:]
-    whole = torch.isin(written, ends).int()
-    kept = (whole.cumsum(1) - whole == 0).cpu()  # up to the first end, and no pads
-    return [row[mask].tolist() for row, mask in zip(written.cpu(), kept, strict=True)]
+    is_end = torch.isin(written, ends).int()
+    masks = (is_end.cumsum(1) - is_end == 0).cpu()  # up to the first end, and no pads
+    return [row[mask].tolist() for row, mask in zip(written.cpu(), masks, strict=True)]
 
 
 def record_graphs(config: Any) -> None:
-    """Let decoding be compiled into CUDA graphs where the cache keeps its place and a GPU is there.
+    """Let decoding be compiled into CUDA graphs if the cache keeps its place and there is a GPU.
 
     A position costs as many launches as a model has operations, however few rows are written. A
-    graph needs no C compiler; where there is one, operations are fused, too.
+    graph needs no C compiler; with one, operations are fused, too.
     """
     if config.cache_implementation != "static":
         return
@@ -106,13 +106,13 @@ def greedy_texts(
 ) -> list[str]:
     """Return greedy completions, `size` at once; the model's mode is left as it was."""
     was, side = model.training, tokenizer.padding_side
-    # Where FSDP2 divides weights, no process stops before the last; None: as transformers sees fit.
-    divided = any(type(one).__name__ == "DTensor" for one in model.parameters()) or None
+    # If FSDP2 divides weights, no process stops before the last; None: transformers decides.
+    divided = any(type(parameter).__name__ == "DTensor" for parameter in model.parameters()) or None
     model.eval()
     tokenizer.padding_side = "left"
-    found: list[str] = []
-    for at in range(0, len(prompts), size):
-        some = list(prompts[at : at + size])
+    texts: list[str] = []
+    for start in range(0, len(prompts), size):
+        some = list(prompts[start : start + size])
         batch = tokenizer(some, return_tensors="pt", padding=True, add_special_tokens=False)
         with torch.no_grad():
             written = model.generate(
@@ -125,7 +125,7 @@ def greedy_texts(
                 synced_gpus=divided,
             )
         new = written[:, batch["input_ids"].shape[1] :]
-        found += tokenizer.batch_decode(new, skip_special_tokens=True)
+        texts += tokenizer.batch_decode(new, skip_special_tokens=True)
     model.train(was)
     tokenizer.padding_side = side
-    return found
+    return texts

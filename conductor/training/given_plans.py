@@ -1,4 +1,4 @@
-"""The plans that a warm start teaches: those of a file, or what earlier trainings got right."""
+"""The plans that a warm start teaches: those of a file, or the right ones of earlier trainings."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from podium.conductor.training.config import TrainingConfig
 from podium.harness.errors import UserError
 
 Workers = tuple[str, ...]
-PLANS = "plans.jsonl"  # what was planned; texts only where every suite's may be published
+PLANS = "plans.jsonl"  # texts only if every suite's may be published
 NO_PLAN = (
     "[warm_start] plans, or runs, hold no plan for these questions and workers: take those of "
     "their train split and pool."
@@ -28,39 +28,39 @@ class SampledPlan(BaseModel):
 
 
 def read_plans(config: TrainingConfig) -> dict[str, Workers]:
-    """Return whom a warm start's plans ask for each question; UserError for what holds no plan."""
-    start, most = config.warm_start, config.form.max_steps
-    return read_given_plans(config) if start.plans else own_plans(start.runs, start.least, most)
+    """Return the workers of a warm start's plan for each question; UserError if it has no plan."""
+    start, steps = config.warm_start, config.form.max_steps
+    return read_given_plans(config) if start.plans else own_plans(start.runs, start.least, steps)
 
 
-def own_plans(runs: Sequence[str], least: float, most: int) -> dict[str, Workers]:
-    """Return the workers of one right plan, of `most` steps, for each question that has such.
+def own_plans(runs: Sequence[str], least: float, steps: int) -> dict[str, Workers]:
+    """Return the workers of a right plan, of `steps` steps at most, for each question that has one.
 
-    Rewards alone say what is right, so a training from these has seen no target. A sequence of
-    workers is worth the share of right ones in its tries and one more, so that once out of once
-    counts for less than often. Of those worth `least` or more the shortest is taken, or else the
-    one that is worth most; of equals the shorter one.
+    Only rewards decide, so a training from these has seen no target. The score of a sequence of
+    workers is its right tries divided by one more than its tries, so that once out of once counts
+    for less than often. Of those that score `least` or more the shortest is taken, or else the one
+    with the highest score; of equals the shorter one.
     """
     tries: defaultdict[str, defaultdict[Workers, list[bool]]]
     tries = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        for one in _sampled(Path(run) / PLANS):
-            if one.plan and len(one.plan) <= most:
-                workers = tuple(worker for worker, _ in one.plan)
-                tries[one.question][workers].append(one.correct == 1)
+        for sample in _sampled(Path(run) / PLANS):
+            if sample.plan and len(sample.plan) <= steps:
+                workers = tuple(worker for worker, _ in sample.plan)
+                tries[sample.question][workers].append(sample.correct == 1)
 
     def worth(plan: Workers, grades: Sequence[bool]) -> tuple[float, int, float, Workers]:
         share = sum(grades) / (len(grades) + 1)
         return min(share, least), -len(plan), share, plan
 
-    found: dict[str, Workers] = {}
+    by_question: dict[str, Workers] = {}
     for question, plans in sorted(tries.items()):
         best = max(plans, key=lambda plan: worth(plan, plans[plan]))
         if any(plans[best]):
-            found[question] = best
-    if not found:
+            by_question[question] = best
+    if not by_question:
         raise UserError(f"[warm_start] runs: {', '.join(runs)}: no plan in them was right.")
-    return found
+    return by_question
 
 
 def _sampled(path: Path) -> Iterator[SampledPlan]:
@@ -68,18 +68,18 @@ def _sampled(path: Path) -> Iterator[SampledPlan]:
         raise UserError(
             f"[warm_start] runs: {path.parent} has no {PLANS}: name folders of `podium train`."
         )
-    *whole, last = path.read_text(encoding="utf-8").splitlines() or [""]
+    *lines, final = path.read_text(encoding="utf-8").splitlines() or [""]
     try:
-        for line in whole:
+        for line in lines:
             yield SampledPlan.model_validate_json(line)
     except ValidationError as error:
         raise UserError(f"[warm_start] runs: {path} holds a line that is no plan.") from error
-    with suppress(ValidationError):  # a killed training may have left half of it
-        yield SampledPlan.model_validate_json(last)
+    with suppress(ValidationError):  # a killed training may have left half a line
+        yield SampledPlan.model_validate_json(final)
 
 
 class GivenPlan(BaseModel):
-    """A line of a file of plans that somebody else made."""
+    """A line of a file of plans from another source."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     question: str
@@ -88,7 +88,7 @@ class GivenPlan(BaseModel):
 
 def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
     """Return each question's workers as a file gives them; UserError for a line that is no plan."""
-    path, found = Path(config.warm_start.plans), dict[str, Workers]()
+    path, by_question = Path(config.warm_start.plans), dict[str, Workers]()
     if not path.is_file():
         raise UserError(f"[warm_start] plans: there is no file {path}.")
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -104,5 +104,5 @@ def read_given_plans(config: TrainingConfig) -> dict[str, Workers]:
                 f"[warm_start] plans: line {number} of {path} has {len(plan.workers)} steps, and "
                 f"[form] max_steps is {config.form.max_steps}."
             )
-        found[plan.question] = plan.workers
-    return found
+        by_question[plan.question] = plan.workers
+    return by_question

@@ -1,6 +1,6 @@
-"""TRL's options from `[grpo]`, dynamic sampling, and what the processes of a training share."""
+"""TRL's options from `[grpo]`, dynamic sampling, and helpers for several training processes."""
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are installed elsewhere.
 
 import json
 import os
@@ -30,45 +30,45 @@ NUMBERS = (
     "num_iterations", "per_device_train_batch_size", "temperature", "top_p", "warmup_steps",
     "weight_decay",
 )  # fmt: skip
-"""Fields that are numbers, known where TRL is not installed; `_refuse_unknown_fields` knows all."""
-CHECKPOINTS = "checkpoints"  # TRL's folder in a training's own
-WAITING_S = 7200  # for the first process, which alone validates; workers may take long
+"""Numeric fields, known without TRL; `_refuse_unknown_fields` knows all fields."""
+CHECKPOINTS = "checkpoints"  # TRL's folder inside the training's folder
+WAITING_S = 7200  # timeout for the first process, which alone validates; workers may take long
 Sharding = Literal["", "zero", "zero3", "fsdp"]
 """What is divided over the processes: nothing, states only, all of it by DeepSpeed, by FSDP."""
 Group = dict[str, Any]  # the plans of one question: tensors by name, as TRL has them
 
 
 def process_rank() -> int:
-    """Return which of the processes that a launcher started this is, from 0."""
+    """Return this process's number, from 0, among those of its launcher."""
     return int(os.environ.get("RANK", "0"))
 
 
 def is_main() -> bool:
-    """Say whether this process writes: the first one does."""
+    """Return whether this process writes: only the first one does."""
     return process_rank() == 0
 
 
 def world_size() -> int:
-    """Return how many processes train together."""
+    """Return the number of processes that train together."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def from_first_process(work: Callable[[], ResultT]) -> ResultT:
-    """Return what the first process makes of `work`; all call it together, and are told."""
+    """Return the result or error of `work` in the first process; all processes call it together."""
     if world_size() == 1:
         return work()
     from accelerate.utils import broadcast_object_list
 
-    told: list[Any] = [None, None]
+    shared: list[Any] = [None, None]
     if is_main():
         try:
-            told[0] = work()
+            shared[0] = work()
         except PodiumError as error:
-            told[1] = error
-    broadcast_object_list(told)
-    if told[1] is not None:
-        raise told[1]
-    return told[0]
+            shared[1] = error
+    broadcast_object_list(shared)
+    if shared[1] is not None:
+        raise shared[1]
+    return shared[0]
 
 
 def from_all_processes(value: ResultT) -> list[ResultT]:
@@ -77,27 +77,27 @@ def from_all_processes(value: ResultT) -> list[ResultT]:
         return [value]
     from accelerate.utils import gather_object
 
-    found: Any = gather_object([value])
-    return found
+    values: Any = gather_object([value])
+    return values
 
 
 def plans_at_once(config: TrainingConfig, processes: int) -> int:
-    """Return how many plans one process carries out at once: its part, and at least one."""
+    """Return how many plans one process runs at once: its share, and at least one."""
     return max(1, config.reward.concurrency // processes)
 
 
-def limits_text(config: TrainingConfig, most: Decimal | None, processes: int) -> str:
-    """Say what one process of several may spend and ask; all of them together hold the limits."""
-    parts = [f"{plans_at_once(config, processes)} plans at once"]
+def limits_text(config: TrainingConfig, budget: Decimal | None, processes: int) -> str:
+    """Return the limits of one process of several; together they keep to the run's limits."""
+    limits = [f"{plans_at_once(config, processes)} plans at once"]
     if config.reward.rpm is not None:
-        parts.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
-    if most is not None:
-        parts.append(f"${most / processes:,.2f}, divided anew at every step")
-    return f"each of {processes} processes: {', '.join(parts)}"
+        limits.append(f"{config.reward.rpm / processes:g} calls of a worker a minute")
+    if budget is not None:
+        limits.append(f"${budget / processes:,.2f}, divided anew at every step")
+    return f"each of {processes} processes: {', '.join(limits)}"
 
 
 def refuse_unready_machine(config: TrainingConfig) -> None:
-    """Raise UserError where a package, a version or a GPU is missing."""
+    """Raise UserError if a package, a version or a GPU is missing."""
     needed = ["torch", "transformers", "trl", "accelerate", "datasets"]
     needed += ["peft"] * (config.lora is not None) + ["tensorboard"] * config.run.tensorboard
     for name in needed:
@@ -121,18 +121,18 @@ def refuse_unready_machine(config: TrainingConfig) -> None:
 
 
 def _refuse_version(name: str, least: tuple[int, int], below: tuple[int, int]) -> None:
-    found = metadata.version(name)
-    parts = tuple(int(part) for part in re.findall(r"\d+", found)[:2])
-    if not least <= parts < below:
+    installed = metadata.version(name)
+    version = tuple(int(number) for number in re.findall(r"\d+", installed)[:2])
+    if not least <= version < below:
         window = f"{least[0]}.{least[1]} up to, but not, {below[0]}.{below[1]}"
-        raise UserError(f"{name} {found} is installed; podium's trainer works with {window}.")
+        raise UserError(f"{name} {installed} is installed; podium's trainer works with {window}.")
 
 
 def sharding(config: TrainingConfig) -> Sharding:
-    """Return what the launcher divides over processes: `[grpo]` or accelerate's environment."""
-    said = config.grpo.get("deepspeed")
-    if said or _on("ACCELERATE_USE_DEEPSPEED"):
-        stage = _stage(said or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"))
+    """Return what the launcher divides over processes, by `[grpo]` or accelerate's environment."""
+    setting = config.grpo.get("deepspeed")
+    if setting or _on("ACCELERATE_USE_DEEPSPEED"):
+        stage = _stage(setting or os.environ.get("ACCELERATE_DEEPSPEED_CONFIG_FILE"))
         stage = stage or os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE", "2")
         return "zero3" if str(stage) == "3" else "zero"
     return "fsdp" if config.grpo.get("fsdp") or _on("ACCELERATE_USE_FSDP") else ""
@@ -142,32 +142,32 @@ def _on(name: str) -> bool:
     return os.environ.get(name, "").lower() in ("1", "true", "yes")
 
 
-def _stage(said: Any) -> str:
+def _stage(setting: Any) -> str:
     try:
-        found = said if isinstance(said, dict) else json.loads(Path(str(said)).read_text())
+        table = setting if isinstance(setting, dict) else json.loads(Path(str(setting)).read_text())
     except (OSError, ValueError):
         return ""
-    return str(found.get("zero_optimization", {}).get("stage", ""))
+    return str(table.get("zero_optimization", {}).get("stage", ""))
 
 
 def refuse_sharding(config: TrainingConfig) -> None:
-    """Raise UserError for what needs a whole model in one process."""
+    """Raise UserError for options that need the whole model in one process."""
     divided = sharding(config)
-    how = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(divided)
+    method = {"zero3": "DeepSpeed ZeRO-3", "fsdp": "FSDP"}.get(divided)
     refused = {
-        f"[warm_start] cannot be made where {how} divides the model: make it in one process "
+        f"[warm_start] cannot be made where {method} divides the model: make it in one process "
         "first, which leaves it in OUT/start, then go on from there with "
         "--set model.path=OUT/start --set warm_start.kind=none.": config.warm_start.kind != "none",
         "[recursion] writes its first plans before training begins, which cannot be done "
-        f"where {how} divides the model: warm it up in one process first, then set model.path "
+        f"where {method} divides the model: warm it up in one process first, then set model.path "
         "to what it left in OUT/start and warm_start.kind=none, and launch it with ddp.yaml, "
         "where every GPU has a whole model.": config.recursion,
         "[lora] adapters are merged when training ends, by one process, which cannot load a "
         "model that DeepSpeed ZeRO-3 divides: launch it with ddp.yaml; `podium train CONFIG "
         "--dry-run` says what adapters need on each GPU.": config.lora and divided == "zero3",
     }
-    if why := next((why for why, there in refused.items() if how and there), None):
-        raise UserError(why)
+    if reason := next((reason for reason, there in refused.items() if method and there), None):
+        raise UserError(reason)
 
 
 def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> None:
@@ -184,27 +184,27 @@ def _refuse_non_numbers(grpo: Mapping[str, Any], numbers: Collection[str]) -> No
 
 
 def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[str, int]:
-    """Return how plans are divided: UserError where the numbers do not go into one another."""
+    """Return the sizes of batches; UserError if the numbers do not divide one another."""
     grpo, size = config.grpo, world_size() if processes is None else processes
     _refuse_non_numbers(grpo, NUMBERS)
     each = int(grpo.get("per_device_train_batch_size", 8)) * size
     group = int(grpo.get("num_generations", 8))
-    whole = int(grpo.get("generation_batch_size", 0))
-    whole = whole or each * int(grpo.get("gradient_accumulation_steps", 1))
+    batch = int(grpo.get("generation_batch_size", 0))
+    batch = batch or each * int(grpo.get("gradient_accumulation_steps", 1))
     if "steps_per_generation" in grpo:
         raise UserError("[grpo] takes generation_batch_size, not steps_per_generation: leave it.")
-    if whole % each:
+    if batch % each:
         raise UserError(
-            f"[grpo] generation_batch_size {whole} is not a multiple of {each}, the plans that "
+            f"[grpo] generation_batch_size {batch} is not a multiple of {each}, the plans that "
             f"{size} processes take at once: change per_device_train_batch_size."
         )
-    if group < 2 or whole % group:
+    if group < 2 or batch % group:
         raise UserError(
-            f"[grpo] generation_batch_size {whole} is not a multiple of num_generations {group} "
+            f"[grpo] generation_batch_size {batch} is not a multiple of num_generations {group} "
             "(at least 2): every question needs its whole group of plans."
         )
-    accumulate = int(grpo.get("gradient_accumulation_steps", whole // each))
-    per_generation = whole // each * int(grpo.get("num_iterations", 1))
+    accumulate = int(grpo.get("gradient_accumulation_steps", batch // each))
+    per_generation = batch // each * int(grpo.get("num_iterations", 1))
     steps = int(grpo.get("max_steps", 0))
     if steps < 1:
         raise UserError("[grpo] max_steps says how many steps to train: at least 1.")
@@ -227,12 +227,12 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
     return {
         "accumulate": accumulate,
         "parts": per_generation,
-        "whole": whole,
+        "whole": batch,
         "group": group,
-        "questions": whole // group,
+        "questions": batch // group,
         "steps": steps,
         "generations": generations,
-        "rows": generations * (whole // group),
+        "rows": generations * (batch // group),
         "validations": 1 + -(-steps // config.validation.every),
     }
 
@@ -240,35 +240,35 @@ def batch_sizes(config: TrainingConfig, processes: int | None = None) -> dict[st
 def _refuse_unknown_fields(grpo: Mapping[str, Any]) -> None:
     from trl import GRPOConfig
 
-    known = [field.name for field in fields(GRPOConfig)]
+    names = [field.name for field in fields(GRPOConfig)]
     for key in grpo:
         if key in OURS:
             raise UserError(f"[grpo] {key} is decided elsewhere: by [run], or by --out.")
-        if key not in known:
-            raise UserError(f"{unknown_key(key, known, 'grpo')}.")
+        if key not in names:
+            raise UserError(f"{unknown_key(key, names, 'grpo')}.")
     usual = {field.name: field.default for field in fields(GRPOConfig)}
-    _refuse_non_numbers(grpo, [key for key, one in usual.items() if type(one) in (int, float)])
+    _refuse_non_numbers(grpo, [key for key, x in usual.items() if type(x) in (int, float)])
 
 
 def weight_dtype(config: TrainingConfig) -> str:
-    """Return the type in which weights are loaded; UserError for one in which nothing is learnt.
+    """Return the type in which weights are loaded; UserError for one that loses small steps.
 
     At a learning rate of 1e-6 a step is lost in a bfloat16 weight, so trained weights are float32.
-    Those that adapters stand on are not trained, and DeepSpeed keeps float32 ones of its own.
+    Base weights under adapters are not trained, and DeepSpeed keeps float32 copies.
     """
-    said = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
-    kept = config.lora is not None or sharding(config) in ("zero", "zero3")
-    if said not in (None, "float32") and not kept:
+    name = dict(config.grpo.get("model_init_kwargs") or {}).get("dtype")
+    precise = config.lora is not None or sharding(config) in ("zero", "zero3")
+    if name not in (None, "float32") and not precise:
         raise UserError(
-            f"[grpo.model_init_kwargs] dtype={said!r} would be the type of the trained weights, in "
+            f"[grpo.model_init_kwargs] dtype={name!r} would be the type of the trained weights, in "
             "which small steps are lost: leave it out, train adapters ([lora]), or use DeepSpeed."
         )
-    usual = "bfloat16" if kept and config.run.device == "gpu" else "float32"
-    return str(said or usual)
+    usual = "bfloat16" if precise and config.run.device == "gpu" else "float32"
+    return str(name or usual)
 
 
 def autocast(config: TrainingConfig) -> Any:
-    """Return the arithmetic of an update, for what is computed outside of one: bf16 or plain."""
+    """Return an update's autocast, for computations outside of one: bf16 or plain."""
     import torch
 
     device = "cuda" if config.run.device == "gpu" else "cpu"
@@ -278,15 +278,15 @@ def autocast(config: TrainingConfig) -> Any:
 
 
 def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None) -> Any:
-    """Return TRL's GRPOConfig; UserError for a key or value that it does not take."""
+    """Return TRL's GRPOConfig; UserError for a key or value that it refuses."""
     from trl import GRPOConfig
 
     _refuse_unknown_fields(config.grpo)
     weight_dtype(config)
     sizes = batch_sizes(config, processes)
-    given = dict(config.grpo)
-    given.pop("generation_batch_size", None)
-    given.pop("model_init_kwargs", None)  # the model is loaded with them before (train.py)
+    options = dict(config.grpo)
+    options.pop("generation_batch_size", None)
+    options.pop("model_init_kwargs", None)  # the model is loaded with them before (train.py)
     run = config.run
     settings: dict[str, Any] = {
         "per_device_train_batch_size": 8,
@@ -294,7 +294,7 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
         "ddp_timeout": WAITING_S,
         "run_name": out.name,  # as trackers show it
         "project": "podium",
-        **given,
+        **options,
         "generation_batch_size": sizes["whole"],
         "gradient_accumulation_steps": sizes["accumulate"],
         "num_generations": sizes["group"],
@@ -317,22 +317,22 @@ def grpo_config(config: TrainingConfig, out: Path, processes: int | None = None)
     try:
         return GRPOConfig(trust_remote_code=False, **settings)
     except (TypeError, ValueError, ImportError) as error:
-        said = str(error).strip().splitlines()[0]
-        raise UserError(f"[grpo] is refused by TRL: {said}") from error
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"[grpo] is refused by TRL: {reason}") from error
 
 
 def lora_config(config: TrainingConfig) -> Any | None:
-    """Return peft's LoraConfig, None where all weights are trained."""
+    """Return peft's LoraConfig, None if all weights are trained."""
     if config.lora is None:
         return None
     from peft import LoraConfig
 
-    wanted = config.lora
-    modules = wanted.target_modules
+    lora = config.lora
+    modules = lora.target_modules
     return LoraConfig(
-        r=wanted.r,
-        lora_alpha=wanted.alpha,
-        lora_dropout=wanted.dropout,
+        r=lora.r,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
         target_modules=modules if isinstance(modules, str) else list(modules),
         task_type="CAUSAL_LM",
     )
@@ -340,54 +340,54 @@ def lora_config(config: TrainingConfig) -> Any | None:
 
 @dataclass(slots=True)
 class Resampling:
-    """Questions whose plans all got one reward make room for others, in rounds."""
+    """Replaces questions whose plans all got one reward by others, in rounds."""
 
-    rows: Sequence[TrainingRow]  # all that may stand in, in order: `rounds` batches each
+    rows: Sequence[TrainingRow]  # all possible replacements, in order: `rounds` batches each
     asking: PromptBuilder
     sizes: Mapping[str, int]  # as `batch_sizes` returns them
     rounds: int
-    pad: int  # the token that fills up prompts and completions
+    pad: int  # the padding token of prompts and completions
     said: dict[str, float] = field(default_factory=dict[str, float])
     _step: int = -1
     _nth: int = 0
 
     def learnt_from(self, writes: Any, inputs: Sequence[Any], step: int) -> Group:
-        """Return a batch of the size of `inputs`, groups that teach something first."""
+        """Return a batch of the size of `inputs`, informative groups first."""
         self._nth = self._nth + 1 if step == self._step else 0
-        self._step = step  # which batch of plans this is follows from it: a resumed run counts on
+        self._step = step  # it selects the batch of plans: a resumed run continues from it
         generation = step * self.sizes["accumulate"] // self.sizes["parts"] + self._nth
         good, dull = self._written(writes, inputs)
-        wanted, more, started = len(good) + len(dull), 0, monotonic()
-        asked = {_key(one) for one in inputs}
-        for at in range(self.rounds):
-            others = [row for row in self._spare(generation, at) if _key(row) not in asked]
-            others = others[: wanted - len(good)]
-            if not others:
+        size, resampled, started = len(good) + len(dull), 0, monotonic()
+        seen_keys = {_key(columns) for columns in inputs}
+        for number in range(self.rounds):
+            spare = [row for row in self._spare(generation, number) if _key(row) not in seen_keys]
+            spare = spare[: size - len(good)]
+            if not spare:
                 continue
-            asked |= {_key(row) for row in others}
-            each = [row for row in others for _ in range(self.sizes["group"])]
-            found, _ = self._written(writes, each)
-            good, more = good + found, more + len(others)
+            seen_keys |= {_key(row) for row in spare}
+            each = [row for row in spare for _ in range(self.sizes["group"])]
+            fresh, _ = self._written(writes, each)
+            good, resampled = good + fresh, resampled + len(spare)
         self.said = {
-            "informative": len(good) / wanted,
-            "resampled": more / (wanted + more),
-            "resample_seconds": round(monotonic() - started, 3) if more else 0.0,
+            "informative": len(good) / size,
+            "resampled": resampled / (size + resampled),
+            "resample_seconds": round(monotonic() - started, 3) if resampled else 0.0,
         }
-        return join_groups([*good, *dull][:wanted], self.pad)
+        return join_groups([*good, *dull][:size], self.pad)
 
     def _written(self, writes: Any, inputs: Sequence[Any]) -> list[list[Group]]:
         size = self.sizes["group"]
         groups, constant = split_groups(writes.scored(inputs), size), set(writes.constant)
         good, dull = list[Group](), list[Group]()
         for group, columns in zip(groups, inputs[::size], strict=True):
-            suite, question, epoch, workers, first = (columns[name] for name in COLUMNS)
-            prompt = Prompt(suite, question, epoch, tuple(workers), first)
+            suite, question, epoch, workers, earlier = (columns[name] for name in COLUMNS)
+            prompt = Prompt(suite, question, epoch, tuple(workers), earlier)
             (dull if prompt in constant else good).append(group)
         return [good, dull]
 
-    def _spare(self, generation: int, at: int) -> list[dict[str, Any]]:
+    def _spare(self, generation: int, number: int) -> list[dict[str, Any]]:
         size = self.sizes["questions"]
-        begins = (generation * self.rounds + at) * size
+        begins = (generation * self.rounds + number) * size
         rows = self.rows[begins : begins + size]
         return [{**row.as_columns(), "prompt": self.asking.messages(row)} for row in rows]
 
@@ -396,31 +396,30 @@ def _key(columns: Mapping[str, Any]) -> tuple[str, str]:
     return columns["suite"], columns["question"]
 
 
-def split_groups(made: Group, size: int) -> list[Group]:
-    """Return a batch as groups of `size` rows each; what is no row of it is left out."""
-    rows = len(made["advantages"])
-    tensors = {name: one for name, one in made.items() if getattr(one, "ndim", 0)}
+def split_groups(batch: Group, size: int) -> list[Group]:
+    """Return a batch as groups of `size` rows each; values that are not per row are left out."""
+    rows = len(batch["advantages"])
+    tensors = {name: tensor for name, tensor in batch.items() if getattr(tensor, "ndim", 0)}
     return [
-        {name: one[at : at + size] for name, one in tensors.items()} for at in range(0, rows, size)
+        {key: x[start : start + size] for key, x in tensors.items()}
+        for start in range(0, rows, size)
     ]
 
 
 def join_groups(groups: Sequence[Group], pad: int) -> Group:
-    """Return groups as one batch: prompts are filled up on the left, all else on the right."""
+    """Return groups as one batch: prompts are padded on the left, all else on the right."""
     import torch
 
-    whole: Group = {}
+    batch: Group = {}
     for name in groups[0]:
-        parts = [group[name] for group in groups]
-        if parts[0].ndim > 1:
-            width, filler = (
-                max(part.shape[1] for part in parts),
-                pad if name.endswith("_ids") else 0,
-            )
-            short = [width - part.shape[1] for part in parts]
+        tensors = [group[name] for group in groups]
+        if tensors[0].ndim > 1:
+            width = max(tensor.shape[1] for tensor in tensors)
+            filler = pad if name.endswith("_ids") else 0
+            short = [width - tensor.shape[1] for tensor in tensors]
             sides = [(n, 0) if name.startswith("prompt_") else (0, n) for n in short]
             filled = torch.nn.functional.pad
-            parts = [filled(*one, value=filler) for one in zip(parts, sides, strict=True)]
-        whole[name] = torch.cat(parts)
-    whole["num_items_in_batch"] = whole["completion_mask"].sum()
-    return whole
+            tensors = [filled(*pair, value=filler) for pair in zip(tensors, sides, strict=True)]
+        batch[name] = torch.cat(tensors)
+    batch["num_items_in_batch"] = batch["completion_mask"].sum()
+    return batch
