@@ -140,7 +140,7 @@ class TrainingJob:
             count,
             weights=self.config.suites.weights,
             workers=self.spec.names,
-            shown=self.shown,
+            display=self.shown,
             seed=self.config.run.seed * 2 + seed,
         )
 
