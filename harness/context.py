@@ -33,7 +33,7 @@ class RunContext(NamedTuple):
     journal: object = None  # `current_journal`: where calls of the task in the making are written
     public_tests: PublicTests | None = None  # where the suite has some and a box
     programs: anyio.CapacityLimiter | None = None  # places that all programs of the run share
-    spend: "Spend | None" = None  # The meter of the run; None where nobody counts dollars
+    spend: "Spend | None" = None  # The meter of the run; None if dollars are not counted
     turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
     generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
@@ -57,23 +57,23 @@ def current() -> RunContext:
 
 
 @contextmanager
-def run_context(**known: Any) -> Generator[None]:
-    """Let what runs within know some fields of `RunContext` otherwise."""
-    token = _CONTEXT.set(_CONTEXT.get()._replace(**known))
+def run_context(**fields: Any) -> Generator[None]:
+    """Set some fields of `RunContext` for the code within."""
+    token = _CONTEXT.set(_CONTEXT.get()._replace(**fields))
     try:
         yield
     finally:
         _CONTEXT.reset(token)
 
 
-def extend_context(**known: Any) -> None:
+def extend_context(**fields: Any) -> None:
     """Set fields of `RunContext` for the rest of this task: for solvers that prepare a sample."""
-    _CONTEXT.set(_CONTEXT.get()._replace(**known))
+    _CONTEXT.set(_CONTEXT.get()._replace(**fields))
 
 
-def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
+def sample_index(digest: str, counts: Counter[str]) -> SampleIndex:
     """Return which sample of a reply is wanted: the pool's, else epoch 1, as `asked` counts."""
     if sample := current().sample:
         return sample
-    asked[digest] += 1
-    return SampleIndex(epoch=1, occurrence=asked[digest] - 1)
+    counts[digest] += 1
+    return SampleIndex(epoch=1, occurrence=counts[digest] - 1)

@@ -73,22 +73,22 @@ class EqualBudget:
 
 
 def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
-    """Return the budgets of an option, smallest first; UserError for what is none.
+    """Return the budgets of an option, smallest first; UserError if one is invalid.
 
     >>> [str(budget) for budget in equal_budgets("calls=9,1,3")]
     ['calls=1', 'calls=3', 'calls=9']
     """
     unit, _, sizes = text.partition("=")
     numbers = [size.strip() for size in sizes.split(",")]
-    if unit not in UNITS or not all(re.fullmatch(r"\d+(\.\d+)?", one) for one in numbers):
+    if unit not in UNITS or not all(re.fullmatch(r"\d+(\.\d+)?", number) for number in numbers):
         raise UserError(
             f"{text!r} is no equal budget: give a unit and its sizes, such as calls=9, "
             "calls=1,3,9, tokens=8000, usd=0.01 or seconds=60."
         )
     limits = sorted({Decimal(number) for number in numbers})
-    whole = unit in ("calls", "tokens")
-    if limits[0] <= 0 or (whole and any(limit % 1 for limit in limits)):
-        kind = "whole numbers of at least 1" if whole else "more than 0"
+    is_whole = unit in ("calls", "tokens")
+    if limits[0] <= 0 or (is_whole and any(limit % 1 for limit in limits)):
+        kind = "whole numbers of at least 1" if is_whole else "more than 0"
         raise UserError(f"The sizes of an equal budget in {unit} are {kind}, not {sizes}.")
     return tuple(EqualBudget(cast(Unit, unit), limit) for limit in limits)
 
@@ -116,34 +116,34 @@ class Envelope:
 
     @property
     def unused(self) -> Decimal:
-        """What is left, in the budget's unit."""
+        """The rest of the budget, in its unit."""
         return max(self.budget.limit - self.used, ZERO)
 
-    async def hold(self, most: Decimal) -> None:
+    async def hold(self, bound: Decimal) -> None:
         """Hold what a call can take, once it fits; BudgetSpent if it never does."""
-        while not self._fits(most):
+        while not self._fits(bound):
             if not self.held or self.budget.unit == "calls":
                 raise self._spent()
             await self._settled.wait()
-        self.held += most
+        self.held += bound
 
     def begins_s(self) -> float:
         """Return when a call that goes out now begins on the critical path."""
-        known = current().begins_s
-        return self.now_s if known is None else known
+        begins = current().begins_s
+        return self.now_s if begins is None else begins
 
-    def _fits(self, most: Decimal) -> bool:
+    def _fits(self, bound: Decimal) -> bool:
         used, limit = self.used + self.held, self.budget.limit
         if self.budget.unit == "seconds":
             return self.begins_s() < limit
         # The first call goes out all the same: without one there is no answer.
         keeps = current().keeps if self.budget.unit == "calls" and used else 0
-        return used + most + keeps <= limit
+        return used + bound + keeps <= limit
 
-    def settle(self, most: Decimal, taken: Decimal) -> None:
+    def settle(self, bound: Decimal, amount: Decimal) -> None:
         """Count what a call took in place of what it held."""
-        self.held -= most
-        self.used += taken
+        self.held -= bound
+        self.used += amount
         self._settled.set()
         self._settled = anyio.Event()
 
@@ -172,25 +172,25 @@ class CallInEnvelope:
 
     def replied(self, budget: EqualBudget, usage: Usage | None, lost: int) -> None:
         """Note what a reply took, and as the most each of the `lost` tries that may be billed."""
-        taken = budget.taken(usage, self.price)
-        self.taken = (self.most if taken is None else taken) + lost * self.most
+        amount = budget.taken(usage, self.price)
+        self.taken = (self.most if amount is None else amount) + lost * self.most
 
 
 @asynccontextmanager
 async def within(
     envelope: Envelope, request: Request, price: Price | None
 ) -> AsyncGenerator[CallInEnvelope]:
-    """Let a call be made within the budget of its question; BudgetSpent before one that may not."""
+    """Make a call within the budget of its question; BudgetSpent if it does not fit."""
     budget = envelope.budget
-    most = budget.most(request.prompt_bytes, request.max_tokens, price)
-    if most is None:
+    bound = budget.most(request.prompt_bytes, request.max_tokens, price)
+    if bound is None:
         raise UserError(
             f"{request.role} has no max_tokens or no price, so {budget} cannot hold: "
             "set it in the pool file."
         )
-    await envelope.hold(most)
-    call = CallInEnvelope(most, price, most, envelope.begins_s())
+    await envelope.hold(bound)
+    call = CallInEnvelope(bound, price, bound, envelope.begins_s())
     try:
         yield call
     finally:
-        envelope.settle(most, call.taken)
+        envelope.settle(bound, call.taken)

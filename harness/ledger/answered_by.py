@@ -47,9 +47,9 @@ def answering_price(
     if served is None or repeated:
         return UNNAMED, None
     for name in dict.fromkeys((served, DATE.sub("", served))):
-        last = name.rsplit("/", 1)[-1]
+        short = name.rsplit("/", 1)[-1]
         for keys in (
-            [one.price for one in workers.values() if one.model.endswith(f"/{last}")],
+            [worker.price for worker in workers.values() if worker.model.endswith(f"/{short}")],
             [f"{provider_of(call.model)}/{name}"],
             [name],
             [key for key in book.prices if key.endswith(f"/{name}")],
