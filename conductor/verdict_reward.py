@@ -138,7 +138,7 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _VerdictSuite:  # what is judged is in none of its splits
+class _VerdictSuite:  # judged questions are in none of its splits
     name: str
     data_revision: str
     publishable: bool
@@ -237,7 +237,7 @@ class VerdictReward:
 
     @property
     def counts(self) -> RewardCounts:
-        """What has been rewarded so far."""
+        """The counts of rewards so far."""
         return self.tally.counts()
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:

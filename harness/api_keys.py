@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-LEAST = 8  # shorter values are words (`EMPTY`, `none`) and stand within others
+LEAST = 8  # shorter values are words (`EMPTY`, `none`) and occur within others
 NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
@@ -77,7 +77,7 @@ class Cleaner:
         return text
 
     def result(self, result: Any) -> None:
-        """Clean what a provider has returned: an exception, a reply, or its raw form."""
+        """Clean a provider's result: an exception, a reply, or its raw form."""
         if isinstance(result, BaseException):
             self.error(result)
         elif self.keys and hasattr(result, "model_dump"):

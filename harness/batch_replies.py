@@ -74,7 +74,7 @@ TOOLS = "calls tools, and a cassette can replay texts only"
 
 
 class BatchRow(BaseModel):
-    """Part of a row: what is not named here may be absent, new or of any type."""
+    """Part of a row: all other fields may be absent, new or of any type."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -139,7 +139,7 @@ def _parsed(value: object) -> object:
 
 
 class BatchResponse(BatchRow):
-    """What was answered over HTTP."""
+    """The answer over HTTP."""
 
     status_code: int | None = None
     body: Annotated[Json | None, BeforeValidator(_parsed)] = None
@@ -154,7 +154,7 @@ class BatchResult(BatchRow):
 
     @property
     def body(self) -> Json | None:
-        """What the model's server answered; None for a call that failed."""
+        """The answer of the model's server; None for a call that failed."""
         response = self.response
         if _is_error(self.error) or response is None or response.body is None:
             return None
@@ -330,7 +330,7 @@ RowModel = TypeVar("RowModel", BatchRequest, BatchResult)
 
 @dataclass(slots=True)
 class BatchSummary(RecordSummary):
-    """What was recorded of a batch, and which rows were left out."""
+    """The recorded replies of a batch, and the rows that were left out."""
 
     unreadable: list[str] = field(default_factory=list[str])
     """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
@@ -422,7 +422,7 @@ def _row(model: type[RowModel], line: str, place: str) -> RowModel:
 
 
 def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
-    """Return the requests of a batch by their ids; None for what cannot be replayed."""
+    """Return the requests of a batch by their ids; None for one that cannot be replayed."""
     requests: dict[str, _Asked | None] = {}
     for place, line in _lines(path):
         try:

@@ -1,8 +1,8 @@
-"""Batches at a lower price: Inspect's batch mode, and what it lacks to go on with a batch later.
+"""Batches at a lower price: Inspect's batch mode, extended to continue a batch later.
 
 Inspect (0.3.285) keeps the ids of its batches in memory alone, waits forever for a row without a
 result, fails a whole batch for a row that was refused, and asks expired rows again without end.
-Here a request's batch is kept beside the replies that were paid for: who goes on waits for it.
+Here a request's batch is kept beside the replies that were paid for: a resumed run waits for it.
 """
 
 import sys
@@ -32,7 +32,7 @@ from podium.harness.text import say
 UNBILLED = 410
 """The HTTP status of a row that was neither run nor billed; a provider gives it none."""
 NOT_RUN = {"APITimeoutError": "expired", "APIConnectionError": "was cancelled"}
-"""What Inspect makes of rows of Anthropic's that were not run, and what happened to them."""
+"""Inspect's errors for rows of Anthropic's that were not run, and what happened to the rows."""
 
 
 class NotRun(Exception):
@@ -49,7 +49,7 @@ class KeptBatches(Batcher[Any, Any]):
     """A mixin that goes before one of Inspect's batchers in the bases of a class."""
 
     def __init__(self, *args: Any) -> None:
-        """Take what the batcher takes."""
+        """Take the batcher's arguments."""
         super().__init__(*args)
         self._calls: dict[int, CallInFlight] = {}  # by the identity of the request
         self._reasons: dict[str, str] = {}  # why batches have no results

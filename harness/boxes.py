@@ -21,7 +21,7 @@ DIGITS = 12  # Of an image id as it is shown, as in the engine's own lists
 
 
 class BoxRecord(BaseModel):
-    """What programs ran on, as a log keeps it; `sandbox.SandboxFacts` has the same fields."""
+    """The environment of programs, as logged; `sandbox.SandboxFacts` has the same fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
@@ -43,13 +43,13 @@ class Boxes:
     """How boxes are opened. Each callable raises UserError, never an error of the sandbox's own."""
 
     open: Callable[[str, int | None], Any]  # name, programs at once (None: one per core) -> box
-    describe: Callable[[Any, str], Any]  # box, image -> what has `BoxRecord`'s fields
+    describe: Callable[[Any, str], Any]  # box, image -> an object with `BoxRecord`'s fields
     engine: Callable[[], str]  # why no container engine can be used; empty when one answers
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBox:
-    """A box that stands ready, and what each suite's programs run on in it."""
+    """An open box, and the environment of each suite's programs in it."""
 
     name: str
     box: Any
@@ -88,7 +88,7 @@ def open_run_box(
 
 
 def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None:
-    """Raise UserError when a suite says that a box with these packages cannot judge it."""
+    """Raise UserError if a suite cannot be judged in a box with these packages."""
     if isinstance(suite, NeedsPackages) and (refusal := suite.refusal(box, packages)):
         raise UserError(refusal)
 
@@ -111,7 +111,7 @@ def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return what a box is and what it lacks, in sentences for each image that suites need."""
+    """Return a box's facts and what it lacks, in sentences for each image that suites need."""
     lines: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]

@@ -29,7 +29,7 @@ _NETWORK = {
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
-"""Audit events that leave the process, and which of their arguments says where to
+"""Audit events that leave the process, and the index of the argument with the target
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
@@ -100,7 +100,7 @@ class BridgedQuestion:
 
     @property
     def aliases(self) -> dict[str, str | Model]:
-        """The model names that a framework may ask, also where Inspect has no such role."""
+        """The model names that a framework may ask, even if Inspect has no such role."""
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
@@ -189,11 +189,11 @@ _STARTING = anyio.Lock()  # Inspect unpacks its tools at the first start, locall
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is run in the sandbox."""
+    """A program for the sandbox."""
 
     source: str
     python: str  # The interpreter there, e.g. `python3`.
-    given: Mapping[str, Any]  # What it reads, as JSON
+    given: Mapping[str, Any]  # Its input, as JSON
     environment: Mapping[str, str]  # all of it, beside PATH, HOME and the bridge's address
 
 
@@ -211,7 +211,7 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
         )
         try:
             sandbox()
-        except ProcessLookupError:  # Inspect's, where a sample has none
+        except ProcessLookupError:  # Inspect's error if a sample has none
             raise UserError(missing_sandbox(name)) from None
         async with AsyncExitStack() as stack:
             async with _STARTING:

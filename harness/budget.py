@@ -1,9 +1,9 @@
-"""The promise that `--max-usd` is not passed: what is spent, and what each call holds back.
+"""Enforces `--max-usd`: counts dollars spent, and the amount that each call holds back.
 
 Each request in flight, retries included, holds back the most that it can cost and goes out only if
 all that is spent and held stays within the limit; it is refused if it does not fit with nothing
-in flight. A worker's first call goes alone, and so does one that nothing bounds (it holds back its
-dearest call so far) or whose reply took more than it could. After a call without a price no other
+in flight. A worker's first call goes alone, and so does one without a bound (it holds back its
+dearest call so far) or whose reply cost more than its bound. After a call without a price no other
 is made; a request without an answer counts as the most it can have cost.
 
 A call may count in several meters, each with a limit of its own: a question's and its run's; a
@@ -44,7 +44,7 @@ class LimitName:
 
 
 class Lease(Protocol):
-    """A part of a limit that several processes share: more of it can be asked for."""
+    """A part of a limit that several processes share; a process can request more of it."""
 
     @property
     def granted(self) -> Decimal | None:
@@ -97,7 +97,7 @@ class Spend:
     book: Book
     limit: Decimal | None = None
     spent: Decimal = ZERO
-    per_question: Decimal | None = None  # what calls of one question may cost, without judges
+    per_question: Decimal | None = None  # limit on the calls of one question, without judges
     _held: Decimal = ZERO
     _flying: Counter[str] = field(default_factory=Counter[str])  # by price: calls with an allowance
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
@@ -108,7 +108,7 @@ class Spend:
     _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
     above: tuple["Spend", ...] = ()  # In the order in which calls are allowed; the last has all
     name: LimitName = A_RUN
-    lease: Lease | None = None  # of a shard, whose limit is what it was granted
+    lease: Lease | None = None  # of a shard, whose limit is the amount granted
     ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
 
     @property
@@ -143,7 +143,7 @@ class Spend:
 
     @property
     def unpriced(self) -> str | None:
-        """What was called without a price, and why it has none."""
+        """The model that was called without a price, and why it has none."""
         return self._whole._unpriced
 
     def exceeded(self, price_ref: str, usd: Decimal, bound: Decimal) -> None:
@@ -240,7 +240,7 @@ class Spend:
         return DayLimit(sentence, name.ends) if name.ends else SpendLimit(sentence)
 
     def release(self, price_ref: str, amount: Decimal) -> None:
-        """Give back what was held for a request, and let those that wait look again."""
+        """Give back the amount held for a request, and wake the waiting calls."""
         self._held -= amount
         self._flying[price_ref] -= 1
         if self._settled:
@@ -251,7 +251,7 @@ class Spend:
             self.limit = self.lease.granted
 
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
-        """Return what a finished call cost at the run's book, as it was served."""
+        """Return the cost of a finished call at the run's book, as it was served."""
         price = self.book.price(ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
@@ -274,7 +274,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class CallPrice:
-    """What one finished call cost: worked out once, for the journal and for every meter."""
+    """The cost of one finished call: computed once, for the journal and for every meter."""
 
     ref: str
     usd: Decimal | None
@@ -283,11 +283,11 @@ class CallPrice:
 
 @dataclass(slots=True)
 class Allowance:
-    """What one call may cost while it is in flight: each of its attempts needs what it can cost."""
+    """The allowance of one call in flight: each of its attempts holds back its maximum cost."""
 
     spend: Spend
     price_ref: str
-    most: Decimal | None = None  # What one HTTP request can cost; None if nothing bounds it
+    most: Decimal | None = None  # Maximum cost of one HTTP request; None if it has no bound
     requests: int = 1  # HTTP requests that an attempt may be: a client may try again by itself
     requests_lost: int = 0
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
@@ -298,7 +298,7 @@ class Allowance:
         return bool(self._holds)
 
     async def take(self) -> None:
-        """Hold back what an attempt can cost, before it goes out; wait while too much is held."""
+        """Hold back an attempt's maximum cost before it goes out; wait while too much is held."""
         if self._holds:
             return
         bound = None if self.most is None else self.most * self.requests
@@ -327,14 +327,14 @@ class Allowance:
         return usd
 
     def release(self) -> None:
-        """Give back what is held; what was billed counts by now."""
+        """Give back the amounts held; bills are counted by now."""
         for meter, amount in self._holds:
             meter.release(self.price_ref, amount)
         self._holds.clear()
 
 
 def _by(needed: Decimal | None) -> str:
-    """Say what a call that is not made could cost, if that is known."""
+    """Return the possible cost of a refused call as text, if that is known."""
     # In two digits, rounded up: questions that stop for the same reason are counted in one line.
     return "" if needed is None else f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"
 

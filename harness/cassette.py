@@ -85,7 +85,7 @@ class RecordedReply(BaseModel):
 
     @property
     def key(self) -> Key:
-        """What the row answers."""
+        """The request that the row answers."""
         return (self.worker, self.digest, self.epoch, self.occurrence)
 
 
@@ -337,7 +337,7 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
 
 @dataclass(slots=True)
 class RecordSummary:
-    """What was recorded and what was left out."""
+    """Counts of recorded and left-out replies."""
 
     cassette: Path
     workers: Mapping[str, int] = field(default_factory=dict[str, int])  # Rows by worker
@@ -362,7 +362,7 @@ class RecordSummary:
 
 
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
-    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done."""
+    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return a summary."""
     refuse_written(out)
     summary = RecordSummary(out)
     rows: dict[Key, RecordedReply] = {}

@@ -1,8 +1,8 @@
 """A request that is longer than its model's context, in the words of every server: one reading.
 
 Inspect makes of OpenAI's code a reply that stops for `model_length`; the others' refusals are
-exceptions there. Here each becomes that very reply: nothing was generated, nothing is billed, and
-the same request is not sent again. `DIALECTS` has their wording, `LOOKALIKES` what only resembles.
+exceptions there. Here each becomes that same reply: nothing was generated, nothing is billed, and
+the request is not sent again. `DIALECTS` has their wording, `LOOKALIKES` similar other refusals.
 """
 
 import json
@@ -72,7 +72,7 @@ refused with 429, or name the time."""
 _PATTERN = re.compile("|".join(f"(?:{row.pattern})" for row in DIALECTS), re.IGNORECASE | re.DOTALL)
 _BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.IGNORECASE)
 _SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")
-"""Keys below which an error's body has its words: others may quote what was sent."""
+"""Keys below which an error's body has its words: others may quote the request."""
 DEEPEST, LONGEST = 6, 10_000
 """Levels of an error's body that are read, and characters of each text."""
 
@@ -93,7 +93,7 @@ def refusal(error: BaseException) -> str | None:
 
 
 def _body(error: BaseException) -> object:
-    """Return what a client's exception keeps of the body, by the names of several clients."""
+    """Return the body that a client's exception keeps, by the attributes of several clients."""
     for name in ("body", "details", "response"):
         if isinstance(value := getattr(error, name, None), str | Mapping | list) and value:
             return cast(object, value)
@@ -122,7 +122,7 @@ def _read(text: str) -> object:
 
 
 async def read_refusal(call: Awaitable[Any], model: str) -> Any:
-    """Await what a provider's API returns; a refusal for length becomes such a reply."""
+    """Await a provider's API; a refusal for length becomes such a reply."""
     try:
         result = await call
     except Exception as error:
@@ -136,7 +136,7 @@ async def read_refusal(call: Awaitable[Any], model: str) -> Any:
 
 
 def refused_reply(model: str, words: str) -> ModelOutput:
-    """Return what Inspect makes of OpenAI's code, of a refusal in any server's words."""
+    """Return the reply that Inspect makes of OpenAI's code, with any server's words."""
     return ModelOutput.from_content(model, words, stop_reason="model_length")
 
 

@@ -32,7 +32,7 @@ NEXT = "Say what the assistant should do next."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a client or a task asks: turns, tools, and sampling if any is prescribed."""
+    """A client's or task's request: turns, tools, and sampling if any is prescribed."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo] = ()
@@ -50,7 +50,7 @@ def _is_of_tools(turn: ChatMessage) -> bool:
 
 
 def acts_in(conversation: Conversation, acts: Acts) -> Acts:
-    """Return what a system does with a conversation: without tools no step of a plan acts."""
+    """Return how a system treats a conversation: without tools no step of a plan acts."""
     return acts if conversation.has_tools or acts != "last step acts" else "no"
 
 
@@ -178,7 +178,7 @@ class ConversationPool(Pool):
 
 
 def words_of(output: ModelOutput) -> str:
-    """Return what a system reads of an output: its words, and its tool calls as a text."""
+    """Return the text of an output that a system reads: its words, and its tool calls as text."""
     calls = output.message.tool_calls if output.choices else None
     return "\n".join(filter(None, (output.completion, as_text(calls) if calls else "")))
 

@@ -34,7 +34,7 @@ class BudgetSpent(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class EqualBudget:
-    """What every system may use for one question."""
+    """The limit on every system's work for one question."""
 
     unit: Unit
     limit: Decimal
@@ -45,13 +45,13 @@ class EqualBudget:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a call is refused for what it could take, which its worker must then bound."""
+        """Whether calls are refused by their maximum, which each worker must then bound."""
         return self.unit in ("tokens", "usd")
 
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the most that one call can take; None if nothing bounds it."""
+        """Return the maximum that one call can take; None if it has no bound."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -62,7 +62,7 @@ class EqualBudget:
         return upper_bound(attempted, price)
 
     def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
-        """Return what a call with a reply took, without seconds; None if its tokens are unknown."""
+        """Return an answered call's cost, without seconds; None if its tokens are unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if usage is None or (self.unit == "usd" and price is None):
@@ -103,7 +103,7 @@ def single_budget(text: str | None) -> EqualBudget | None:
 
 @dataclass(slots=True)
 class Envelope:
-    """What a system has used of its budget on one question, and what calls in flight hold."""
+    """A question's budget: how much the system has used, and how much calls in flight hold."""
 
     budget: EqualBudget
     used: Decimal = ZERO
@@ -111,7 +111,7 @@ class Envelope:
     now_s: float = 0.0
     """End of the latest reply on the critical path."""
     refused: bool = False
-    """Whether a call was not made for the budget's sake, or its reply came too late."""
+    """Whether the budget prevented a call, or a reply came too late."""
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property
@@ -120,7 +120,7 @@ class Envelope:
         return max(self.budget.limit - self.used, ZERO)
 
     async def hold(self, bound: Decimal) -> None:
-        """Hold what a call can take, once it fits; BudgetSpent if it never does."""
+        """Hold a call's maximum once it fits; BudgetSpent if it never does."""
         while not self._fits(bound):
             if not self.held or self.budget.unit == "calls":
                 raise self._spent()
@@ -141,14 +141,14 @@ class Envelope:
         return used + bound + keeps <= limit
 
     def settle(self, bound: Decimal, amount: Decimal) -> None:
-        """Count what a call took in place of what it held."""
+        """Replace a call's hold by its cost."""
         self.held -= bound
         self.used += amount
         self._settled.set()
         self._settled = anyio.Event()
 
     def arrived(self, end_s: float) -> None:
-        """Note when a reply came on the critical path; BudgetSpent if that was too late."""
+        """Note the end of a reply on the critical path; BudgetSpent if that is too late."""
         self.now_s = max(self.now_s, end_s)
         if self.budget.unit == "seconds":
             self.used = Decimal(str(round(self.now_s, 6)))
@@ -167,11 +167,11 @@ class CallInEnvelope:
     most: Decimal
     price: Price | None
     taken: Decimal
-    """What it took, once that is known; until then the most."""
+    """Its cost, once that is known; until then the maximum."""
     begins_s: float = 0.0
 
     def replied(self, budget: EqualBudget, usage: Usage | None, lost: int) -> None:
-        """Note what a reply took, and as the most each of the `lost` tries that may be billed."""
+        """Note a reply's cost, plus the maximum for each of the `lost` tries that may be billed."""
         amount = budget.taken(usage, self.price)
         self.taken = (self.most if amount is None else amount) + lost * self.most
 

@@ -1,7 +1,7 @@
 """Models that a task's own code asks by their roles: a simulated user, a grader.
 
-Their calls are written down and paid for as a system's are, in a scope of their own: what the
-environment costs is no system's, and counts in `--max-usd` alone.
+Their calls are recorded and paid like a system's, in a separate scope: the cost of the environment
+belongs to no system, and counts in `--max-usd` alone.
 """
 
 from collections.abc import Sequence

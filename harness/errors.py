@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PodiumError(Exception):
-    """Any failure that podium itself understands and can say in one sentence."""
+    """Any failure that podium itself understands and can explain in one sentence."""
 
 
 class UserError(PodiumError):
@@ -43,7 +43,7 @@ class QuestionLimit(SpendLimit):
 
 
 class DayLimit(SpendLimit):
-    """What a day may cost is reached; a new one begins at `ends`."""
+    """The day's limit is reached; a new day begins at `ends`."""
 
     def __init__(self, sentence: str, ends: datetime) -> None:
         """Keep the sentence, and when the next day begins."""
@@ -52,7 +52,7 @@ class DayLimit(SpendLimit):
 
 
 class TooManyMasked(PodiumError):
-    """Too many of the latest rewards have no value: what would be learned is noise, so stop."""
+    """Too many of the latest rewards have no value: training on them would learn noise."""
 
 
 def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:

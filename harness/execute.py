@@ -22,7 +22,7 @@ from podium.harness.records import EMPTY, Answer, Kind, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
 EARLIER = "Replies of earlier steps:"
-"""Above earlier replies, in what the worker of a last step is sent behind a conversation."""
+"""The heading of earlier replies, in the message to a last step's worker after a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ async def execute(
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
     `begun` is the answer of its first steps, if a later round adds steps: they count against every
-    limit. If a limit ends the work early (`stopped`), the answer is the latest reply in step
-    order. `keeps` is 1 for a workflow whose last step puts the others' replies together: of an
-    equal budget in calls one is kept for it, and it reads what came. Raises what `Pool.ask` raises,
-    once, after all other steps have ended.
+    limit. If a limit ends the work early (`stopped`), the answer is the latest reply in step order.
+    `keeps` is 1 for a workflow whose last step combines the others' replies: of an equal budget in
+    calls one is kept for it, and it reads the replies so far. Raises what `Pool.ask` raises, once,
+    after all other steps have ended.
     """
     earlier = begun.replies if begun else ()
     # The rest was planned after all earlier replies, so its depth adds to theirs.
@@ -170,7 +170,7 @@ def _usd(reply: Reply) -> Decimal:
 
 
 def latest_s(replies: Iterable[Reply], began_s: float) -> float:
-    """Return when the last of some replies came on the critical path; `began_s` without any."""
+    """Return the end of the last of some replies on the critical path; `began_s` without any."""
     return max((reply.ended_s for reply in replies if reply.ended_s is not None), default=began_s)
 
 
@@ -185,7 +185,7 @@ async def _ask(
 
 
 def advice(step: Step, history: Sequence[tuple[Step, Reply]]) -> str:
-    """Return what a step's worker is sent beside the question: earlier replies, its subtask."""
+    """Return a step worker's message beside the question: earlier replies, its subtask."""
     numbered = "\n".join(f"{n}. {reply.text}" for n, (_, reply) in enumerate(history, start=1))
     system = step.system or ""
     replies = f"{EARLIER}\n{numbered}" if history and REPLIES not in system else ""
@@ -196,7 +196,7 @@ def advice(step: Step, history: Sequence[tuple[Step, Reply]]) -> str:
 def messages(
     question: Question, step: Step, history: Sequence[tuple[Step, Reply]]
 ) -> list[ChatMessage]:
-    """Return what a worker is sent: the question always, what the step may read, its subtask.
+    """Return a worker's messages: the question, the replies that the step reads, its subtask.
 
     Earlier steps are past turns of the conversation, as in the paper; with `REPLIES` in the system
     message they are numbered there instead, as in MoA.
@@ -235,7 +235,7 @@ class Session:
     steps: list[Step] = field(default_factory=list[Step])
     replies: list[Reply] = field(default_factory=list[Reply])
     waves: list[int] = field(default_factory=list[int])
-    """How many were asked at once, wave after wave: each waited for all before it."""
+    """Steps in each wave; each wave waited for all earlier ones."""
     candidates: list[Reply] = field(default_factory=list[Reply])
     """The latest replies that may be the answer: of whole waves, until there is one of any."""
 
@@ -255,12 +255,12 @@ class Session:
         partly: bool = False,
         keeps: int = 0,
     ) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others.
+        """Ask several steps side by side; each may read earlier steps, none the others.
 
         An `opinion` is no candidate for the answer: a judge's or a verifier's words. If an equal
-        budget is too small for all steps, what came is kept and BudgetSpent raised; with `partly`
-        the replies that came, if any, are returned. Of a budget in calls, `keeps` are kept for
-        what follows.
+        budget is too small for all steps, replies are kept and BudgetSpent is raised; with `partly`
+        the replies, if any, are returned. Of a budget in calls, `keeps` are kept for later
+        steps.
         """
         start = len(self.steps)
         every = tuple(range(start))  # steps asked beside one another do not count
@@ -298,7 +298,7 @@ class Session:
         return self.answer(vote(self.question.kind, [reply.text for reply in self.candidates]))
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:
-        """Return the answer `text`, with the workflow that led to it and what the log shall say."""
+        """Return the answer `text`, with its workflow and notes for the log."""
         workflow = Workflow(tuple(self.steps))
         return Answer(
             text=text,

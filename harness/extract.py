@@ -6,7 +6,7 @@
   one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
   reply that is nothing but an answer; an arbitrary last number or letter never does.
-- What is said outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
+- Text outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
   tags and answer lines do.
 """
 
@@ -32,7 +32,7 @@ class _Unclear(Enum):
 
 UNCLEAR: Final = _Unclear.UNCLEAR  # names several answers, or none of the possible ones
 ValueT = TypeVar("ValueT")
-Step = tuple[str, str, str, str]  # stage, rule, the statement's text, what became of it
+Step = tuple[str, str, str, str]  # stage, rule, the statement's text, result
 Concluded = tuple[ValueT | None, str]  # a value, and the rule that found it
 Read = Callable[[Statement], ValueT | _Unclear | None]
 Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
@@ -40,13 +40,13 @@ Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[ValueT]):
-    """What a reply gives as its answer, and the rule that decided."""
+    """The answer that a reply gives, and the rule that decided."""
 
     value: ValueT | None
     rule: str
     """A rule of harness/rules, `conflict`, or `none` if nothing was stated."""
     steps: tuple[Step, ...] = ()
-    """What each stage made of each statement, for `podium grade --explain`."""
+    """The result of each stage for each statement, for `podium grade --explain`."""
 
 
 def read_integer(reply: str) -> Reading[int]:
@@ -195,7 +195,7 @@ def _decided(
 def _judged(
     text: str, statement: Statement, value: ValueT | _Unclear | None
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return what a statement gives, and the rule that drops it."""
+    """Return the value that a statement gives, and the rule that drops it."""
     rule = "no-value" if value is None else statements.dropped(text, statement)
     return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
@@ -257,13 +257,13 @@ def _expression_of(statement: Statement) -> tuple[str, ...] | _Unclear | None:
 
 
 def _verb_end(sentence: str) -> int:
-    """Return where the value behind the last verb outside formulas begins, 0 if there is none."""
+    """Return the start of the value behind the last verb outside formulas, 0 if there is none."""
     verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), sentence))
     return verb.end() if verb else 0
 
 
 def _behind_verb(text: str) -> str:
-    """Return what "The value of $x$ is $9$" gives, else the text as it is."""
+    """Return `$9$` of "The value of $x$ is $9$", else the text unchanged."""
     if not RULE["value-sentence"].match(text):
         return text
     verb = _verb_end(text)
@@ -415,7 +415,7 @@ class _Choices:
         return text
 
     def letter(self, text: str) -> str | _Unclear | None:
-        """Return the letter that a text begins with and says no more about."""
+        """Return the letter that a text begins with, if it says no more about it."""
         plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
         plain = RULE["hope"].sub("", plain.replace('"', ""))
         if small := RULE["small"].match(plain):

@@ -72,7 +72,7 @@ def refuse_absent(path: Path) -> None:
 
 
 def read_limited(path: Path, limit: int) -> bytes:
-    """Return a regular file's bytes; UserError when there are more than `most`."""
+    """Return a regular file's bytes; UserError if there are more than `limit`."""
     if regular_size(path) <= limit:
         with path.open("rb") as file:
             content = file.read(limit + 1)  # it may have grown, and files of /proc have no size
@@ -94,7 +94,7 @@ def format_bytes(size: int) -> str:
 
 
 def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise TooLarge, by what an archive of `size` bytes says of its members."""
+    """Raise TooLarge by the sizes that an archive of `size` bytes gives for its members."""
     infos = archive.infolist()
     if len(infos) > MEMBERS:
         raise TooLarge(f"it has {len(infos):,} members")
@@ -106,7 +106,7 @@ def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def refuse_member(info: zipfile.ZipInfo) -> None:
-    """Raise TooLarge, by what an archive says of one member."""
+    """Raise TooLarge by the size that an archive gives for one member."""
     if info.file_size > MEMBER or info.file_size > max(SMALL, RATIO * info.compress_size):
         packed, unpacked = format_bytes(info.compress_size), format_bytes(info.file_size)
         raise TooLarge(f"{info.filename[:80]}: {packed} would unpack to {unpacked}")
@@ -194,7 +194,7 @@ def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None
 
 
 def unpack_gzip(content: bytes) -> bytes:
-    """Return what a .gz file's bytes hold, within limits; errors as gzip raises them."""
+    """Return the content of a .gz file's bytes, within limits; errors as gzip raises them."""
     stream = Limited(gzip.GzipFile(fileobj=BytesIO(content)), len(content))
     return BufferedReader(stream, PIECE).read()
 
@@ -211,7 +211,7 @@ class Limited(RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer and return how many bytes came."""
+        """Fill a buffer and return the number of bytes read."""
         count = self._stream.readinto(buffer) or 0
         self._left -= count
         if self._left < 0:
@@ -267,7 +267,7 @@ def _plainly(read: Callable[..., Any], text: str, **options: Callable[[str], Any
 
 
 def json_with_nan(content: bytes) -> Any:
-    """Return what `parse_json` does of a text in which NaN may stand, as in Inspect's logs."""
+    """Parse JSON that may contain NaN, as in Inspect's logs."""
     return _plainly(json.loads, _text(content))
 
 
@@ -288,7 +288,7 @@ def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple
 
 
 def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a CSV text by column, None where one ends early, with their last lines."""
+    """Yield the rows of a CSV text by column, None if one ends early, with their last lines."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     if twice := next((name for name, times in Counter(names).items() if name and times > 1), None):
@@ -322,7 +322,7 @@ def decimal_of(text: str) -> Decimal:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, no longer than a sentence."""
+    """Return the first line of an error's message, no longer than a sentence."""
     message = str(error).strip() or type(error).__name__
     return re.split(r"[\r\n]", message, maxsplit=1)[0][:300]
 

@@ -27,7 +27,7 @@ class FuguAPI(OpenAICompatibleAPI):
     """Fugu by its responses API; by chat completions with `responses_api = false`."""
 
     def __init__(self, model_name: str, responses_api: bool = True, **settings: Any) -> None:
-        """Ask the environment for key and address where they are not given."""
+        """Take key and address from the environment if they are not given."""
         settings |= {"service": "fugu", "service_base_url": ADDRESS}
         super().__init__(model_name, responses_api=responses_api, **settings)
         effort = settings.get("config", GenerateConfig()).reasoning_effort

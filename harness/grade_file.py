@@ -46,11 +46,11 @@ from podium.harness.suite import (
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
-Verdict = Mapping[str, Any]  # `FIELDS`, what a suite adds, `LINE`; a null value is ungraded
+Verdict = Mapping[str, Any]  # `FIELDS`, a suite's additions, `LINE`; a null value is ungraded
 
 
 class VerdictOrigin(BaseModel):
-    """What a file of verdicts was made from."""
+    """The sources of a file of verdicts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -181,7 +181,7 @@ ADDED = ("official", "fragile", "errata")  # metadata of a suite that is kept un
 
 @dataclass(frozen=True, slots=True)
 class GradeRequest:
-    """What `podium grade` was asked for."""
+    """The arguments of `podium grade`."""
 
     suite: str
     replies: Path
@@ -193,11 +193,11 @@ class GradeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What became of a file of replies."""
+    """The result of grading a file of replies."""
 
     replies: int
     unscored: int
-    mean: float | None  # Mean value of what is graded, earlier runs included
+    mean: float | None  # Mean value of all graded replies, earlier runs included
     now: int
     seconds: float
     reason: str  # Why the first unscored reply is unscored; empty when none is
@@ -387,7 +387,7 @@ def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> Verd
 def _verdict(
     suite: Suite[Any], questions: Mapping[str, Question], box: OpenBox | None, reply: _Reply
 ) -> Verdict:
-    """Grade one reply; what podium could not grade has no value, and is never a 0."""
+    """Grade one reply; if podium could not grade it, it has no value, never a 0."""
     question = at_epoch(suite, questions[reply.question], reply.epoch)
     started = time.monotonic()
     try:

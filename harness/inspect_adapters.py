@@ -114,7 +114,7 @@ def sample_ref(state: TaskState) -> SampleRef:
 
 
 def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a journal keeps of an answer: digests, so that its log cannot change unseen."""
+    """Return an answer's digests for the journal, so that its log cannot change unnoticed."""
     return {
         "sample": asdict(sample_ref(state)),
         "answer_sha256": text_digest(shape[ANSWER]),
@@ -165,7 +165,7 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
 
 
 def _answer_shape(answer: Answer) -> dict[str, object]:
-    """Return what the log keeps of an answer beside its text: the shape of the work."""
+    """Return the fields of an answer in the log beside its text: the shape of the work."""
     return {
         "depth": answer.depth,
         "steps": len(answer.replies),
@@ -259,7 +259,7 @@ def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
-    """Return the first `limit` questions of a split; UserError names what does not exist."""
+    """Return the first `limit` questions of a split; UserError if it does not exist."""
     if limit is not None and limit < 1:
         raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
     if split not in suite.splits:
@@ -271,7 +271,7 @@ def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> 
 
 
 def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
-    """Return what a log says about its suite."""
+    """Return the facts about a suite in its log."""
     return {
         "schema": 1,  # version of podium's log metadata
         "suite": suite.name,
@@ -287,7 +287,7 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
 
 
 def refuse_no_epochs(epochs: int | None) -> None:
-    """Raise UserError for a number of epochs that asks nothing."""
+    """Raise UserError for fewer epochs than one."""
     if epochs is not None and epochs < 1:
         raise UserError(f"--epochs must be at least 1, not {epochs}.")
 
@@ -369,7 +369,7 @@ def _count_answer() -> None:
 
 
 def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
-    """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
+    """Return a verdict for the journal: texts, which may be secret, as a digest."""
     value = score.value if isinstance(score.value, int | float) else None
     text = state.input if isinstance(state.input, str) else ""  # of a task a conversation, too
     return {

@@ -1,4 +1,4 @@
-"""What a model may have read: when questions became public, beside when its knowledge ends."""
+"""Contamination: when questions became public, compared with the end of a model's knowledge."""
 
 import re
 from collections.abc import Mapping

@@ -36,9 +36,9 @@ class MatrixQuestion:
     text: str = field(repr=False)  # no message shows it: some must not be published
     """What a router may read; empty if texts are not available."""
     kind: Kind = "text"
-    date: str = ""  # ISO day on which it became public, where known
+    date: str = ""  # ISO day on which it became public, if known
     group: str = ""  # a shared source, such as a subject: for clustered errors and folds
-    split: Literal["", "train", "eval"] = ""  # what its source declares it to be for
+    split: Literal["", "train", "eval"] = ""  # as its source declares it
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class RouteComparison:
-    """What was judged, and how."""
+    """A comparison of routers: questions, method and results."""
 
     name: str
     source: str
@@ -169,7 +169,7 @@ class RouteComparison:
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
-    clusters: tuple[str, ...] = ()  # each question's comparison or subject, where known
+    clusters: tuple[str, ...] = ()  # each question's comparison or subject, if known
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +454,7 @@ class TrialResult:
 
     question: str
     epoch: int
-    value: float | None  # None when we failed to answer or to grade it: nothing is learnt from it
+    value: float | None  # None if it could not be answered or graded: nothing is learnt from it
     calls: int
     usd: float | None
     plan: str  # the workflow that was run, as JSON

@@ -82,8 +82,8 @@ class TrainingJob:
     max_usd: Decimal | None  # of all processes: the command's, else the configuration's
     spec: PoolSpec
     book: Book
-    splits: Mapping[str, SuiteSplit]  # what teaches, by suite
-    held_out: Mapping[str, SuiteSplit]  # what picks the best: validation, or last train questions
+    splits: Mapping[str, SuiteSplit]  # train questions, by suite
+    held_out: Mapping[str, SuiteSplit]  # to pick the best: validation, or last train questions
     left_out: int  # questions that would teach and are asked in an eval split, too
     verdicts: VerdictDataset | None = None  # recorded ones in place of workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])

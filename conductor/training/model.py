@@ -88,7 +88,7 @@ def chat_template(tokenizer: Any) -> ChatTemplate:
 # whose card begins with a word, take the number before it, say it again in the list. Transformers
 # learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
 # 2305.09828) structure is set here and the warm start trains all of it. Which places look at which
-# is set; no word, worker or number. What that is worth is in EXPERIMENTS.md.
+# is set; no word, worker or number. EXPERIMENTS.md has the effect.
 
 LINES = (0, 1)
 """Compared by the first half of the second layer's heads: a word (0 back: itself) in the thought
@@ -124,7 +124,7 @@ def look_up(model: Any) -> None:
 
 
 def _look_back(attention: Any, read: Any) -> None:
-    """Let each head copy the token some places back, as `read` (head dimensions, words) has it."""
+    """Let each head copy the token some places back through `read` (head dimensions, words)."""
     import torch
 
     wide, words = read.shape
@@ -210,7 +210,7 @@ FRAME = (
     *("\nmodel_id = [", "]\nsubtasks = [", "]\naccess_list = [", '["all"]', "[]", '", "'),
     *("\n\nModels:\n", "\n\nPlan:"),
 )
-"""What all prompts and plans have in common: a token each."""
+"""Texts in all prompts and plans: a token each."""
 UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
 
 
@@ -330,7 +330,7 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
 
 
 def merge_adapters(config: TrainingConfig, out: Path) -> None:
-    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/."""
+    """Make whole models of best/ and last/ if adapters were trained; these stay in adapter/."""
     if config.lora is None:
         return
     from peft import PeftModel

@@ -1,4 +1,4 @@
-"""What a checkpoint carries beside its weights: podium.json, its card, and its release."""
+"""The files of a checkpoint beside its weights: podium.json, its card, and its release."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def describe_checkpoint(
     info = checkpoint.CheckpointInfo(
         form=config.form,
         pool=spec.name,
-        workers=max(training.groups, key=len, default=spec.names),  # its numbers are what counts
+        workers=max(training.groups, key=len, default=spec.names),  # only their numbers count
         cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted(set(map(first_word, cards)))),
         suites=tuple(splits),
@@ -86,7 +86,7 @@ def describe_checkpoint(
             graders={},  # its verdicts were recorded
             suites=(study.suite,) if study.suite else info.suites,
             split=f"{study.split} (seed {study.split_seed}) of {study.source}",
-            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
+            taught=(),  # digests of cut texts would match nothing; study.json has the ids
         )
     checkpoint.write_info(info, folder)
     (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
@@ -321,7 +321,7 @@ ABOUT: Mapping[str, Any] = {"library_name": "transformers", "pipeline_tag": "tex
 
 
 def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str]) -> None:
-    """Write a checkpoint's files, its card with `results`, and what the Hub reads of `files`."""
+    """Write a checkpoint's files, its card with `results`, and `files` for the Hub."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     about = checkpoint.read_info(folder)

@@ -72,7 +72,7 @@ def probed_seconds(job: TrainingJob) -> StepSeconds | None:
                 probe = _loaded(job)
                 rewards = make_rewards(job, box and box.box, None)
                 return _measured(probe, rewards, started)
-        except UserError:  # no model or no memory: what a training would say, the formula does not
+        except UserError:  # no model or no memory: a training would raise it, the formula does not
             return None
 
 
@@ -157,7 +157,7 @@ def _prompts(probe: _Probe) -> list[list[int]]:
 
 
 def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[int]]]:
-    """Return the seconds of reading the prompts, of a position, and what was written at first."""
+    """Return the seconds of reading the prompts and of a position, and the plans written first."""
     prompts, spent = _prompts(probe), dict[int, float]()
 
     def write(config: Any) -> list[list[int]]:

@@ -201,7 +201,7 @@ class Row:
     table: ProfileTable
     own: int  # the question's kind in that profile
     asked: Question
-    numbers: Any  # what the network reads of the question
+    numbers: Any  # the network's features of the question
     usual_usd: float  # dollars of a usual call in this pool
 
 
@@ -289,7 +289,7 @@ class Lesson:
 
 
 def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
-    """Return what to imitate: the plans that beat the best worker alone, or else that worker.
+    """Return the plans to imitate: those that beat the best worker alone, or else that worker.
 
     `alone` is the index of the worker that is best by its mean, and its value on this question.
     """

@@ -31,7 +31,7 @@ class _FirstRounds:
     kept: Mapping[str, _KeptRound] = field(default_factory=dict[str, _KeptRound])  # by `first_id`
     unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
     failed: tuple[str, ...] = ()  # rows whose plan a worker failed
-    why: str = ""  # what the first failure was
+    why: str = ""  # the first failure
 
     @property
     def asked(self) -> int:

@@ -185,7 +185,7 @@ def graders_in(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 def refuse_changed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise UserError, naming the first field, when a resumed run is not the one that began."""
+    """Raise UserError with the first field in which a resumed run differs from its manifest."""
     for key in ("config", "pool", "prices", "data"):
         old, new = flatten(earlier.get(key), key), flatten(now.get(key), key)
         changed = (name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
@@ -292,7 +292,7 @@ def config_of(manifest: Mapping[str, Any]) -> TrainingConfig:
 
 
 def training_finished(config: TrainingConfig, out: Path) -> bool:
-    """Say whether a training kept its last model, by its last step or by its own rule."""
+    """Return whether a training saved its last model, by its last step or by its own rule."""
     lines, patience = read_lines(out / METRICS), config.validation.patience
     if not lines or not any((out / LAST / name).is_file() for name in (INFO, POLICY)):
         return False
@@ -412,7 +412,7 @@ def worker_shares(results: StepResults, read: ReadPlan) -> dict[str, float]:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the mean, None of nothing.
+    """Return the mean, None without values.
 
     >>> mean([]), mean([1.0, 2.0])
     (None, 1.5)
@@ -486,7 +486,7 @@ def cut_short(validation: Validation) -> bool:
 
 
 def validation_due(config: TrainingConfig, step: int) -> bool:
-    """Say whether a step is validated: some are, and the last one always."""
+    """Return whether a step is validated: some are, and the last one always."""
     return step % config.validation.every == 0 or step == int(config.grpo["max_steps"])
 
 

@@ -1,4 +1,4 @@
-"""Where the seconds of a training's steps go: what a formula foretells and a probe measures."""
+"""The seconds of a training's steps by phase, from a formula or a probe."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ REHEARSED_S = 3.7 / 256
 
 @dataclass(frozen=True, slots=True)
 class StepSeconds:
-    """Where the seconds of a generation of plans and its updates go, and what else is made."""
+    """The seconds of a generation of plans and its updates, and of other phases."""
 
     writing: float
     rewards: float
@@ -32,7 +32,7 @@ class StepSeconds:
         return (start + generations + sizes["validations"] * self.validation) / HOUR_S
 
     def text(self, config: TrainingConfig) -> str:
-        """Say the seconds of a step, and in what they are spent."""
+        """Return the seconds of a step as text, by phase."""
         sizes = batch_sizes(config)
         share = sizes["generations"] / sizes["steps"]  # generations of a step
         phases = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}

@@ -82,7 +82,7 @@ def _story(run: _Run) -> str:
         torch.set_num_threads(config.run.threads)
     set_seed(config.run.seed)
 
-    # Load, and warm start: what GRPO begins with.
+    # Load, and warm start, before GRPO.
     model, tokenizer = _first_model(run)
     if run.newest:
         run_folder.refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
@@ -179,7 +179,7 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     lines = run.job.out / run_folder.METRICS
-    if not grpo_options.is_main():  # the first process may not have come to this yet
+    if not grpo_options.is_main():  # the first process may not be here yet
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
     run_folder.rewind_lines(run.job.out / PLANS, step)
     return run_folder.rewind_lines(lines, step)
@@ -247,7 +247,7 @@ def quiet() -> Generator[None]:
 
 @contextmanager
 def memory_said() -> Generator[None]:
-    """Turn an out-of-memory error into one sentence that says what to lower."""
+    """Turn an out-of-memory error into one sentence with the settings to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

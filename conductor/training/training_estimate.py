@@ -1,4 +1,4 @@
-"""What a training would take, before it begins: memory, worker calls, dollars, hours."""
+"""Estimates of a training before it begins: memory, worker calls, dollars, hours."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -116,7 +116,7 @@ def shape_of(config: TrainingConfig) -> ModelShape | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBatch:
-    """What is on one device at once."""
+    """The plans and tokens on one device at once."""
 
     plans: int  # in an update
     written: int  # in generation
@@ -142,8 +142,8 @@ class DeviceMemory:
 
 
 Spread = tuple[int, Literal["whole", "zero3", "offload"]]
-"""Devices, and how a training lies on them: all of it on each; divided by ZeRO-3; or divided, with
-the optimiser's states on the host."""
+"""Devices, and how a training is spread over them: all of it on each; divided by ZeRO-3; or
+divided, with the optimiser's states on the host."""
 
 
 def memory_of(
@@ -162,7 +162,7 @@ def memory_of(
         states = 2 * size, 2 * size, 12 * size
     divisor = GB if way == "whole" else GB * devices
     tokens = batch.plans * (batch.prompt + batch.completion)
-    stream = 2 if config.lora and gpu else 4  # what runs from layer to layer is as weights are
+    stream = 2 if config.lora and gpu else 4  # activations between layers have the weights' type
     full, inputs = 34 * wide / 2 * tokens * shape.hidden, stream * tokens * shape.hidden
     again = gpu and config.grpo.get("gradient_checkpointing", True)
     activations = shape.layers * inputs + full if again else shape.layers * full
@@ -190,9 +190,9 @@ def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -
 #
 # Measured in the training's folder, by a probe if its device and PyTorch are here (probe.py), or
 # on the released runs; else by a formula. A position of decoding, and a pass of an update, cost as
-# many kernel launches as a model has layers, however few rows there are: that floor is what small
-# models take. What comes above it counts operations: 2 a weight for a token that is written, for
-# one that is learnt from 6, or 8 if layers are computed again; adapters save the 2 of weights.
+# many kernel launches as a model has layers, however few rows there are: small models take that
+# minimum. Above it operations count: 2 a weight for a token that is written, 6 for one that is
+# learnt from, or 8 if layers are computed again; adapters save the 2 of weights.
 
 WHOLE = 18  # bytes that a trained weight takes on one GPU
 
@@ -214,7 +214,7 @@ SHARE = 0.5  # of its token limit that a plan takes
 def formula_seconds(
     training: TrainingJob, batch: DeviceBatch, shape: ModelShape, cards: int
 ) -> StepSeconds:
-    """Return what GPUs would take, by a formula, on plans and prompts of a batch's lengths."""
+    """Return the seconds on GPUs, by a formula, for plans and prompts of a batch's lengths."""
     config, sizes = training.config, batch_sizes(training.config)
     weights, layers, plan_tokens = shape.parameters, shape.layers, batch.completion * SHARE
     launch = VLLM_LAUNCH_S if config.grpo.get("use_vllm") else LAUNCH_S
@@ -323,7 +323,7 @@ SHORT = 100  # tokens of a short reply
 
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
-    """The plans of a training, and what the worker calls that carry them out take."""
+    """The plans of a training, and the totals of the worker calls that run them."""
 
     plans: int  # in training and validation
     others: int = 0  # plans that dynamic sampling may add at most
@@ -333,7 +333,7 @@ class PlanTotals:
 
 
 def plan_totals(training: TrainingJob) -> PlanTotals:
-    """Return how many plans are carried out, and what that takes at the pool's price book."""
+    """Return how many plans are run, and their calls at the pool's price book."""
     config, sizes = training.config, batch_sizes(training.config)
     held_out, steps = len(training.validation_rows()), config.form.max_steps
     plans = sizes["generations"] * sizes["whole"] + sizes["validations"] * held_out

@@ -109,7 +109,7 @@ class ShownRow:
     """A row with its texts, for a warm start and a tokenizer. Never saved to a file."""
 
     row: TrainingRow
-    question: str  # the question's text, as a worker is asked
+    question: str  # the question's text, as sent to a worker
     cards: tuple[str, ...]  # one per worker in the prompt, empty if cards are hidden
     known: tuple[str, ...]  # the same cards, even if the form hides them
     workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
@@ -287,17 +287,17 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
 
 
 class PlanCorpus:
-    """Draws plans for questions; what it draws follows from the seed and the calls so far."""
+    """Draws plans for questions; the draws follow from the seed and the calls so far."""
 
     def __init__(
         self, shown_rows: Sequence[ShownRow], form: PlanFormat, recipe: PlanRecipe, seed: int
     ) -> None:
         """Sort the questions into kinds and weigh the workers for each."""
         self._form, self._recipe = form, recipe
-        carded = any(card for shown in shown_rows for card in shown.known)
+        carded = any(card for row in shown_rows for card in row.known)
         self._prior: Prior = recipe.prior if carded else "kinds"
         self._seed = seed
-        texts = sorted({shown_question(form, shown.question) for shown in shown_rows})
+        texts = sorted({shown_question(form, row.question) for row in shown_rows})
         self._sentences = asking_sentences(texts) if recipe.prior == "sentences" else {}
         if self._sentences:
             texts = sorted(

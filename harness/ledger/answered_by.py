@@ -25,12 +25,12 @@ def plain_name(model: str) -> str:
 
 
 def repeats_name(model: str, served: str | None) -> bool:
-    """Say whether a reply names word by word what was asked for, as a gateway's alias."""
+    """Return whether a reply repeats the requested name, as for a gateway's alias."""
     return served is not None and model.endswith(f"/{served}")
 
 
 def may_be_alias(model: str, served: str | None) -> bool:
-    """Say whether a reply may name a gateway's alias, whose model a header then names."""
+    """Return whether a reply may name a gateway's alias, whose model a header then names."""
     return model.startswith("openai-api/") and repeats_name(model, served)
 
 

@@ -1,4 +1,4 @@
-"""What a log says of one answer: its verdict, the reason, and the shape of the work behind it."""
+"""One answer in a log: its verdict, the reason, and the shape of the work behind it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ NO_SCORE = "no score in the log"
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """Whose answers a log holds."""
+    """The suite and system of a log's answers."""
 
     task: str
     suite: str
@@ -50,7 +50,7 @@ class LogHeader:
 
 
 def log_header(header: Json) -> LogHeader:
-    """Return what a log's header says of its suite."""
+    """Return the suite's facts in a log's header."""
     metadata: Json = header["eval"].get("metadata") or NOTHING
     facts: Json = metadata.get(PODIUM) or NOTHING
     names = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
@@ -82,7 +82,7 @@ class AnswerRecord:
 
     @property
     def verdict(self) -> Verdict:
-        """What the score says."""
+        """The verdict by the score."""
         if self.score is None:
             return "unscored"
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"

@@ -1,7 +1,7 @@
 """A `Call`: one attempt to call a model, flat, as it is exported and audited, and its dollars.
 
-A call that was tried three times over HTTP is three rows with one `call`. What was answered has a
-price, what was refused costs nothing, and of what was dispatched and never came back only bounds
+A call that was tried three times over HTTP is three rows with one `call`. An answered attempt has a
+price, a refused one costs nothing, and for one that was dispatched without a reply only bounds
 are known. None means unknown; it never becomes 0.
 """
 
@@ -25,7 +25,7 @@ from podium.harness.records import Usage
 from podium.harness.text import make_storable
 
 Scope = Literal["inference", "scoring", "training", "serving", "environment"]
-"""What a call was made for; spend is never added up across scopes without saying so."""
+"""The purpose of a call; spend is never added up across scopes without notice."""
 Phase = Literal["solve", "score", "environment"]
 """The phase of a call in a log: the system answers, its answer is graded, or a task's code asks
 another model, such as a simulated user."""
@@ -205,7 +205,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """What decides the price of one attempt."""
+    """The facts that decide the price of one attempt."""
 
     billable: Billable
     cache: Cache
@@ -217,9 +217,9 @@ class Attempted:
 
 
 LENGTH_REFUSED = "model_length"
-"""Why Inspect says that a reply ended whose request was refused for its length."""
+"""Inspect's stop reason of a reply whose request was refused for its length."""
 REFUSED = 300
-"""HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
+"""The lowest HTTP status of a request that was not served: redirected, or refused."""
 
 
 def billable_reply(
@@ -234,12 +234,12 @@ def billable_reply(
 
 
 def billable_failure(status: int | None) -> Billable:
-    """A provider that answers with an error status bills nothing; silence says nothing."""
+    """A provider that answers with an error status bills nothing; without an answer it may."""
     return "no" if is_refusal(status) else "unknown"
 
 
 def is_refusal(status: object) -> bool:
-    """Say whether an HTTP status says that a request was not served; 200 may end in an error."""
+    """Return whether an HTTP status means that a request was refused; 200 may end in an error."""
     return isinstance(status, int) and status >= REFUSED
 
 
@@ -290,11 +290,11 @@ the default system text of some open weights."""
 
 
 def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:
-    """Return the most that one HTTP request can cost: what an attempt without a reply can have."""
+    """Return the maximum cost of one HTTP request, for attempts without a reply."""
     # A text has no more tokens than bytes, and each is billed at the dearest rate that it can have:
     # a provider may have written the prompt to its cache, a tier may hold, a service may cost more.
     # None without a price, without a limit on a reply that costs something, and if a product
-    # spends additional tokens, which nothing limits.
+    # spends additional tokens without a limit.
     if price is None or attempted.prompt_bytes is None:
         return None
     factor = Decimal(1)
@@ -347,7 +347,7 @@ TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role
 
 
 def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one row as attributes; what is unknown has none, as the conventions ask."""
+    """Return one row as attributes; unknown values have none, as the conventions ask."""
     provider, _, model = str(row["model"]).partition("/")
     counts = (row["input_uncached"], row["cache_read"], row["cache_write"])
     standard: dict[str, Any] = {
