@@ -227,10 +227,7 @@ class _Training:
             outcomes = run_in_loop(self.rewards.training.score(items))
             self.rewards.training.take()
             self.searched_usd += float(sum(outcome.usd or 0 for outcome in outcomes))
-            values = [
-                self._value(outcome, rows[index])
-                for outcome, index in zip(outcomes, row_index, strict=True)
-            ]
+            values = [self._value(o, rows[i]) for o, i in zip(outcomes, row_index, strict=True)]
             every = np.array(values).reshape(count, size)
             for question, row, row_plans, worth in zip(drawn, rows, plans, every, strict=True):
                 best = teaches.best_alone(row.suite, row.workers)
@@ -313,14 +310,9 @@ class _Training:
         if any(outcome.status is Status.BUDGET for outcome in outcomes):
             raise SpendLimit(self.rewards.stopped() or "no call is left")
         results, rewarded = self.rewards.training.take(), monotonic()
-        values = np.array(
-            [
-                self._value(outcome, rows[index])
-                for outcome, index in zip(outcomes, row_index, strict=True)
-            ]
-        )
+        values = [self._value(o, rows[i]) for o, i in zip(outcomes, row_index, strict=True)]
         logs, entropy = self._chances(learner, inputs, row_index, plans)
-        worth = torch.from_numpy(advantages_of(values, row_index)).float()
+        worth = torch.from_numpy(advantages_of(np.array(values), row_index)).float()
         progress = step / int(config.grpo["max_steps"])
         bonus = float(config.grpo.get("entropy_coef", 0.0)) * (1 - progress)
         loss = -(worth * logs).mean() - bonus * entropy.mean()
@@ -329,9 +321,7 @@ class _Training:
             "step": step,
             **run_folder.step_summary(results, self.job.read_plan),
             "workers": _programs(run_folder.worker_shares(results, self.job.read_plan)),
-            "reward": run_folder.mean(
-                [value for value in values.tolist() if not math.isnan(value)]
-            ),
+            "reward": run_folder.mean([value for value in values if not math.isnan(value)]),
             "entropy": round(entropy.mean().item(), 4),
             "loss": round(loss.item(), 5),
             "grad_norm": round(norm, 4),

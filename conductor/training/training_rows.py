@@ -197,10 +197,7 @@ class PromptBuilder:
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
         columns = zip(*(batch[name] for name in COLUMNS), strict=True)
-        rows = (
-            TrainingRow(*ids, workers=tuple(names), first=round_id)
-            for *ids, names, round_id in columns
-        )
+        rows = (TrainingRow(*ids, workers=tuple(names), first=id) for *ids, names, id in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
 
 
@@ -251,9 +248,7 @@ def stem_overlaps(text: str, texts: Sequence[str]) -> Floats:
     stem_sets = [set(_stems(candidate)) for candidate in texts]
     count = {stem: sum(stem in stem_set for stem_set in stem_sets) for stem in stems}
     rare = {stem: 1.0 / times for stem, times in count.items() if times}
-    return np.array(
-        [sum(rare.get(stem, 0.0) for stem in stems & stem_set) for stem_set in stem_sets]
-    )
+    return np.array([sum(rare.get(stem, 0.0) for stem in stems & group) for group in stem_sets])
 
 
 def cluster_questions(texts: Sequence[str], count: int, seed: int) -> QuestionKinds:
@@ -300,9 +295,7 @@ class PlanCorpus:
         texts = sorted({shown_question(form, row.question) for row in shown_rows})
         self._sentences = asking_sentences(texts) if recipe.prior == "sentences" else {}
         if self._sentences:
-            texts = sorted(
-                {sentence for sentences in self._sentences.values() for sentence in sentences}
-            )
+            texts = sorted({text for sentences in self._sentences.values() for text in sentences})
         self._kinds: QuestionKinds = cluster_questions(texts, recipe.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities = cache(self._kinds.affinities)
@@ -337,13 +330,9 @@ class PlanCorpus:
             sentences = self._sentences[text][: self._form.max_steps]
             shape, numbers = ("use",) * len(sentences), self._doers(row, sentences, rng)
         else:
-            shape = rng.choice(
-                [candidate for candidate in SHAPES if len(candidate) <= self._form.max_steps]
-            )
+            shape = rng.choice([shape for shape in SHAPES if len(shape) <= self._form.max_steps])
             numbers = self._workers(row, self._kind_of[text], shape, rng)
-        subtasks = [
-            rng.choice(PHRASES[subtask.lstrip("|")]) + rng.choice(ENDINGS) for subtask in shape
-        ]
+        subtasks = [rng.choice(PHRASES[kind.lstrip("|")]) + rng.choice(ENDINGS) for kind in shape]
         alone = self._form.access == "off"
         access = [
             [] if alone or number == 0 or subtask.startswith("|") else ["all"]
@@ -356,11 +345,9 @@ class PlanCorpus:
         for subtask in shape:
             weights = self._weights(row, kind, subtask.lstrip("|"))
             every = range(len(weights))
-            candidates = [number for number in every if number not in numbers] or [*every]
+            free = [number for number in every if number not in numbers] or [*every]
             trusted = rng.random() < self._recipe.trust
-            numbers += rng.choices(
-                candidates, [weights[number] for number in candidates] if trusted else None
-            )
+            numbers += rng.choices(free, [weights[n] for n in free] if trusted else None)
         return numbers
 
     def _doers(self, row: ShownRow, sentences: Sequence[str], rng: Random) -> list[int]:
