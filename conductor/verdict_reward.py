@@ -1,7 +1,7 @@
-"""Training on recorded verdicts: the data set, its split, what a one-step plan is worth there.
+"""Training on recorded verdicts: the data set, its split, the value of a one-step plan.
 
 The plan of one step names a worker, and that worker's recorded verdict on the question is the
-grade. What is judged is never handed to a trainer, and `study.json` says so.
+grade. Judged questions are never given to a trainer, as `study.json` records.
 """
 
 import hashlib
@@ -36,29 +36,29 @@ from podium.harness.rewards.splits import SuiteSplit, question_digest
 from podium.harness.suite import NONE_PUBLISHED, Card, Split
 from podium.harness.workflow import Malformed, Workflow
 
-VALIDATES = 0.2  # share of what may teach that picks the checkpoint instead: a choice of ours
+VALIDATES = 0.2  # share of the teaching questions that picks the checkpoint: podium's choice
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]+")
 ONE_STEP = PlanFormat(layout="compact", cards=False, examples=False, subtasks=False, max_steps=1)
 """One worker, a bare ordinal in a fixed order: 16 names would be most of a small prompt."""
-NOBODY = -1  # where a text is no plan: the model failed, so the question counts as wrong
+NOBODY = -1  # a text is no plan: the model failed, so the question counts as wrong
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictDataset:
-    """What a trainer may see of recorded verdicts, and how what is judged was split off."""
+    """The recorded verdicts that a trainer may see, and how judged ones were split off."""
 
     source: str  # as `podium route` names it: `lcb-leaderboard`
-    suite: str  # which asks these questions: a checkpoint that they taught may not be asked it
+    suite: str  # that asks these questions; it must not judge a checkpoint trained on them
     split: str  # as `podium route --split` names it
     split_seed: int
     teaches: Matrix
     validates: Matrix
     public: tuple[str, ...] = field(default=(), repr=False)
-    """Where its own texts must not be published: others, for a tokenizer to be trained on."""
+    """If its own texts must not be published: other texts, to train a tokenizer on."""
 
     @property
     def name(self) -> str:
-        """What rows and rewards call it; no suite has such a name."""
+        """Its name in rows and rewards; no suite has such a name."""
         return f"verdicts:{self.source}"
 
 
@@ -72,42 +72,42 @@ def split_verdicts(
     public: Sequence[str] = (),
 ) -> VerdictDataset:
     """Return the verdicts that may teach; UserError when they are too few to split."""
-    if not all(asked.text.strip() for asked in may_teach.questions):
+    if not all(question.text.strip() for question in may_teach.questions):
         raise UserError(
             f"{may_teach.name}: some questions have no text here, and a conductor reads nothing "
             "else."
         )
     groups = _grouped(may_teach.questions, split_seed)
-    wanted = max(1, round(len(may_teach.questions) * VALIDATES))
+    size = max(1, round(len(may_teach.questions) * VALIDATES))
     picks: list[int] = []
-    while groups and len(picks) < wanted:
+    while groups and len(picks) < size:
         picks += groups.pop()
-    teaches = sorted(at for group in groups for at in group)
+    teaches = sorted(index for group in groups for index in group)
     if not teaches:
         raise UserError(f"{may_teach.name}: too few questions may teach to train on.")
-    parts = may_teach.rows(teaches), may_teach.rows(sorted(picks))
-    return VerdictDataset(source, suite, split, split_seed, *parts, tuple(public))
+    matrices = may_teach.rows(teaches), may_teach.rows(sorted(picks))
+    return VerdictDataset(source, suite, split, split_seed, *matrices, tuple(public))
 
 
-def _grouped(asked: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
-    """Return indices of equal questions together, in the order that `split_verdicts` says."""
+def _grouped(items: Sequence[MatrixQuestion], seed: int) -> list[list[int]]:
+    """Return indices of equal questions together, in the order that `split_verdicts` needs."""
     groups: dict[str, list[int]] = {}
-    for at, one in enumerate(asked):
-        groups.setdefault(question_digest(one.text), []).append(at)
-    found = list(groups.values())
-    if all(one.date for one in asked):
-        return sorted(found, key=lambda group: max((asked[at].date, asked[at].id) for at in group))
-    Random(f"study/{seed}").shuffle(found)
-    return found
+    for i, item in enumerate(items):
+        groups.setdefault(question_digest(item.text), []).append(i)
+    lists = list(groups.values())
+    if all(item.date for item in items):
+        return sorted(lists, key=lambda group: max((items[i].date, items[i].id) for i in group))
+    Random(f"study/{seed}").shuffle(lists)
+    return lists
 
 
-def verdict_questions(part: Matrix) -> Mapping[str, Question]:
+def verdict_questions(matrix: Matrix) -> Mapping[str, Question]:
     """Return the questions by id, without targets."""
-    return {asked.id: Question(asked.id, asked.text, asked.kind) for asked in part.questions}
+    return {q.id: Question(q.id, q.text, q.kind) for q in matrix.questions}
 
 
 def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyInfo:
-    """Return what a checkpoint says of the verdicts that taught it."""
+    """Return a checkpoint's record of the verdicts that taught it."""
     return StudyInfo(
         source=verdicts.source,
         pinned=verdicts.teaches.source,
@@ -115,21 +115,21 @@ def study_info(verdicts: VerdictDataset, form: PlanFormat, seed: int) -> StudyIn
         split=verdicts.split,
         split_seed=verdicts.split_seed,
         workers=verdicts.teaches.workers,
-        taught=tuple(asked.id for asked in verdicts.teaches.questions),
-        validated=tuple(asked.id for asked in verdicts.validates.questions),
+        taught=tuple(question.id for question in verdicts.teaches.questions),
+        validated=tuple(question.id for question in verdicts.validates.questions),
         form=form,
         seed=seed,
     )
 
 
 def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
-    """Raise UserError when a checkpoint may not be judged so: other verdicts, or it was taught."""
+    """Raise UserError if a checkpoint must not be judged: other verdicts, or taught by these."""
     if about.pinned != judged.source or about.workers != judged.workers:
         raise UserError(
             f"{folder} was trained on other verdicts ({about.source}): judge it on those."
         )
-    seen = {*about.taught, *about.validated}
-    both = [asked.id for asked in judged.questions if asked.id in seen]
+    used = {*about.taught, *about.validated}
+    both = [question.id for question in judged.questions if question.id in used]
     if both:
         raise UserError(
             f"{len(both)} of the judged questions taught {folder} or picked it, first {both[0]}: "
@@ -138,7 +138,7 @@ def refuse_taught(about: StudyInfo, judged: Matrix, folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _VerdictSuite:  # what is judged is in none of its splits
+class _VerdictSuite:  # judged questions are in none of its splits
     name: str
     data_revision: str
     publishable: bool
@@ -154,7 +154,7 @@ class _VerdictSuite:  # what is judged is in none of its splits
 
     @property
     def card(self) -> Card:
-        sizes: dict[Split, int] = {split: len(part) for split, part in self.parts.items()}
+        sizes: dict[Split, int] = {split: len(questions) for split, questions in self.parts.items()}
         about = "Questions with recorded verdicts of real models (role study)."
         return Card(self.name, self.data_revision, sizes, "its source's", NONE_PUBLISHED, about, ())
 
@@ -171,7 +171,7 @@ class _VerdictSuite:  # what is judged is in none of its splits
 
 
 def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
-    """Return what teaches, and what picks the checkpoint."""
+    """Return the train split, and the one that picks the checkpoint."""
     teaches, validates = map(verdict_questions, (verdicts.teaches, verdicts.validates))
     suite = _VerdictSuite(
         name=verdicts.name,
@@ -183,10 +183,10 @@ def verdict_splits(verdicts: VerdictDataset) -> tuple[SuiteSplit, SuiteSplit]:
 
 
 def verdict_pool(matrix: Matrix) -> PoolSpec:
-    """Return a pool of a matrix's workers, in its order; nobody in it can be asked."""
+    """Return a pool of a matrix's workers, in its order; none of them can be asked."""
     names = [_OTHERS.sub("-", name).strip("-._") or "worker" for name in matrix.workers]
     if len(set(names)) < len(names):
-        names = [f"{at}-{name}" for at, name in enumerate(names)]
+        names = [f"{number}-{name}" for number, name in enumerate(names)]
     workers = tuple(
         WorkerSpec(name=name, model=f"recorded/{name}", card=card)
         for name, card in zip(names, matrix.workers, strict=True)
@@ -208,11 +208,11 @@ Scores = Mapping[str, tuple[float | None, ...]]  # by question id and worker; No
 def recorded_verdicts(
     suite: str, matrix: Matrix, names: Sequence[str] = ()
 ) -> tuple[str, tuple[str, ...], Scores]:
-    """Return what a reward needs of a matrix: without texts; `suite` is what rows call it."""
+    """Return a matrix for a reward, without texts; `suite` is its name in rows."""
     rows: list[list[float]] = matrix.scores.tolist()
-    known = (tuple(None if one != one else one for one in row) for row in rows)  # NaN differs
-    ids = (asked.id for asked in matrix.questions)
-    return suite, tuple(names) or matrix.workers, dict(zip(ids, known, strict=True))
+    verdicts = (tuple(None if v != v else v for v in row) for row in rows)  # NaN differs
+    ids = (question.id for question in matrix.questions)
+    return suite, tuple(names) or matrix.workers, dict(zip(ids, verdicts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class VerdictReward:
     """Rewards one-step plans: 0 unreadable, 0.5 wrong, 1 right, and in between as graded."""
 
     suite: str
-    workers: tuple[str, ...]  # in the order of their numbers, where an item shows no other order
+    workers: tuple[str, ...]  # in the order of their numbers, unless an item shows another order
     scores: Scores
     form: PlanFormat = ONE_STEP
     values: OutcomeValues = PAPER
@@ -237,18 +237,18 @@ class VerdictReward:
 
     @property
     def counts(self) -> RewardCounts:
-        """What has been rewarded so far."""
+        """The counts of rewards so far."""
         return self.tally.counts()
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order; see `RewardScorer` for what it raises."""
         for item in items:  # all are refused before one is noted
             self._refuse(item)
-        made = [self._outcome(item) for item in items]
-        for outcome in made:
+        outcomes = [self._outcome(item) for item in items]
+        for outcome in outcomes:
             self.tally.note(outcome)
         self.tally.refuse()
-        return made
+        return outcomes
 
     def _refuse(self, item: RewardItem) -> None:
         strangers = [name for name in item.workers if name not in self.workers]
@@ -263,28 +263,28 @@ class VerdictReward:
 
     def _outcome(self, item: RewardItem) -> RewardOutcome:
         plan = read_plan(self.form, item.completion, item.workers or self.workers)
-        status, grade, parsed, said = Status.SCORED, None, 1.0, ""
+        status, grade, parsed, text = Status.SCORED, None, 1.0, ""
         if isinstance(plan, Malformed):
             status, grade, parsed = Status.INVALID_ACTION, 0.0, 0.0
-            said = f"No workflow: {plan.reason}."
+            text = f"No workflow: {plan.reason}."
         else:
-            asked = plan.steps[0].worker
-            grade = self.scores[item.question][self.workers.index(asked)]
+            worker = plan.steps[0].worker
+            grade = self.scores[item.question][self.workers.index(worker)]
             if grade is None:
                 status, parsed = Status.SCORER_ERROR, None
-                said = f"Nobody recorded a verdict of {asked} on question {item.question}."
+                text = f"Nobody recorded a verdict of {worker} on question {item.question}."
         value = None if grade is None else self.values.of(status, grade)
-        parts = {"correct": grade, "parsed": parsed}
-        return RewardOutcome(value, status, parts, usage=Usage(), usd=Decimal(0), reason=said)
+        grades = {"correct": grade, "parsed": parsed}
+        return RewardOutcome(value, status, grades, usage=Usage(), usd=Decimal(0), reason=text)
 
 
 def planned_workers(about: StudyInfo, judged: Matrix, say: Say) -> NDArray[np.intp]:
-    """Return, per question, the index of the worker that the plan names, `NOBODY` without one."""
+    """Return, per question, the index of the worker that the plan names, -1 without a plan."""
     workers = judged.workers
-    shown = [name if about.form.cards else "" for name in workers]
-    found: list[int] = []
+    cards = [name if about.form.cards else "" for name in workers]
+    indices: list[int] = []
     for question in verdict_questions(judged).values():
-        plan = read_plan(about.form, say(plan_prompt(about.form, question.text, shown)), workers)
-        named = isinstance(plan, Workflow)
-        found.append(workers.index(plan.steps[0].worker) if named else NOBODY)
-    return np.array(found, dtype=np.intp)
+        plan = read_plan(about.form, say(plan_prompt(about.form, question.text, cards)), workers)
+        readable = isinstance(plan, Workflow)
+        indices.append(workers.index(plan.steps[0].worker) if readable else NOBODY)
+    return np.array(indices, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""What `pip install podium` adds to Inspect: model providers, found through an entry point."""
+"""Additions of `pip install podium` to Inspect: model providers, found through an entry point."""
 
 from inspect_ai.model import ModelAPI, modelapi
 

@@ -1,4 +1,4 @@
-"""Keys of providers, kept out of whatever is written or shown: a provider may quote one."""
+"""Keys of providers, kept out of all that is written or shown: a provider may quote one."""
 
 import operator
 import os
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from inspect_ai.model import Model
 
-LEAST = 8  # shorter values are words (`EMPTY`, `none`) and stand within others
+LEAST = 8  # shorter values are words (`EMPTY`, `none`) and occur within others
 NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:(?:api|access|secret|subscription|auth)[_-]?key|token|secret|authorization"
     r"|password|cookie|credentials?)$"
@@ -21,10 +21,10 @@ _FROM_POOLS: dict[str, str] = {}  # Value -> name, of all pools that this proces
 
 def known_keys() -> dict[str, str]:
     """Return every key that is known now, by its value, the longest first, with its name."""
-    named = [name for name in os.environ if _is_key(name)]
-    own = {os.environ[name].strip(): name for name in named}
-    found = {**own, **_FROM_POOLS}
-    return {one: found[one] for one in sorted(found, key=len, reverse=True) if len(one) >= LEAST}
+    names = [name for name in os.environ if _is_key(name)]
+    values = {os.environ[name].strip(): name for name in names}
+    keys = {**values, **_FROM_POOLS}
+    return {key: keys[key] for key in sorted(keys, key=len, reverse=True) if len(key) >= LEAST}
 
 
 @lru_cache(maxsize=1024)
@@ -65,7 +65,7 @@ def shown(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Replaces some keys, by value with their names, wherever they stand."""
+    """Replaces the values of some keys by their names, anywhere in a text or object."""
 
     keys: Mapping[str, str]
 
@@ -76,50 +76,50 @@ class Cleaner:
                 text = text.replace(value, f"[key {name}]")
         return text
 
-    def result(self, found: Any) -> None:
-        """Clean what a provider has returned: an exception, a reply, or its raw form."""
-        if isinstance(found, BaseException):
-            self.error(found)
-        elif self.keys and hasattr(found, "model_dump"):
-            self._attributes(found)
+    def result(self, result: Any) -> None:
+        """Clean a provider's result: an exception, a reply, or its raw form."""
+        if isinstance(result, BaseException):
+            self.error(result)
+        elif self.keys and hasattr(result, "model_dump"):
+            self._attributes(result)
 
     def error(self, error: BaseException) -> None:
         """Clean an exception and all that led to it."""
-        seen: set[int] = set()
-        left: list[BaseException | None] = [error]
-        while left and self.keys:
-            one = left.pop()
-            if one is None or id(one) in seen:
+        visited: set[int] = set()
+        queue: list[BaseException | None] = [error]
+        while queue and self.keys:
+            cause = queue.pop()
+            if cause is None or id(cause) in visited:
                 continue
-            seen.add(id(one))
-            one.args = tuple(self.cleaned(value) for value in one.args)
-            self._attributes(one)
-            left += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+            visited.add(id(cause))
+            cause.args = tuple(self.cleaned(value) for value in cause.args)
+            self._attributes(cause)
+            queue += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
 
     def cleaned(self, value: Any) -> Any:
-        """Return a value without them; the very same one where it holds none."""
+        """Return a value without them; the same object if it holds none."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
             table = cast(Mapping[Any, Any], value)
-            made = {self.cleaned(name): self.cleaned(one) for name, one in table.items()}
-            return cast(Any, value) if made == table else made
+            clean_table = {self.cleaned(name): self.cleaned(item) for name, item in table.items()}
+            return cast(Any, value) if clean_table == table else clean_table
         if isinstance(value, list | tuple):
-            held = cast("list[Any]", value)
-            items = [self.cleaned(one) for one in held]
-            return held if all(map(operator.is_, held, items)) else type(held)(items)
+            sequence = cast("list[Any]", value)
+            items = [self.cleaned(item) for item in sequence]
+            return sequence if all(map(operator.is_, sequence, items)) else type(sequence)(items)
         if hasattr(value, "model_dump") and hasattr(value, "__dict__"):
             self._attributes(value)
         return value
 
-    def _attributes(self, found: Any) -> None:
-        for name, value in list(cast("dict[str, Any]", vars(found)).items()):
-            held = getattr(value, "_content", None)
-            if isinstance(held, bytes):  # of an HTTP response, which Google's errors keep
-                value._content = self.text(held.decode("utf-8", "replace")).encode()
+    def _attributes(self, target: Any) -> None:
+        for name, value in list(cast("dict[str, Any]", vars(target)).items()):
+            content = getattr(value, "_content", None)
+            if isinstance(content, bytes):  # of an HTTP response, which Google's errors keep
+                value._content = self.text(content.decode("utf-8", "replace")).encode()
             cleaned = self.cleaned(value)
             if cleaned is not value:
-                vars(found)[name] = cleaned
+                vars(target)[name] = cleaned
 
 
 def guard_keys(model: "Model") -> "Model":
@@ -139,23 +139,23 @@ def _guarded(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]
     async def generate(*args: Any, **kwargs: Any) -> Any:
         cleaner = Cleaner(known_keys())
         try:
-            found = await ask(*args, **kwargs)
+            reply = await ask(*args, **kwargs)
         except Exception as error:
             cleaner.error(error)
             raise
         finally:
             _clean_event(cleaner)
-        parts = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
-        for part in parts:
-            cleaner.result(part)
-        return cast(Any, found)
+        results = cast("tuple[Any, ...]", reply if isinstance(reply, tuple) else (reply,))
+        for result in results:
+            cleaner.result(result)
+        return cast(Any, reply)
 
     setattr(generate, GUARDED, True)
     return generate
 
 
 def _clean_event(cleaner: Cleaner) -> None:
-    # Whoever prints a line needs this module, and Inspect takes seconds to import.
+    # Printing a line imports this module, and Inspect takes seconds to import.
     from inspect_ai.log._samples import (
         _active_model_event,  # pyright: ignore[reportPrivateUsage] - it has no public name
     )

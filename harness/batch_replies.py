@@ -53,7 +53,7 @@ from podium.harness.usage import believed, raw_usage, usage_from_raw
 Json = dict[str, Any]
 Endpoint = Literal["chat", "responses"]
 ENDPOINTS: Mapping[str, Endpoint] = {"/chat/completions": "chat", "/responses": "responses"}
-"""The ends of the urls whose replies can be replayed, whatever a server has before them."""
+"""The ends of the urls whose replies can be replayed, with any prefix."""
 STOPS: Mapping[str, StopReason] = {
     "stop": "stop",
     "eos": "stop",
@@ -74,7 +74,7 @@ TOOLS = "calls tools, and a cassette can replay texts only"
 
 
 class BatchRow(BaseModel):
-    """Part of a row: what is not named here may be absent, new or of any type."""
+    """Part of a row: all other fields may be absent, new or of any type."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -97,28 +97,28 @@ class BatchRequest(BatchRow):
         path = self.url.partition("?")[0].rstrip("/")
         return next((kind for end, kind in ENDPOINTS.items() if path.endswith(end)), None)
 
-    def conversation(self, where: str) -> list[ChatMessage]:
-        """Return what was sent; UserError for what a cassette cannot know again."""
+    def conversation(self, place: str) -> list[ChatMessage]:
+        """Return the messages sent; UserError if a cassette could not recognise them."""
         if self.endpoint is None:
             urls = " and ".join(f"/v1{end}" for end in ENDPOINTS)
-            raise UserError(f"{where}: podium replays {urls}, and no other url.")
-        messages = self._messages(f"{where}: its body")
+            raise UserError(f"{place}: podium replays {urls}, and no other url.")
+        messages = self._messages(f"{place}: its body")
         lists = (message.content for message in messages if isinstance(message.content, list))
-        texts_only = all(part.type == "text" for parts in lists for part in parts)
+        texts_only = all(piece.type == "text" for contents in lists for piece in contents)
         if self.body.get("tools") or not texts_only:
             raise UserError(
-                f"{where}: its body has tools or more than texts; a cassette can replay texts only."
+                f"{place}: its body has tools or more than texts; a cassette can replay texts only."
             )
         return messages
 
     def _messages(self, place: str) -> list[ChatMessage]:
-        body, convert, given = self.body, messages_from_openai, self.body.get("messages")
+        body, convert, turns = self.body, messages_from_openai, self.body.get("messages")
         if self.endpoint == "responses":
-            convert, given = messages_from_openai_responses, body.get("input")
-            given = [{"role": "user", "content": given}] if isinstance(given, str) else given
+            convert, turns = messages_from_openai_responses, body.get("input")
+            turns = [{"role": "user", "content": turns}] if isinstance(turns, str) else turns
         try:
-            messages: list[ChatMessage] = anyio.run(cast(Any, convert), given)
-        except Exception as error:  # they raise whatever their client's objects do
+            messages: list[ChatMessage] = anyio.run(cast(Any, convert), turns)
+        except Exception as error:  # any error of their client's objects
             raise UserError(f"{place} is not what this url takes.") from error
         if self.endpoint == "responses" and body.get("instructions"):
             messages.insert(0, ChatMessageSystem(content=str(body["instructions"])))
@@ -126,7 +126,7 @@ class BatchRequest(BatchRow):
 
 
 def _with_body(value: object) -> object:
-    """Return a response with a body of its own: Fireworks' is the completion itself."""
+    """Return a response with a separate body: Fireworks' is the completion itself."""
     if not isinstance(value, Mapping):
         return value
     response = cast(Json, value)
@@ -139,7 +139,7 @@ def _parsed(value: object) -> object:
 
 
 class BatchResponse(BatchRow):
-    """What was answered over HTTP."""
+    """The answer over HTTP."""
 
     status_code: int | None = None
     body: Annotated[Json | None, BeforeValidator(_parsed)] = None
@@ -154,7 +154,7 @@ class BatchResult(BatchRow):
 
     @property
     def body(self) -> Json | None:
-        """What the model's server answered; None for a call that failed."""
+        """The answer of the model's server; None for a call that failed."""
         response = self.response
         if _is_error(self.error) or response is None or response.body is None:
             return None
@@ -165,7 +165,7 @@ class BatchResult(BatchRow):
 
 
 def _is_error(value: object) -> bool:
-    """Say whether an error is one: some servers write an object whose fields are all null."""
+    """Return whether an error is set: some servers write an object whose fields are all null."""
     return any(cast(Json, value).values()) if isinstance(value, Mapping) else bool(value)
 
 
@@ -175,17 +175,17 @@ def _text_of(value: object) -> str | None:
         return value
     if not isinstance(value, list):
         raise ValueError("it is neither a text nor a list of parts")
-    texts = [_text_of_part(part) for part in cast(list[object], value)]
+    texts = [_text_of_part(piece) for piece in cast(list[object], value)]
     return "\n".join(text for text in texts if text is not None)  # as Inspect joins them
 
 
-def _text_of_part(part: object) -> str | None:
-    """Return a part's text; None for thoughts, references and what else is beside a text."""
-    if isinstance(part, str):
-        return part
-    if not isinstance(part, Mapping):
+def _text_of_part(piece: object) -> str | None:
+    """Return a part's text; None for thoughts, references and other content."""
+    if isinstance(piece, str):
+        return piece
+    if not isinstance(piece, Mapping):
         raise ValueError("a part of it is no object")
-    fields = cast(Json, part)
+    fields = cast(Json, piece)
     kind = fields.get("type", "text")
     if kind not in ("text", "output_text", "refusal"):
         return None
@@ -252,26 +252,26 @@ class BatchReply:
     """The finish reason of a reply with a text that may have been broken off by a failure."""
 
 
-def read_replies(endpoint: Endpoint, body: Json, where: str) -> list[BatchReply]:
+def read_replies(endpoint: Endpoint, body: Json, place: str) -> list[BatchReply]:
     """Return the replies in a body, one for each choice; none if the call failed."""
     read = _chat_replies if endpoint == "chat" else _responses_replies
-    return read(body, where)
+    return read(body, place)
 
 
-def _chat_replies(body: Json, where: str) -> list[BatchReply]:
-    answer = check_row(_ChatBody, body, where)
-    usage = _usage(body) if len(answer.choices) == 1 else None  # nobody says how it is divided
+def _chat_replies(body: Json, place: str) -> list[BatchReply]:
+    answer = check_row(_ChatBody, body, place)
+    usage = _usage(body) if len(answer.choices) == 1 else None  # how it is divided is unknown
     replies: list[BatchReply] = []
-    for at, choice in enumerate(answer.choices):
+    for index, choice in enumerate(answer.choices):
         message, reason = choice.message, str(choice.finish_reason).lower()
         if message.tool_calls or message.function_call:
-            raise UserError(f"{where}: choices.{at}.message: it {TOOLS}.")
+            raise UserError(f"{place}: choices.{index}.message: it {TOOLS}.")
         text, failed_as = _chat_text(message), reason if FAILED.search(reason) else ""
         if _is_error(choice.error) or (failed_as and not text):
             continue
         stop = STOPS.get(reason, "unknown")
         if text is None and stop not in WITHOUT_TEXT:
-            raise UserError(f"{where}: choices.{at}.message.content: it is absent.")
+            raise UserError(f"{place}: choices.{index}.message.content: it is absent.")
         replies.append(BatchReply(text or "", stop, usage, _name(answer.model), failed_as))
     return replies
 
@@ -285,23 +285,23 @@ def _chat_text(message: _Message) -> str | None:
         return "" if reasoning or "content" in message.model_fields_set else None
     if reasoning or "<think" not in message.content:
         return message.content
-    said = {"role": "assistant", "content": message.content}
-    choice = {"index": 0, "finish_reason": "stop", "message": said}
-    whole = {"id": "", "object": "chat.completion", "created": 0, "model": "", "choices": [choice]}
-    return anyio.run(model_output_from_openai, whole).completion  # Inspect's reading, as when live
+    turn = {"role": "assistant", "content": message.content}
+    choice = {"index": 0, "finish_reason": "stop", "message": turn}
+    reply = {"id": "", "object": "chat.completion", "created": 0, "model": "", "choices": [choice]}
+    return anyio.run(model_output_from_openai, reply).completion  # Inspect's reading, as when live
 
 
-def _responses_replies(body: Json, where: str) -> list[BatchReply]:
-    answer = check_row(_ResponsesBody, body, where)
+def _responses_replies(body: Json, place: str) -> list[BatchReply]:
+    answer = check_row(_ResponsesBody, body, place)
     if answer.status in UNDONE:
         return []
     if any(item.type.endswith("_call") for item in answer.output):
-        raise UserError(f"{where}: output: it {TOOLS}.")
+        raise UserError(f"{place}: output: it {TOOLS}.")
     if not answer.output and answer.status != "incomplete":
-        raise UserError(f"{where}: output: it is empty, and the reply is not incomplete.")
+        raise UserError(f"{place}: output: it is empty, and the reply is not incomplete.")
     texts = [
-        check_row(_Said, item.model_dump(exclude_unset=True), f"{where}: output.{at}").content
-        for at, item in enumerate(answer.output)
+        check_row(_Said, item.model_dump(exclude_unset=True), f"{place}: output.{index}").content
+        for index, item in enumerate(answer.output)
         if item.type == "message"
     ]
     reason = str(answer.incomplete_details and answer.incomplete_details.reason)
@@ -311,7 +311,7 @@ def _responses_replies(body: Json, where: str) -> list[BatchReply]:
 
 
 def _usage(body: Json) -> Usage | None:
-    """Return the tokens that a body states; None, never 0, if it states none that can be."""
+    """Return the tokens that a body states; None, never 0, if it states no valid ones."""
     raw = raw_usage(body)
     if raw is None:
         return None
@@ -324,13 +324,13 @@ def _name(model: object) -> str:
 
 
 UNREADABLE = (ValueError, gzip.BadGzipFile, EOFError, zlib.error)
-SHOWN = 5  # rows that are left out and named
+SHOWN = 5  # left-out rows that are listed
 RowModel = TypeVar("RowModel", BatchRequest, BatchResult)
 
 
 @dataclass(slots=True)
 class BatchSummary(RecordSummary):
-    """What was recorded of a batch, and which rows were left out."""
+    """The recorded replies of a batch, and the rows that were left out."""
 
     unreadable: list[str] = field(default_factory=list[str])
     """A sentence for each row that cannot be read: its file, line, field and what is wrong."""
@@ -357,8 +357,8 @@ def _listed(sentences: Sequence[str]) -> list[str]:
 
 
 def _rest(sentences: Sequence[str]) -> list[str]:
-    more = len(sentences) - SHOWN
-    return [f"- and {more:,} more"] if more > 0 else []
+    count = len(sentences) - SHOWN
+    return [f"- and {count:,} more"] if count > 0 else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,12 +370,12 @@ class _Asked:
 
 
 def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = False) -> BatchSummary:
-    """Write the cassette `out` of a batch and the pool file beside it; return what was done."""
+    """Write the cassette `out` of a batch and the pool file beside it; return a summary."""
     refuse_written(out)
     summary = BatchSummary(out)
     batch = _Batch(results.name, requests.name, _requests(requests, summary), summary)
-    for where, line in _lines(results):
-        batch.add(where, line)
+    for place, line in _lines(results):
+        batch.add(place, line)
     _refuse_unfit(batch, results, strict=strict)
     summary.unfinished_samples = len(batch.waiting)
     summary.workers = Counter(row.worker for row in batch.rows)
@@ -392,12 +392,12 @@ def record_batch(results: Path, requests: Path, out: Path, *, strict: bool = Fal
 def _refuse_unfit(batch: "_Batch", results: Path, *, strict: bool) -> None:
     """Raise UserError if nothing can be recorded, or a strict reader may not leave a row out."""
     unreadable = batch.summary.unreadable
-    named = " ".join([*unreadable[:SHOWN], *_rest(unreadable)])
+    examples = " ".join([*unreadable[:SHOWN], *_rest(unreadable)])
     if strict and unreadable:
         count = pluralise(len(unreadable), "row")
-        raise UserError(f"{count} cannot be read: {named} Correct them, or leave --strict out.")
+        raise UserError(f"{count} cannot be read: {examples} Correct them, or leave --strict out.")
     if not batch.rows:
-        raise UserError(f"{results} has no reply: there is nothing to record. {named}".strip())
+        raise UserError(f"{results} has no reply: there is nothing to record. {examples}".strip())
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -412,32 +412,32 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         raise UserError(f"{path} cannot be read as JSON Lines in UTF-8: {error}.") from error
 
 
-def _row(model: type[RowModel], line: str, where: str) -> RowModel:
+def _row(model: type[RowModel], line: str, place: str) -> RowModel:
     """Return a line as a row; UserError names the field that cannot be read."""
     try:
         row: object = json_with_nan(line.encode("utf-8", "surrogatepass"))  # NaN as a logprob
     except ValueError as error:
-        raise UserError(f"{where}: it is not JSON: {error}.") from error
-    return check_row(model, make_storable(row), where)
+        raise UserError(f"{place}: it is not JSON: {error}.") from error
+    return check_row(model, make_storable(row), place)
 
 
 def _requests(path: Path, summary: BatchSummary) -> dict[str, _Asked | None]:
-    """Return the requests of a batch by their ids; None for what cannot be replayed."""
-    asked: dict[str, _Asked | None] = {}
-    for where, line in _lines(path):
+    """Return the requests of a batch by their ids; None for one that cannot be replayed."""
+    requests: dict[str, _Asked | None] = {}
+    for place, line in _lines(path):
         try:
-            request = _row(BatchRequest, line, where)
-            twice = request.custom_id in asked
-            asked[request.custom_id] = None
-            if twice:  # nobody can say which of them was answered
-                raise UserError(f"{where}: its custom_id stands in an earlier line, too.")
-            digest = request_digest(request.conversation(where))
-            asked[request.custom_id] = _Asked(request, digest)
+            request = _row(BatchRequest, line, place)
+            twice = request.custom_id in requests
+            requests[request.custom_id] = None
+            if twice:  # which of them was answered is unknown
+                raise UserError(f"{place}: its custom_id stands in an earlier line, too.")
+            digest = request_digest(request.conversation(place))
+            requests[request.custom_id] = _Asked(request, digest)
         except UserError as error:
             summary.unreadable.append(str(error))
-    if not asked and not summary.unreadable:
+    if not requests and not summary.unreadable:
         raise UserError(f"{path} has no request: name the file that was sent as the batch.")
-    return asked
+    return requests
 
 
 @dataclass(slots=True)
@@ -455,51 +455,51 @@ class _Batch:
     answered: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.waiting = {id for id, asked in self.asked.items() if asked}
+        self.waiting = {id for id, request in self.asked.items() if request}
 
-    def add(self, where: str, line: str) -> None:
-        """Record the replies of a result; count it where it has none, or cannot be read."""
+    def add(self, place: str, line: str) -> None:
+        """Record the replies of a result; count it if it has none, or cannot be read."""
         try:
-            result = _row(BatchResult, line, where)
+            result = _row(BatchResult, line, place)
             self.waiting.discard(result.custom_id)
             if result.custom_id not in self.asked or result.custom_id in self.answered:
-                raise UserError(f"{where}: {self.requests} has no such custom_id, or none more.")
-            if asked := self.asked[result.custom_id]:  # else the request is named already
-                self._add_replies(asked, result, where)
+                raise UserError(f"{place}: {self.requests} has no such custom_id, or none more.")
+            if request := self.asked[result.custom_id]:  # else the request is named already
+                self._add_replies(request, result, place)
         except UserError as error:
             self.summary.unreadable.append(str(error))
 
-    def _add_replies(self, asked: _Asked, result: BatchResult, where: str) -> None:
-        endpoint, body = asked.request.endpoint, result.body
-        place = f"{where}: response.body"
+    def _add_replies(self, request: _Asked, result: BatchResult, row_place: str) -> None:
+        endpoint, body = request.request.endpoint, result.body
+        place = f"{row_place}: response.body"
         replies = read_replies(endpoint, body, place) if endpoint and body is not None else []
         self.summary.errors += not replies
-        rows = [self._reply_row(asked, reply, place) for reply in replies]
+        rows = [self._reply_row(request, reply, place) for reply in replies]
         self.rows += rows
         if rows:  # a call that failed may have been sent again
             self.answered.add(result.custom_id)
         self.summary.broken_off += [
-            f"{where}: its finish_reason is {reply.failed_as!r}."
+            f"{row_place}: its finish_reason is {reply.failed_as!r}."
             for reply in replies
             if reply.failed_as
         ]
 
-    def _reply_row(self, asked: _Asked, reply: BatchReply, place: str) -> RecordedReply:
-        model = str(asked.request.body.get("model") or reply.model)
+    def _reply_row(self, request: _Asked, reply: BatchReply, place: str) -> RecordedReply:
+        model = str(request.request.body.get("model") or reply.model)
         if not model:
             raise UserError(f"{place}: model: it is absent here and in the request.")
         worker = re.sub(r"[^A-Za-z0-9._-]+", "-", model.rpartition("/")[2]).lstrip("._-") or "model"
-        self.draws[worker, asked.digest] += 1
+        self.draws[worker, request.digest] += 1
         counts = {name: getattr(reply.usage, name, None) for name in RecordedTokens.model_fields}
         return RecordedReply(
             worker=worker,
-            digest=asked.digest,
-            epoch=self.draws[worker, asked.digest],
+            digest=request.digest,
+            epoch=self.draws[worker, request.digest],
             occurrence=0,
             text=reply.text,
             usage=RecordedTokens.model_validate(counts) if reply.usage else None,
             model=model if "/" in model else f"openai/{model}",
             stop_reason=reply.stop,
-            question=asked.request.custom_id,
+            question=request.request.custom_id,
             source=self.results,
         )

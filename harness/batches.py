@@ -1,8 +1,8 @@
-"""Batches at a lower price: Inspect's batch mode, and what it lacks to go on with a batch later.
+"""Batches at a lower price: Inspect's batch mode, extended to continue a batch later.
 
 Inspect (0.3.285) keeps the ids of its batches in memory alone, waits forever for a row without a
 result, fails a whole batch for a row that was refused, and asks expired rows again without end.
-Here a request's batch is kept beside the replies that were paid for: who goes on waits for it.
+Here a request's batch is kept beside the replies that were paid for: a resumed run waits for it.
 """
 
 import sys
@@ -30,9 +30,9 @@ from podium.harness.ledger.recorder import CallInFlight, call_in_flight
 from podium.harness.text import say
 
 UNBILLED = 410
-"""The HTTP status of a row that was not run and that nobody bills; a provider gives it none."""
+"""The HTTP status of a row that was neither run nor billed; a provider gives it none."""
 NOT_RUN = {"APITimeoutError": "expired", "APIConnectionError": "was cancelled"}
-"""What Inspect makes of rows of Anthropic's that were not run, and what happened to them."""
+"""Inspect's errors for rows of Anthropic's that were not run, and what happened to the rows."""
 
 
 class NotRun(Exception):
@@ -46,10 +46,10 @@ class NotRun(Exception):
 
 
 class KeptBatches(Batcher[Any, Any]):
-    """Stands before one of Inspect's batchers in the bases of a class."""
+    """A mixin that goes before one of Inspect's batchers in the bases of a class."""
 
     def __init__(self, *args: Any) -> None:
-        """Take what the batcher takes."""
+        """Take the batcher's arguments."""
         super().__init__(*args)
         self._calls: dict[int, CallInFlight] = {}  # by the identity of the request
         self._reasons: dict[str, str] = {}  # why batches have no results
@@ -109,11 +109,11 @@ class KeptBatches(Batcher[Any, Any]):
 
     async def _resolve_inflight_batch(self, batch: Batch[Any], results: dict[str, Any]) -> None:
         # A batch that is gone on with has results of other calls, too; those are left out.
-        ended = {name: self._result(batch.id, results.get(name)) for name in batch.requests}
-        for name, result in ended.items():
+        outcomes = {name: self._result(batch.id, results.get(name)) for name in batch.requests}
+        for name, result in outcomes.items():
             if isinstance(result, Exception) and (draw := self._draw(batch.requests[name])):
                 draw.forget_batch()
-        await super()._resolve_inflight_batch(batch, ended)
+        await super()._resolve_inflight_batch(batch, outcomes)
 
     def _result(self, batch: str, result: Any) -> Any:
         """Return a reply, or the error by which Inspect decides whether to ask again."""
@@ -122,8 +122,8 @@ class KeptBatches(Batcher[Any, Any]):
             return NotRun(f"batch {batch} {reason or 'ended without a result for it'}", None)
         if isinstance(result, RuntimeError):  # all of a batch was refused
             return NotRun(f"batch {batch} {reason or result}")
-        if what := NOT_RUN.get(type(result).__name__):
-            return NotRun(f"this request {what} in batch {batch}")
+        if event := NOT_RUN.get(type(result).__name__):
+            return NotRun(f"this request {event} in batch {batch}")
         # Inspect gives each of Anthropic's errors status 500, and would ask again without end.
         if isinstance(result, Exception) and (status := getattr(type(result), "status_code", None)):
             vars(result)["status_code"] = status
@@ -147,18 +147,18 @@ class KeptBatches(Batcher[Any, Any]):
         )
 
         client: Any = vars(self)["_openai_client"]
-        asked = client._client.build_request("POST", client.base_url)
-        made = Response(status, json=response.get("body"), request=asked)
-        return line_data["custom_id"], client._make_status_error_from_response(made)
+        request = client._client.build_request("POST", client.base_url)
+        reply = Response(status, json=response.get("body"), request=request)
+        return line_data["custom_id"], client._make_status_error_from_response(reply)
 
     def _adapt_batch_info(self, input: Any) -> Any:
         """Return a batch of OpenAI's that Inspect ends: without files it would ask on for ever."""
-        ended = input.status in ("failed", "expired", "cancelled")
-        if not ended or input.output_file_id or input.error_file_id:
+        is_final = input.status in ("failed", "expired", "cancelled")
+        if not is_final or input.output_file_id or input.error_file_id:
             return input
         errors = (input.errors.data if input.errors else None) or ()
-        said = "; ".join(str(error.message) for error in errors)
-        self._reasons[input.id] = f"has {input.status}{said and f' ({said})'}"
+        messages = "; ".join(str(error.message) for error in errors)
+        self._reasons[input.id] = f"has {input.status}{messages and f' ({messages})'}"
         return input.model_copy(update={"status": "failed"})
 
 
@@ -170,8 +170,8 @@ def keep_batches(model: Model) -> Model:
     set_batch_log_callback(lambda text: say(f"podium: {text}", file=sys.stderr))
     set_batch_status_callback(lambda status: None)
     retries = batch_admin_retry_config(api.model_name, config, api.should_retry, str(model))
-    own = cast("dict[str, Any]", vars(api))
-    common = own.get("client"), normalized_batch_config(config.batch), retries
+    fields = cast("dict[str, Any]", vars(api))
+    common = fields.get("client"), normalized_batch_config(config.batch), retries
     if str(model).startswith("openai/"):
         from inspect_ai.model._providers._openai_batch import (  # pyright: ignore[reportMissingTypeStubs]
             OpenAIBatcher,
@@ -179,14 +179,14 @@ def keep_batches(model: Model) -> Model:
         from openai.types.chat import ChatCompletion
         from openai.types.responses import Response
 
-        kept: Any = type("KeptOpenAIBatches", (KeptBatches, OpenAIBatcher), {})
-        own["_completions_batcher"] = kept(*common, ChatCompletion, "/v1/chat/completions")
-        own["_responses_batcher"] = kept(*common, Response, "/v1/responses")
+        batcher: Any = type("KeptOpenAIBatches", (KeptBatches, OpenAIBatcher), {})
+        fields["_completions_batcher"] = batcher(*common, ChatCompletion, "/v1/chat/completions")
+        fields["_responses_batcher"] = batcher(*common, Response, "/v1/responses")
     elif str(model).startswith("anthropic/"):
         from inspect_ai.model._providers._anthropic_batch import (  # pyright: ignore[reportMissingTypeStubs]
             AnthropicBatcher,
         )
 
-        kept = type("KeptAnthropicBatches", (KeptBatches, AnthropicBatcher), {})
-        own["_batcher"] = kept(*common)
+        batcher = type("KeptAnthropicBatches", (KeptBatches, AnthropicBatcher), {})
+        fields["_batcher"] = batcher(*common)
     return model

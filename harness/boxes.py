@@ -21,7 +21,7 @@ DIGITS = 12  # Of an image id as it is shown, as in the engine's own lists
 
 
 class BoxRecord(BaseModel):
-    """What programs ran on, as a log keeps it; `sandbox.SandboxFacts` has the same fields."""
+    """The environment of programs, as logged; `sandbox.SandboxFacts` has the same fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
 
@@ -40,16 +40,16 @@ class BoxRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """How boxes are had. Each callable raises UserError, never an error of the sandbox's own."""
+    """How boxes are opened. Each callable raises UserError, never an error of the sandbox's own."""
 
     open: Callable[[str, int | None], Any]  # name, programs at once (None: one per core) -> box
-    describe: Callable[[Any, str], Any]  # box, image -> what has `BoxRecord`'s fields
+    describe: Callable[[Any, str], Any]  # box, image -> an object with `BoxRecord`'s fields
     engine: Callable[[], str]  # why no container engine can be used; empty when one answers
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBox:
-    """A box that stands ready, and what each suite's programs run on in it."""
+    """An open box, and the environment of each suite's programs in it."""
 
     name: str
     box: Any
@@ -59,20 +59,20 @@ class OpenBox:
     @property
     def image_ids(self) -> dict[str, str]:
         """The image of each suite that has one: another image is another experiment."""
-        return {suite: one.image_id for suite, one in self.facts.items() if one.image_id}
+        return {suite: record.image_id for suite, record in self.facts.items() if record.image_id}
 
 
 @contextmanager
 def open_run_box(
-    boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], most: int | None = None
+    boxes: Boxes, name: str | None, suites: Iterable[Suite[Any]], limit: int | None = None
 ) -> Generator[OpenBox | None]:
-    """Yield the box called `name`, None for no name; UserError where it cannot serve `suites`."""
-    if most is not None and most < 1:
-        raise UserError(f"--max-sandboxes must be at least 1, not {most}.")
+    """Yield the box called `name`, None for no name; UserError if it cannot serve `suites`."""
+    if limit is not None and limit < 1:
+        raise UserError(f"--max-sandboxes must be at least 1, not {limit}.")
     if name is None:
         yield None
         return
-    box = boxes.open(name, most)
+    box = boxes.open(name, limit)
     try:
         needing = [suite for suite in suites if suite.needs_box]
         images = {
@@ -82,37 +82,37 @@ def open_run_box(
         facts = {suite.name: images[suite.image] for suite in needing}
         for suite in needing:
             refuse_lacking(suite, name, facts[suite.name].packages)
-        yield OpenBox(name, box, facts, most or cores())
+        yield OpenBox(name, box, facts, limit or cores())
     finally:
         box.close()
 
 
 def refuse_lacking(suite: Suite[Any], box: str, packages: Sequence[str]) -> None:
-    """Raise UserError when a suite says that a box with these packages cannot judge it."""
+    """Raise UserError if a suite cannot be judged in a box with these packages."""
     if isinstance(suite, NeedsPackages) and (refusal := suite.refusal(box, packages)):
         raise UserError(refusal)
 
 
 def refuse_unknown(boxes: Boxes, name: str | None) -> None:
-    """Raise UserError for a box that does not exist, also where no box will be needed."""
+    """Raise UserError for a box that does not exist, even if no box will be needed."""
     with open_run_box(boxes, name, ()):
         pass
 
 
-def select_box(named: str | None, boxes: Boxes, *, ours: bool = False) -> str:
+def select_box(name: str | None, boxes: Boxes, *, ours: bool = False) -> str:
     """Return the box for programs (`ours`: all are rehearsal's); UserError if no engine answers."""
-    if named or ours:
-        return named or SUBPROCESS
-    if why := boxes.engine():
-        raise UserError(NO_ENGINE.format(why=why))
+    if name or ours:
+        return name or SUBPROCESS
+    if reason := boxes.engine():
+        raise UserError(NO_ENGINE.format(why=reason))
     return DOCKER
 
 
 def inspect_box(
     boxes: Boxes, name: str, suites: Iterable[Suite[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return what a box is and what it lacks, in sentences for each image that suites need."""
-    found: dict[str, None] = {}
+    """Return a box's facts and what it lacks, in sentences for each image that suites need."""
+    lines: dict[str, None] = {}
     lacked: dict[str, list[str]] = {}
     needing = [suite for suite in suites if suite.needs_box]
     try:
@@ -126,7 +126,7 @@ def inspect_box(
                 else:
                     n = len(facts.packages) or "no"
                     has = f"{n} third-party package{'' if n == 1 else 's'}"
-                    found[f"Box {name!r}: {facts.short}, {has}."] = None
+                    lines[f"Box {name!r}: {facts.short}, {has}."] = None
     except UserError as error:
-        return list(found), [str(error)]
-    return list(found), [f"for {', '.join(names)}: {why}" for why, names in lacked.items()]
+        return list(lines), [str(error)]
+    return list(lines), [f"for {', '.join(names)}: {reason}" for reason, names in lacked.items()]

@@ -29,7 +29,7 @@ _NETWORK = {
     **dict.fromkeys(("socket.connect", "socket.sendto", "socket.sendmsg"), 1),
     **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"), 0),
 }
-"""Audit events that leave the process, and which of their arguments says where to
+"""Audit events that leave the process, and the index of the argument with the target
 (docs.python.org/3/library/audit_events.html)."""
 _PROGRAMS = frozenset(
     {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"}
@@ -57,24 +57,24 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
     watch = current().watch if event in _NETWORK or event in _PROGRAMS else None
     if watch is None:
         return
-    said = f"tried to start a program ({event}); its calls cannot be seen."
+    reason = f"tried to start a program ({event}); its calls cannot be seen."
     if event in _NETWORK:
         address = args[_NETWORK[event]]
-        parts = cast("tuple[object, ...]", address if isinstance(address, tuple) else (address,))
-        place = ":".join(map(str, parts[:2]))
-        said = f"tried to reach {place} past the ledger; nothing was sent."
-    raise watch(said)
+        items = cast("tuple[object, ...]", address if isinstance(address, tuple) else (address,))
+        place = ":".join(map(str, items[:2]))
+        reason = f"tried to reach {place} past the ledger; nothing was sent."
+    raise watch(reason)
 
 
-PREFIX = "inspect/"  # begins the models that Inspect's bridge takes up; all others go out
-NOWHERE = "http://127.0.0.1:9/v1"  # nobody answers there: for a framework's client
+PREFIX = "inspect/"  # of models that Inspect's bridge serves; calls of others leave the process
+NOWHERE = "http://127.0.0.1:9/v1"  # nothing listens there: for a framework's client
 NO_KEY = "no-key-this-call-was-not-bridged"
 Framework = Callable[[str, Pool], Awaitable[str]]
 """(question, pool) -> the answer; it asks the models `inspect/WORKER` of the pool's workers."""
 
 
 def client_settings() -> dict[str, Any]:
-    """Return what OpenAI's client of a framework is built with: no way out, no hidden retries."""
+    """Return the settings of a framework's OpenAI client: no network, no hidden retries."""
     return {"base_url": NOWHERE, "api_key": NO_KEY, "max_retries": 0}
 
 
@@ -85,7 +85,7 @@ class BridgedQuestion:
     question: Question
     pool: Pool
     framework: str
-    trouble: Exception | None = None  # what went wrong first, whatever was then made of it
+    trouble: Exception | None = None  # the first error, even if the framework handled it
     steps: list[Step] = field(default_factory=list[Step])
     replies: dict[int, Reply] = field(default_factory=dict[int, Reply])
 
@@ -94,19 +94,19 @@ class BridgedQuestion:
         self.trouble = self.trouble or error
         return error
 
-    def escaped(self, said: str) -> Exception:
+    def escaped(self, action: str) -> Exception:
         """Keep what the framework tried to reach or start, if it is the first trouble."""
-        return self.note(Escaped(f"{self.framework} {said}"))
+        return self.note(Escaped(f"{self.framework} {action}"))
 
     @property
     def aliases(self) -> dict[str, str | Model]:
-        """The model names that a framework may ask, also where Inspect has no such role."""
+        """The model names that a framework may ask, even if Inspect has no such role."""
         return {f"{PREFIX}{name}": self.pool.models[name] for name in self.pool.workers}
 
     def refuse(self, name: str) -> NoReturn:
         """Raise UserError for a model that is no worker of this pool."""
-        known = ", ".join(self.aliases)
-        raise self.note(UserError(f"{self.framework} asked {name!r}; it may ask: {known}."))
+        names = ", ".join(self.aliases)
+        raise self.note(UserError(f"{self.framework} asked {name!r}; it may ask: {names}."))
 
     async def relay(
         self,
@@ -117,51 +117,51 @@ class BridgedQuestion:
         config: GenerateConfig,
     ) -> ModelOutput:
         """Answer one request of the framework from the pool: Inspect's `GenerateFilter`."""
-        # After a failure nothing more is asked: who swallows errors gets the first again.
+        # After a failure no more calls are made: code that swallows errors gets the first again.
         if self.trouble is not None:
             raise self.trouble
-        asked = current_bridge_request()
-        name = (asked.model if asked else None) or str(model)
+        request = current_bridge_request()
+        name = (request.model if request else None) or str(model)
         if name not in self.aliases:
             self.refuse(name)
         settings = config.model_copy(update={"extra_headers": None})
         with run_context(watch=None):  # our own code may reach its provider
             try:
-                worker, at = name.removeprefix(PREFIX), len(self.steps)
+                worker, index = name.removeprefix(PREFIX), len(self.steps)
                 self.steps.append(self._step(worker, messages))
-                step, offered = f"step {at + 1}: {worker}", Offered(tools, tool_choice, settings)
+                step, offered = f"step {index + 1}: {worker}", Offered(tools, tool_choice, settings)
                 output, reply = await self.pool.relay(worker, messages, step, offered)
-                self.replies[at] = reply
+                self.replies[index] = reply
                 return output
             except Exception as error:
                 raise self.note(error) from error.__cause__
 
     def _step(self, worker: str, messages: Sequence[ChatMessage]) -> Step:
-        """Return a request as a step: its instructions, with what was said before named only."""
+        """Return a request as a step: its instructions, with placeholders for earlier texts."""
         users = [self._named(turn.text) for turn in messages if turn.role == "user"]
         systems = [self._named(turn.text) for turn in messages if turn.role == "system"]
-        said = next((text for text in reversed(users) if text), "")
-        return Step(worker, said, tuple(sorted(self.replies)), "\n\n".join(systems) or None)
+        subtask = next((text for text in reversed(users) if text), "")
+        return Step(worker, subtask, tuple(sorted(self.replies)), "\n\n".join(systems) or None)
 
     def _named(self, text: str) -> str:
         """Return a text without the question and the replies that it repeats."""
         text = text.replace(self.question.text, "[question]")
-        for at, reply in self.replies.items():
-            if len(reply.text) > len("[reply 10]"):  # a shorter one stands anywhere by chance
-                text = text.replace(reply.text, f"[reply {at + 1}]")
+        for index, reply in self.replies.items():
+            if len(reply.text) > len("[reply 10]"):  # a shorter one may match by chance
+                text = text.replace(reply.text, f"[reply {index + 1}]")
         return text.strip()
 
     async def watched(self, work: Awaitable[str]) -> Answer:
-        """Return what a framework answers; raise what went wrong first, whatever it made of it."""
+        """Return a framework's answer; raise the first error, even if the framework handled it."""
         try:
             text = await work
         except Exception as error:
             kind = type(error).__name__
-            said = f"{self.framework} failed with {kind} after {len(self.replies)} calls."
-            raise self.trouble or FrameworkError(said) from error
+            sentence = f"{self.framework} failed with {kind} after {len(self.replies)} calls."
+            raise self.trouble or FrameworkError(sentence) from error
         if self.trouble is not None:
             raise self.trouble
-        replies = [self.replies[at] for at in sorted(self.replies)]
+        replies = [self.replies[index] for index in sorted(self.replies)]
         return Session(self.question, self.pool, self.steps, replies).answer(text)
 
 
@@ -170,7 +170,7 @@ def bridge_framework(name: str, framework: Framework) -> System:
 
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)
-        # Nothing of a provider's own that a request could switch on.
+        # Switch off the provider's tools, which a request could switch on.
         bridged = agent_bridge(
             filter=run.relay, web_search=False, code_execution=False, client_mcp_servers=False
         )
@@ -189,11 +189,11 @@ _STARTING = anyio.Lock()  # Inspect unpacks its tools at the first start, locall
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is run in the sandbox."""
+    """A program for the sandbox."""
 
     source: str
     python: str  # The interpreter there, e.g. `python3`.
-    given: Mapping[str, Any]  # What it reads, as JSON
+    given: Mapping[str, Any]  # Its input, as JSON
     environment: Mapping[str, str]  # all of it, beside PATH, HOME and the bridge's address
 
 
@@ -203,15 +203,15 @@ def bridge_script(name: str, script: Callable[[str, Pool], Script]) -> System:
     async def answer(question: Question, pool: Pool) -> Answer:
         run = BridgedQuestion(question, pool, name)
         written = script(question.text, pool)
-        with socket.socket() as taken:  # samples share this machine's ports in a local sandbox
-            taken.bind(("127.0.0.1", 0))
-            port = int(taken.getsockname()[1])
+        with socket.socket() as listener:  # samples share this machine's ports in a local sandbox
+            listener.bind(("127.0.0.1", 0))
+            port = int(listener.getsockname()[1])
         bridge = sandbox_agent_bridge(
             filter=run.relay, model_aliases=run.aliases, model_resolver=run.refuse, port=port
         )
         try:
             sandbox()
-        except ProcessLookupError:  # Inspect's, where a sample has none
+        except ProcessLookupError:  # Inspect's error if a sample has none
             raise UserError(missing_sandbox(name)) from None
         async with AsyncExitStack() as stack:
             async with _STARTING:
@@ -232,13 +232,13 @@ async def _run(name: str, script: Script, port: int) -> str:
     }
     # Inspect's local sandbox would hand on our environment, keys included.
     clean = ["env", "-i", *(f"{key}={value}" for key, value in settings.items())]
-    asked = json.dumps(dict(script.given))
-    done = await sandbox().exec([*clean, script.python, FILE], input=asked)
-    if not done.success:
-        kind = _last_line(done.stderr).partition(":")[0]
-        raise FrameworkError(f"{name}'s script ended with {done.returncode} ({kind}).")
+    payload = json.dumps(dict(script.given))
+    process = await sandbox().exec([*clean, script.python, FILE], input=payload)
+    if not process.success:
+        kind = _last_line(process.stderr).partition(":")[0]
+        raise FrameworkError(f"{name}'s script ended with {process.returncode} ({kind}).")
     try:
-        return str(json.loads(_last_line(done.stdout))["answer"])
+        return str(json.loads(_last_line(process.stdout))["answer"])
     except (ValueError, KeyError, TypeError):
         raise FrameworkError(f"{name}'s script printed no answer.") from None
 

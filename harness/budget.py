@@ -1,9 +1,9 @@
-"""The promise that `--max-usd` is not passed: what is spent, and what each call holds back.
+"""Enforces `--max-usd`: counts dollars spent, and the amount that each call holds back.
 
 Each request in flight, retries included, holds back the most that it can cost and goes out only if
-all that is spent and held stays within the limit; it is refused where it does not fit with nothing
-in flight. A worker's first call goes alone, and so does one that nothing bounds (it holds back its
-dearest call so far) or whose reply took more than it could. After a call without a price no other
+all that is spent and held stays within the limit; it is refused if it does not fit with nothing
+in flight. A worker's first call goes alone, and so does one without a bound (it holds back its
+dearest call so far) or whose reply cost more than its bound. After a call without a price no other
 is made; a request without an answer counts as the most it can have cost.
 
 A call may count in several meters, each with a limit of its own: a question's and its run's; a
@@ -30,41 +30,41 @@ TWO_DIGITS = Context(prec=2, rounding=ROUND_UP)
 
 @dataclass(frozen=True, slots=True)
 class LimitName:
-    """What a limit is called where it refuses a call, and what is said of it then."""
+    """The name of a limit in refusals, and how these sentences end."""
 
     option: str
     then: str = "."
-    """How it goes on once the limit is reached."""
+    """The end of a refusal because the limit is reached."""
     unpriced: str = "."
-    """How it goes on where a call without a price came before."""
+    """The end of a refusal after a call without a price."""
     one: str = ""
-    """What it bounds, where that is a single question or request: it ends, and others go on."""
+    """What it bounds, if that is a single question or request: this one ends, others go on."""
     ends: datetime | None = None
     """When a new day begins, for a limit of a day."""
 
 
 class Lease(Protocol):
-    """A part of a limit that several processes share: more of it can be asked for."""
+    """A part of a limit that several processes share; a process can request more of it."""
 
     @property
     def granted(self) -> Decimal | None:
-        """Dollars up to which this process may spend, earlier attempts included; None: no limit."""
+        """Limit of this process in dollars, earlier attempts included; None: no limit."""
         ...
 
     async def more(self, most: Decimal | None, *, idle: bool) -> bool:
-        """Ask for dollars up to `most`, None for all there are; say whether to look again."""
+        """Ask for dollars up to `most`, None for all there are; return whether to look again."""
         ...
 
     def keep(self, usd: Decimal) -> None:
-        """Give back what is over this much, where others wait for it."""
+        """Give back what exceeds this amount, if others wait for it."""
         ...
 
 
 class Turns(Protocol):
-    """What says when a call may begin."""
+    """Decides when a call may begin."""
 
     async def turn(self, who: str) -> None:
-        """Return when a call of somebody may begin; SpendLimit where none may any more."""
+        """Wait until a call of `who` may begin; SpendLimit if none may any more."""
         ...
 
 
@@ -97,23 +97,23 @@ class Spend:
     book: Book
     limit: Decimal | None = None
     spent: Decimal = ZERO
-    per_question: Decimal | None = None  # what calls of one question may cost, without judges
+    per_question: Decimal | None = None  # limit on the calls of one question, without judges
     _held: Decimal = ZERO
     _flying: Counter[str] = field(default_factory=Counter[str])  # by price: calls with an allowance
     _dearest: dict[str, Decimal] = field(default_factory=dict[str, Decimal])
     _unpriced: str | None = None
     _settled: anyio.Event | None = None
     unbounded: Counter[str] = field(default_factory=Counter[str])
-    """By price: calls that may have been billed, of which nothing says how much."""
+    """By price: calls that may have been billed an unknown amount."""
     _passed: set[str] = field(default_factory=set[str])  # prices of which a reply passed its bound
     above: tuple["Spend", ...] = ()  # In the order in which calls are allowed; the last has all
     name: LimitName = A_RUN
-    lease: Lease | None = None  # of a shard, whose limit is what it was granted
+    lease: Lease | None = None  # of a shard, whose limit is the amount granted
     ended: SpendLimit | None = None  # why a question makes no more calls; of a run others may fit
 
     @property
     def gone(self) -> Decimal:
-        """What is spent for all anybody knows: the limit is held against this."""
+        """Dollars spent, with an estimate of unknown calls: the limit is compared with this."""
         dearest = self._whole._dearest
         guesses = (dearest.get(ref, ZERO) * n for ref, n in self.unbounded.items())
         return self.spent + sum(guesses, ZERO)
@@ -123,16 +123,16 @@ class Spend:
         """The meters that a call needs an allowance of."""
         return (self, *self.above)
 
-    def lost(self, price_ref: str, most: Decimal | None) -> None:
-        """Count a request that got no answer; `most` is what it can have cost, if that is known."""
+    def lost(self, price_ref: str, bound: Decimal | None) -> None:
+        """Count a request without an answer; `bound` is its maximum cost, if that is known."""
         for meter in self.meters:
-            if most is None:
+            if bound is None:
                 meter.unbounded[price_ref] += 1
             else:
-                meter.spent += most
+                meter.spent += bound
 
     def for_question(self) -> "Spend":
-        """Return the meter of one question: this one, where nothing is limited."""
+        """Return the meter of one question: this one, if nothing is limited."""
         if self.per_question is None and self.limit is None:
             return self
         return Spend(self.book, self.per_question, above=(self,), name=A_QUESTION)
@@ -143,40 +143,40 @@ class Spend:
 
     @property
     def unpriced(self) -> str | None:
-        """What was called without a price, and why it has none."""
+        """The model that was called without a price, and why it has none."""
         return self._whole._unpriced
 
-    def exceeded(self, price_ref: str, usd: Decimal, most: Decimal) -> None:
-        """Remember, and say once, that a reply cost more than its request could."""
+    def exceeded(self, price_ref: str, usd: Decimal, bound: Decimal) -> None:
+        """Remember, and warn once, that a reply cost more than its request could."""
         passed = self._whole._passed
         if price_ref in passed:
             return
         passed.add(price_ref)
         if any(meter.limit is not None for meter in self.above or (self,)):
-            said = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${most:.4f} that its"
+            text = f"A reply of {price_ref} cost ${usd:.4f}, more than the ${bound:.4f} that its"
             then = "request could: its calls go one at a time from here on, for the limit's sake."
-            getLogger(__name__).warning("%s %s", said, then)
+            getLogger(__name__).warning("%s %s", text, then)
 
-    def begin_together(self, price_ref: str, most: Decimal) -> None:
-        """Let the first calls of a price go together, held by their bounds: they are one batch."""
-        self._whole._dearest.setdefault(price_ref, most)
+    def begin_together(self, price_ref: str, bound: Decimal) -> None:
+        """Let the first calls of a price start together within their bounds: they are one batch."""
+        self._whole._dearest.setdefault(price_ref, bound)
 
-    def expected(self, price_ref: str, most: Decimal | None) -> Decimal | None:
-        """Return what a call holds back: the most it can cost; None where nobody can tell."""
-        # The past counts where the bound says nothing: none is known, or a reply has passed one.
+    def expected(self, price_ref: str, bound: Decimal | None) -> Decimal | None:
+        """Return what a call holds back: its maximum cost; None if unknown."""
+        # The dearest call so far counts if there is no bound, or a reply has passed one.
         dearest = self._whole._dearest.get(price_ref)
-        if most is None:
+        if bound is None:
             return dearest
-        return max(most, dearest or ZERO) if price_ref in self._whole._passed else most
+        return max(bound, dearest or ZERO) if price_ref in self._whole._passed else bound
 
-    async def hold(self, price_ref: str, most: Decimal | None) -> Decimal:
-        """Return what is held back for a request, once it may be; SpendLimit where it never may."""
-        held = self.expected(price_ref, most) or ZERO  # a limit may be set meanwhile
+    async def hold(self, price_ref: str, bound: Decimal | None) -> Decimal:
+        """Hold back a request's cost once it fits, and return it; SpendLimit if it never fits."""
+        amount = self.expected(price_ref, bound) or ZERO  # a limit may be set meanwhile
         while self.limit is not None:
-            again = await self._ask_for_more(price_ref, most)
-            left, needed = self.limit - self.gone, self.expected(price_ref, most)
-            held = left if needed is None else needed
-            if self._may_go(price_ref, most, held, left):
+            again = await self._ask_for_more(price_ref, bound)
+            room, needed = self.limit - self.gone, self.expected(price_ref, bound)
+            amount = room if needed is None else needed
+            if self._may_go(price_ref, bound, amount, room):
                 break
             if again:
                 continue
@@ -184,23 +184,23 @@ class Spend:
                 raise self.refusal(needed)
             self._settled = self._settled or anyio.Event()
             await self._settled.wait()
-        self._held += held
+        self._held += amount
         self._flying[price_ref] += 1
-        return held
+        return amount
 
-    async def _ask_for_more(self, price_ref: str, most: Decimal | None) -> bool:
-        """Raise the limit of a lease to what a call needs; say whether that may still change."""
-        lease, needed = self.lease, self.expected(price_ref, most)
+    async def _ask_for_more(self, price_ref: str, bound: Decimal | None) -> bool:
+        """Raise the limit of a lease to what a call needs; return whether that may still change."""
+        lease, needed = self.lease, self.expected(price_ref, bound)
         if lease is None or self.unpriced is not None:
             return False
         flying, used = self._flying.total(), self.gone + self._held
         if needed is None and flying:
             return False  # it takes all there is, once it is alone
-        wanted = None if needed is None else used + needed
-        again = await lease.more(wanted, idle=not flying)
+        target = None if needed is None else used + needed
+        again = await lease.more(target, idle=not flying)
         self.limit = lease.granted
-        fits = self.limit is not None and wanted is not None and wanted <= self.limit
-        # Other calls may have taken it meanwhile, or ended: what was asked is no longer the need.
+        fits = self.limit is not None and target is not None and target <= self.limit
+        # Other calls may have taken it meanwhile, or ended: the need may have changed.
         moved = self.gone + self._held != used
         return (moved and not self._fits(needed)) or (again and not flying and not fits)
 
@@ -208,17 +208,17 @@ class Spend:
         used = self.gone + self._held
         return needed is not None and self.limit is not None and used + needed <= self.limit
 
-    def _may_go(self, price_ref: str, most: Decimal | None, held: Decimal, left: Decimal) -> bool:
-        # Nobody knows what a first reply takes: it goes alone, or a provider that lies from the
-        # start would have as many lies in flight as the limit has room for.
-        kept = price_ref in self._whole._dearest and price_ref not in self._whole._passed
-        alone = most is None or not kept
+    def _may_go(self, price_ref: str, bound: Decimal | None, need: Decimal, room: Decimal) -> bool:
+        # The cost of a first reply is unknown, so it goes alone: else a provider that underreports
+        # could do so in as many calls at once as the limit has room for.
+        reliable = price_ref in self._whole._dearest and price_ref not in self._whole._passed
+        alone = bound is None or not reliable
         if self.unpriced is not None or (alone and self._flying[price_ref]):
             return False
-        return self._held + held <= left and (left > 0 or most is not None)
+        return self._held + need <= room and (room > 0 or bound is not None)
 
     def refusal(self, needed: Decimal | None) -> SpendLimit:
-        """Return why a call is not made; `needed` is what it could cost, where that is known."""
+        """Return why a call is not made; `needed` is what it could cost, if that is known."""
         name = self.name
         if self.unpriced is not None:
             return SpendLimit(
@@ -231,17 +231,17 @@ class Spend:
                 f"{_by(needed)}{name.then}"
             )
         if self.lease:
-            left = f"What {name.option} leaves of all shards is less than the next call could take"
-            return SpendLimit(f"{left}{_by(needed)}{name.then}")
-        said = (
+            text = f"What {name.option} leaves of all shards is less than the next call could take"
+            return SpendLimit(f"{text}{_by(needed)}{name.then}")
+        sentence = (
             f"${self.gone:.4f} of {name.option} {self.limit} is spent, and the next call could "
             f"pass it{_by(needed)}{name.then}"
         )
-        return DayLimit(said, name.ends) if name.ends else SpendLimit(said)
+        return DayLimit(sentence, name.ends) if name.ends else SpendLimit(sentence)
 
-    def release(self, price_ref: str, held: Decimal) -> None:
-        """Give back what was held for a request, and let those that wait look again."""
-        self._held -= held
+    def release(self, price_ref: str, amount: Decimal) -> None:
+        """Give back the amount held for a request, and wake the waiting calls."""
+        self._held -= amount
         self._flying[price_ref] -= 1
         if self._settled:
             self._settled.set()
@@ -251,7 +251,7 @@ class Spend:
             self.limit = self.lease.granted
 
     def price(self, ref: str, usage: Usage | None, service: Service = "standard") -> "CallPrice":
-        """Return what a finished call cost at the run's book, as it was served."""
+        """Return the cost of a finished call at the run's book, as it was served."""
         price = self.book.price(ref)
         usd = cost(usage, price, service) if usage is not None and price is not None else None
         return CallPrice(ref, usd, _why(usage, price, service) if usd is None else "")
@@ -259,22 +259,22 @@ class Spend:
     def add(self, price: "CallPrice", *, cached: bool = False) -> Decimal | None:
         """Count one finished call, and return its price; None when it has none."""
         # With a limit, the next call is then refused: an unknown price is not zero. For a
-        # reply that was `cached` here nobody is paid, yet what a question may cost, and so what
-        # becomes of it, does not depend on who asked before.
-        usd, whole = price.usd, self._whole
+        # reply that was `cached` here nothing is paid, yet its price counts for the question, whose
+        # result must not depend on earlier requests.
+        usd, root = price.usd, self._whole
         if usd is not None:
-            own = (self,) if self.above else ()
-            for meter in own if cached else self.meters:
+            question_meters = (self,) if self.above else ()
+            for meter in question_meters if cached else self.meters:
                 meter.spent += usd
-            whole._dearest[price.ref] = max(usd, whole._dearest.get(price.ref, ZERO))
-        elif whole._unpriced is None and not cached:
-            whole._unpriced = f"{price.ref} have no price ({price.why})"
+            root._dearest[price.ref] = max(usd, root._dearest.get(price.ref, ZERO))
+        elif root._unpriced is None and not cached:
+            root._unpriced = f"{price.ref} have no price ({price.why})"
         return usd
 
 
 @dataclass(frozen=True, slots=True)
 class CallPrice:
-    """What one finished call cost: worked out once, for the journal and for every meter."""
+    """The cost of one finished call: computed once, for the journal and for every meter."""
 
     ref: str
     usd: Decimal | None
@@ -283,11 +283,11 @@ class CallPrice:
 
 @dataclass(slots=True)
 class Allowance:
-    """What one call may cost while it is in flight: each of its attempts needs what it can cost."""
+    """The allowance of one call in flight: each of its attempts holds back its maximum cost."""
 
     spend: Spend
     price_ref: str
-    most: Decimal | None = None  # What one HTTP request can cost; None where nothing bounds it
+    most: Decimal | None = None  # Maximum cost of one HTTP request; None if it has no bound
     requests: int = 1  # HTTP requests that an attempt may be: a client may try again by itself
     requests_lost: int = 0
     _holds: list[tuple[Spend, Decimal]] = field(default_factory=list[tuple[Spend, Decimal]])
@@ -298,13 +298,13 @@ class Allowance:
         return bool(self._holds)
 
     async def take(self) -> None:
-        """Hold back what an attempt can cost, before it goes out; wait while too much is held."""
+        """Hold back an attempt's maximum cost before it goes out; wait while too much is held."""
         if self._holds:
             return
-        most = None if self.most is None else self.most * self.requests
+        bound = None if self.most is None else self.most * self.requests
         try:
             for meter in self.spend.meters:
-                self._holds.append((meter, await meter.hold(self.price_ref, most)))
+                self._holds.append((meter, await meter.hold(self.price_ref, bound)))
             if self.spend.ended:
                 raise self.spend.ended
         except BaseException as error:
@@ -327,14 +327,14 @@ class Allowance:
         return usd
 
     def release(self) -> None:
-        """Give back what is held; what was billed counts by now."""
-        for meter, held in self._holds:
-            meter.release(self.price_ref, held)
+        """Give back the amounts held; bills are counted by now."""
+        for meter, amount in self._holds:
+            meter.release(self.price_ref, amount)
         self._holds.clear()
 
 
 def _by(needed: Decimal | None) -> str:
-    """Say what a call that is not made could cost, where that is known."""
+    """Return the possible cost of a refused call as text, if that is known."""
     # In two digits, rounded up: questions that stop for the same reason are counted in one line.
     return "" if needed is None else f" (it could cost up to ${needed.normalize(TWO_DIGITS):f})"
 

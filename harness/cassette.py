@@ -37,7 +37,7 @@ from podium.harness.suite import Suite, Varied, publishable, refuse_redacted
 from podium.harness.usage import usage_of_reply
 
 IMPORTERS: dict[str, Callable[[], Path]] = {}
-"""Cassettes made on demand: name -> who returns the file's path. Filled by suites/_registry.py."""
+"""Cassettes made on demand: name -> maker of the file. Filled by suites/_registry.py."""
 SourceLabel = Literal["live", "rehearsal"]
 Key = tuple[str, str, int, int]  # Worker, request digest, epoch, occurrence
 
@@ -85,7 +85,7 @@ class RecordedReply(BaseModel):
 
     @property
     def key(self) -> Key:
-        """What the row answers."""
+        """The request that the row answers."""
         return (self.worker, self.digest, self.epoch, self.occurrence)
 
 
@@ -118,17 +118,17 @@ class Cassette:
         if row := self.rows.get((worker, digest, replicate.epoch, replicate.occurrence)):
             return row
         drawn = sum(key[:2] == (worker, digest) for key in self.rows)
-        wanted = f"epoch {replicate.epoch}, repetition {replicate.occurrence + 1}"
-        kept = f"{drawn} other {'reply' if drawn == 1 else 'replies'}" if drawn else "none"
+        place = f"epoch {replicate.epoch}, repetition {replicate.occurrence + 1}"
+        available = f"{drawn} other {'reply' if drawn == 1 else 'replies'}" if drawn else "none"
         raise CassetteMiss(
             f"Cassette {self.name} has no reply of {worker} to this request ({digest[:12]}, "
-            f"{wanted}; it holds {kept} to it): ask only what was recorded, or record a new "
+            f"{place}; it holds {available} to it): ask only what was recorded, or record a new "
             "cassette."
         )
 
 
 def open_cassette(name: str) -> Cassette:
-    """Open a cassette by path (`*.jsonl`) or an importer's name; UserError where there is none."""
+    """Open a cassette by path (`*.jsonl`) or an importer's name; UserError if there is none."""
     if name.endswith(".jsonl"):
         path = Path(name).expanduser()
     elif name in IMPORTERS:
@@ -152,16 +152,16 @@ def write_cassette(path: Path, header: CassetteHeader, rows: Iterable[RecordedRe
 def _read_cached(name: str, path: Path, modified: int) -> Cassette:
     """Read a file once for all workers that share it; `modified` makes a changed file a new one."""
     content = read_limited(path, DOCUMENT)
-    first, *rest = content.split(b"\n")
+    header_line, *lines = content.split(b"\n")
     try:
-        header = CassetteHeader.model_validate_json(first)
+        header = CassetteHeader.model_validate_json(header_line)
     except ValidationError as error:
         raise UserError(
             f"{path} is no cassette of this version of podium: its first line must be a header "
             '{"podium_cassette": 1, "source_label": ...}.'
         ) from error
     rows: dict[Key, RecordedReply] = {}
-    for number, line in enumerate(rest, start=2):
+    for number, line in enumerate(lines, start=2):
         if not line.strip():
             continue
         try:
@@ -203,9 +203,9 @@ def refuse_unrecorded(
                 f"--epochs {epochs} is more than was recorded: {worker.name} has replies for "
                 f"{tape.epochs} epoch{'s' if tape.epochs > 1 else ''}: name --epochs {tape.epochs}."
             )
-        who = worker.model.partition("/")[2]  # its name inside the cassette
-        known = {row.digest for row in tape.rows.values() if row.worker == who}
-        if lost := [one.id for one in questions if not _digests(one, epochs, suite) <= known]:
+        name = worker.model.partition("/")[2]  # its name inside the cassette
+        digests = {row.digest for row in tape.rows.values() if row.worker == name}
+        if lost := [q.id for q in questions if not _digests(q, epochs, suite) <= digests]:
             raise UserError(
                 f"{worker.name} has no recorded reply to {len(lost)} of {len(questions)} questions "
                 f"({lost[0]} is the first): name the suite that was recorded, in "
@@ -238,8 +238,8 @@ class RecordedAPI(ModelAPI):
             raise UserError(f"recorded/{model_name} needs a cassette: -M cassette=PATH.jsonl.")
         self.cassette: Cassette = open_cassette(str(name))
         if model_name not in self.cassette.workers:
-            known = ", ".join(self.cassette.workers)
-            raise UserError(f"Cassette {name} has no worker {model_name!r}; it has: {known}.")
+            names = ", ".join(self.cassette.workers)
+            raise UserError(f"Cassette {name} has no worker {model_name!r}; it has: {names}.")
         self.asked: Counter[str] = Counter()
 
     async def generate(
@@ -249,7 +249,7 @@ class RecordedAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Return the recorded reply; `CassetteMiss` when nobody recorded one."""
+        """Return the recorded reply; `CassetteMiss` if there is none."""
         digest = request_digest(input)
         row = self.cassette.lookup(self.model_name, digest, sample_index(digest, self.asked))
         return _output(row, self.cassette)
@@ -295,7 +295,7 @@ def recorded_pool(
         raise UserError(
             f"{cassette.stem!r} cannot name a pool: use letters, digits, `.`, `_`, `-`."
         )
-    workers = {name: one for fact in facts for name, one in fact.get("workers", {}).items()}
+    workers = {name: entry for fact in facts for name, entry in fact.get("workers", {}).items()}
     name, book = _book(cassette, [fact["prices"] for fact in facts if fact.get("prices")])
     lines = [
         f"# Replays {cassette.name}: podium run --pool {cassette.with_suffix('.toml').name}",
@@ -319,8 +319,8 @@ def _slot(worker: str, model: str, fact: Mapping[str, Any], cassette: Path) -> l
         **({"config": fact["config"]} if fact.get("config") else {}),
     }
     head = "[conductor]" if worker == CONDUCTOR else "[[workers]]"
-    told = model if model.isprintable() else toml(model)  # a line break would end the comment
-    return [f"# recorded from {told}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
+    comment = model if model.isprintable() else toml(model)  # a line break would end the comment
+    return [f"# recorded from {comment}", head, *(f"{key} = {toml(fields[key])}" for key in fields)]
 
 
 def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, dict[Path, str]]:
@@ -337,7 +337,7 @@ def _book(cassette: Path, embedded: Sequence[Mapping[str, Any]]) -> tuple[str, d
 
 @dataclass(slots=True)
 class RecordSummary:
-    """What was recorded and what was left out."""
+    """Counts of recorded and left-out replies."""
 
     cassette: Path
     workers: Mapping[str, int] = field(default_factory=dict[str, int])  # Rows by worker
@@ -352,17 +352,17 @@ class RecordSummary:
         return sum(self.workers.values())
 
     def __str__(self) -> str:
-        kept = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
-        left = (
+        text = ", ".join(f"{worker} {rows}" for worker, rows in self.workers.items())
+        notes = (
             f"left out: {self.errors} failed calls, {self.cache_reads} reads from a cache, "
             f"{self.unfinished_samples} unfinished samples; {self.repeats} found twice"
         )
         pool = self.cassette.with_suffix(".toml")
-        return f"{self.cassette}: {self.rows} replies ({kept}); {left}.\nReplay: --pool {pool}"
+        return f"{self.cassette}: {self.rows} replies ({text}); {notes}.\nReplay: --pool {pool}"
 
 
 def record(logs: Sequence[Path], out: Path) -> RecordSummary:
-    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return what was done."""
+    """Write the cassette `out` and, beside it, the pool file `<out>.toml`; return a summary."""
     refuse_written(out)
     summary = RecordSummary(out)
     rows: dict[Key, RecordedReply] = {}
@@ -371,8 +371,8 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
     for path in logs:
         log = _read_log(path)
         facts.append((log.eval.metadata or {}).get(PODIUM, {}))
-        found = (_sample_rows(sample, path, summary) for sample in log.samples or [])
-        for row, event in chain.from_iterable(found):
+        row_groups = (_sample_rows(sample, path, summary) for sample in log.samples or [])
+        for row, event in chain.from_iterable(row_groups):
             sources.setdefault(_source_label(event, facts[-1]), path.name)
             if len(sources) > 1:
                 raise UserError(
@@ -394,7 +394,7 @@ def record(logs: Sequence[Path], out: Path) -> RecordSummary:
 
 
 def refuse_written(out: Path) -> None:
-    """Raise UserError where no cassette of this name can be made anew."""
+    """Raise UserError if no cassette of this name can be made anew."""
     if out.suffix != ".jsonl":
         name = out.stem.strip(".") or "tape"  # `.` and `/` have none
         raise UserError(f"A cassette is a .jsonl file: name it {name}.jsonl.")
@@ -407,7 +407,7 @@ def write_recorded(
     rows: Sequence[RecordedReply],
     facts: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Write a cassette and, beside it, its pool and that one's prices where none are shipped."""
+    """Write a cassette and, beside it, its pool and the pool's prices if none are shipped."""
     models = {row.worker: row.model for row in rows}
     files = recorded_pool(out, models, facts, header.source_label)
     _refuse(*files)
@@ -423,7 +423,7 @@ def _refuse(*outputs: Path) -> None:
 
 
 def _read_log(path: Path) -> EvalLog:
-    """Return a log; UserError where its replies are gone or may quote what must stay private."""
+    """Return a log; UserError if its replies are gone or may quote private texts."""
     if not path.is_file():
         raise UserError(f"There is no log {path}.")
     refuse_oversized(path)
@@ -443,7 +443,7 @@ def _read_log(path: Path) -> EvalLog:
 
 
 def _source_label(event: ModelEvent, facts: Mapping[str, Any]) -> SourceLabel:
-    """Return who gave a reply, also where it was replayed from a cassette."""
+    """Return the kind of model that gave a reply, also if a cassette replayed it."""
     recorded: object = (event.output.metadata or {}).get("recorded")
     if isinstance(recorded, Mapping):
         rehearsed = cast(Mapping[str, Any], recorded).get("source_label") == "rehearsal"
@@ -458,7 +458,7 @@ def _sample_rows(
     if sample.error is not None or sample.completed_at is None:
         summary.unfinished_samples += 1
         return
-    asked: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     events = [event for event in sample.events if isinstance(event, ModelEvent)]
     once = {event.uuid or str(index): event for index, event in enumerate(events)}
     for event in sorted(once.values(), key=lambda event: event.timestamp):
@@ -469,8 +469,8 @@ def _sample_rows(
             summary.errors += 1
             continue
         digest = request_digest(event.input)
-        occurrence = asked[worker, digest]  # as `Pool` counts: every reply, cached or not
-        asked[worker, digest] += 1
+        occurrence = counts[worker, digest]  # as `Pool` counts: every reply, cached or not
+        counts[worker, digest] += 1
         if event.cache == "read":
             summary.cache_reads += 1
             continue
@@ -498,12 +498,12 @@ def _row(sample: EvalSample, event: ModelEvent, key: Key, path: Path) -> Recorde
 
 
 def _add(rows: dict[Key, RecordedReply], row: RecordedReply, summary: RecordSummary) -> None:
-    """Add a row; the same key with another reply is a contradiction that nobody can resolve."""
-    known = rows.setdefault(row.key, row)
-    if known.text != row.text:
+    """Add a row; UserError if the same key has another reply."""
+    earlier = rows.setdefault(row.key, row)
+    if earlier.text != row.text:
         raise UserError(
-            f"{known.source} and {row.source} hold different replies of {row.worker} to the same "
+            f"{earlier.source} and {row.source} hold different replies of {row.worker} to the same "
             f"request (question {row.question}, epoch {row.epoch}): "
             "record them into separate cassettes."
         )
-    summary.repeats += known is not row
+    summary.repeats += earlier is not row

@@ -1,6 +1,6 @@
-"""What is known around the code that runs: one record that tasks and threads of a run inherit.
+"""The context of running code: one record that tasks and threads of a run inherit.
 
-Solvers, scorers and providers are called by Inspect, which hands on none of this. Nothing in a
+Solvers, scorers and providers are called by Inspect, which passes none of this on. Nothing in a
 request that reaches a real provider may depend on it.
 """
 
@@ -26,54 +26,54 @@ PublicTests = Callable[[Question, str], Awaitable[Grade]]
 
 
 class RunContext(NamedTuple):
-    """What a run, the task that is being made or answered, and the call in flight know."""
+    """The context of a run, its task that is being made or answered, and the call in flight."""
 
     log_dir: Path = Path()  # Relative file arguments are found below it
     spec: "PoolSpec | None" = None  # The pool of the run; its name means this content
-    journal: object = None  # `current_journal`: where calls of the task in the making are written
-    public_tests: PublicTests | None = None  # where the suite has some and a box
+    journal: object = None  # `current_journal`: records calls of the task that is being made
+    public_tests: PublicTests | None = None  # if the suite has some and a box
     programs: anyio.CapacityLimiter | None = None  # places that all programs of the run share
-    spend: "Spend | None" = None  # The meter of the run; None where nobody counts dollars
+    spend: "Spend | None" = None  # The meter of the run; None if dollars are not counted
     turns: "Turns | None" = None  # when a call of a provider may begin; None: at once
     generation: int | None = None  # of the lease of a shard's process
     progress: "ProgressLine | None" = None
-    recorder: object = None  # `current_recorder`: where calls of the running sample are written
+    recorder: object = None  # `current_recorder`: records calls of the running sample
     equal: object = None  # `EqualBudget`: what every system may use for one question
     begins_s: float | None = None  # when a call begins on its answer's critical path
     keeps: int = 0  # calls of an equal budget that are kept for a judge or an aggregator
     sample: SampleIndex | None = None  # which sample of a reply a pool asks for
     in_flight: object = None  # `call_in_flight`: the call that is waited for
-    overflows: Overflows = WRONG  # what a request that is longer than a model's context comes to
+    overflows: Overflows = WRONG  # the result of a request that is longer than a model's context
     shutdown: object = None  # `current_shutdown`: lets no new call begin once a signal has come
-    watch: Callable[[str], Exception] | None = None  # makes the refusal of what a framework tried
+    watch: Callable[[str], Exception] | None = None  # makes the error for an attempt of a framework
 
 
 _CONTEXT: ContextVar[RunContext] = ContextVar("podium", default=RunContext())  # noqa: B039 - it is frozen
 
 
 def current() -> RunContext:
-    """Return what is known here."""
+    """Return the context of this code."""
     return _CONTEXT.get()
 
 
 @contextmanager
-def run_context(**known: Any) -> Generator[None]:
-    """Let what runs within know some fields of `RunContext` otherwise."""
-    token = _CONTEXT.set(_CONTEXT.get()._replace(**known))
+def run_context(**fields: Any) -> Generator[None]:
+    """Set some fields of `RunContext` for the code within."""
+    token = _CONTEXT.set(_CONTEXT.get()._replace(**fields))
     try:
         yield
     finally:
         _CONTEXT.reset(token)
 
 
-def extend_context(**known: Any) -> None:
+def extend_context(**fields: Any) -> None:
     """Set fields of `RunContext` for the rest of this task: for solvers that prepare a sample."""
-    _CONTEXT.set(_CONTEXT.get()._replace(**known))
+    _CONTEXT.set(_CONTEXT.get()._replace(**fields))
 
 
-def sample_index(digest: str, asked: Counter[str]) -> SampleIndex:
-    """Return which sample of a reply is wanted: the pool's, else epoch 1, as `asked` counts."""
+def sample_index(digest: str, counts: Counter[str]) -> SampleIndex:
+    """Return the requested sample of a reply: the pool's, else epoch 1, counted in `counts`."""
     if sample := current().sample:
         return sample
-    asked[digest] += 1
-    return SampleIndex(epoch=1, occurrence=asked[digest] - 1)
+    counts[digest] += 1
+    return SampleIndex(epoch=1, occurrence=counts[digest] - 1)

@@ -1,8 +1,8 @@
 """A request that is longer than its model's context, in the words of every server: one reading.
 
 Inspect makes of OpenAI's code a reply that stops for `model_length`; the others' refusals are
-exceptions there. Here each becomes that very reply: nothing was generated, nothing is billed, and
-the same request is not sent again. `DIALECTS` has their wording, `LOOKALIKES` what only resembles.
+exceptions there. Here each becomes that same reply: nothing was generated, nothing is billed, and
+the request is not sent again. `DIALECTS` has their wording, `LOOKALIKES` similar other refusals.
 """
 
 import json
@@ -22,19 +22,19 @@ from podium.harness.records import Grade
 from podium.harness.text import storable
 
 TOO_LONG = "too_long"
-"""Key of a grade's metadata that says so."""
+"""Key of a grade's metadata for such a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthRefusal:
-    """How one server says it, with the HTTP status that it usually sends."""
+    """One server's wording, with the HTTP status that it usually sends."""
 
     server: str
     status: int
     words: str
     """A refusal as the server writes it."""
     pattern: str
-    """Searched in the texts of an error's body, whatever the case."""
+    """Searched in the texts of an error's body, ignoring case."""
     source: str
 
 
@@ -65,14 +65,14 @@ CODES = frozenset(
         "model_max_prompt_tokens_exceeded", "tokens_limit_reached", "model_context_window_exceeded",
     }
 )  # fmt: skip
-"""Values of `code` or `type` that say it without words."""
+"""Values of `code` or `type` that mean it without words."""
 REFUSING, SERVER_ERROR = frozenset({400, 403, 413, 422}), 500
-"""Statuses that may mean it; llama.cpp and gateways send those from 500 on. What a minute may have
-is refused with 429, or says so."""
-_PATTERN = re.compile("|".join(f"(?:{one.pattern})" for one in DIALECTS), re.IGNORECASE | re.DOTALL)
+"""Statuses that may mean it; llama.cpp and gateways send those from 500 on. Limits by time are
+refused with 429, or name the time."""
+_PATTERN = re.compile("|".join(f"(?:{row.pattern})" for row in DIALECTS), re.IGNORECASE | re.DOTALL)
 _BY_TIME = re.compile(r"per (min|minute|hour|day)\b|\bTPM\b|quota|throttl", re.IGNORECASE)
 _SAID = ("message", "error", "detail", "msg", "code", "type", "metadata", "raw", "error_code")
-"""Keys below which an error's body has its words: others may quote what was sent."""
+"""Keys below which an error's body has its words: others may quote the request."""
 DEEPEST, LONGEST = 6, 10_000
 """Levels of an error's body that are read, and characters of each text."""
 
@@ -86,31 +86,31 @@ def refusal(error: BaseException) -> str | None:
     texts = [*_texts(_body(error))]
     if any(map(_BY_TIME.search, texts)):
         return None
-    found = next(filter(_PATTERN.search, texts), None)
-    if found is None and CODES.intersection(texts):
-        found = max(texts, key=len)
-    return found and storable(found)
+    words = next(filter(_PATTERN.search, texts), None)
+    if words is None and CODES.intersection(texts):
+        words = max(texts, key=len)
+    return words and storable(words)
 
 
 def _body(error: BaseException) -> object:
-    """Return what a client's exception keeps of the body, by the names of several clients."""
+    """Return the body that a client's exception keeps, by the attributes of several clients."""
     for name in ("body", "details", "response"):
-        if isinstance(found := getattr(error, name, None), str | Mapping | list) and found:
-            return cast(object, found)
+        if isinstance(value := getattr(error, name, None), str | Mapping | list) and value:
+            return cast(object, value)
     return str(error)
 
 
-def _texts(said: object, level: int = 0) -> Iterator[str]:
-    if isinstance(said, str):
-        inner = _read(said)
-        yield from [said[:LONGEST]] if inner is None else _texts(inner, level + 1)
-    elif isinstance(said, Mapping) and level < DEEPEST:
-        table = {str(key).lower(): one for key, one in cast(Mapping[object, object], said).items()}
+def _texts(node: object, level: int = 0) -> Iterator[str]:
+    if isinstance(node, str):
+        inner = _read(node)
+        yield from [node[:LONGEST]] if inner is None else _texts(inner, level + 1)
+    elif isinstance(node, Mapping) and level < DEEPEST:
+        table = {str(key).lower(): raw for key, raw in cast(Mapping[object, object], node).items()}
         for name in filter(table.__contains__, _SAID):
             yield from _texts(table[name], level + 1)
-    elif isinstance(said, list) and level < DEEPEST:
-        for one in cast(Sequence[object], said):
-            yield from _texts(one, level + 1)
+    elif isinstance(node, list) and level < DEEPEST:
+        for item in cast(Sequence[object], node):
+            yield from _texts(item, level + 1)
 
 
 def _read(text: str) -> object:
@@ -121,22 +121,22 @@ def _read(text: str) -> object:
         return None
 
 
-async def read_refusal(asked: Awaitable[Any], model: str) -> Any:
-    """Await what a provider's API returns; a refusal for length becomes the reply that says so."""
+async def read_refusal(call: Awaitable[Any], model: str) -> Any:
+    """Await a provider's API; a refusal for length becomes such a reply."""
     try:
-        found = await asked
+        result = await call
     except Exception as error:
         if (words := refusal(error)) is None:
             raise
         return refused_reply(model, words)
-    output, *rest = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
+    output, *extra = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
     if isinstance(output, Exception) and (words := refusal(output)) is not None:
-        return (refused_reply(model, words), *rest)
-    return cast(Any, found)
+        return (refused_reply(model, words), *extra)
+    return cast(Any, result)
 
 
 def refused_reply(model: str, words: str) -> ModelOutput:
-    """Return what Inspect makes of OpenAI's code, of a refusal in any server's words."""
+    """Return the reply that Inspect makes of OpenAI's code, with any server's words."""
     return ModelOutput.from_content(model, words, stop_reason="model_length")
 
 

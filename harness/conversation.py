@@ -32,7 +32,7 @@ NEXT = "Say what the assistant should do next."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a client or a task asks: turns, tools, and sampling where any is prescribed."""
+    """A client's or task's request: turns, tools, and sampling if any is prescribed."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo] = ()
@@ -50,7 +50,7 @@ def _is_of_tools(turn: ChatMessage) -> bool:
 
 
 def acts_in(conversation: Conversation, acts: Acts) -> Acts:
-    """Return what a system does with a conversation: without tools a plan needs nobody to act."""
+    """Return how a system treats a conversation: without tools no step of a plan acts."""
     return acts if conversation.has_tools or acts != "last step acts" else "no"
 
 
@@ -62,20 +62,20 @@ def question_of(id: str, conversation: Conversation) -> Question:
     turns = conversation.messages
     if len(turns) == 1 and turns[0].role == "user" and not conversation.tools:
         return Question(id, turns[0].text, "text")
-    parts = [*map(_described, conversation.tools), *map(_transcribed, turns)]
-    last = NEXT if conversation.tools or turns[-1].role == "tool" else LAST
-    return Question(id, "\n\n".join((*parts, last)), "text")
+    texts = [*map(_described, conversation.tools), *map(_transcribed, turns)]
+    closing = NEXT if conversation.tools or turns[-1].role == "tool" else LAST
+    return Question(id, "\n\n".join((*texts, closing)), "text")
 
 
 def _described(tool: ToolInfo) -> str:
-    named = ", ".join(tool.parameters.properties)
-    return f"Tool of the assistant: {tool.name}({named}): {tool.description}"
+    parameters = ", ".join(tool.parameters.properties)
+    return f"Tool of the assistant: {tool.name}({parameters}): {tool.description}"
 
 
 def _transcribed(turn: ChatMessage) -> str:
     calls = turn.tool_calls if turn.role == "assistant" else None
-    said = [turn.text] if turn.text or not calls else []
-    return f"{TURNS[turn.role]}: " + "\n".join([*said, *([as_text(calls)] if calls else [])])
+    lines = [turn.text] if turn.text or not calls else []
+    return f"{TURNS[turn.role]}: " + "\n".join([*lines, *([as_text(calls)] if calls else [])])
 
 
 def as_text(calls: Sequence[ToolCall]) -> str:
@@ -84,8 +84,8 @@ def as_text(calls: Sequence[ToolCall]) -> str:
     >>> as_text([ToolCall(id="1", function="look", arguments={"b": 1, "a": 2})])
     'Tool calls: [["look", {"a": 2, "b": 1}]]'
     """
-    called = [[one.function, one.arguments] for one in calls]
-    return TOOL_CALLS + json.dumps(called, sort_keys=True, ensure_ascii=False)
+    pairs = [[call.function, call.arguments] for call in calls]
+    return TOOL_CALLS + json.dumps(pairs, sort_keys=True, ensure_ascii=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class ConversationPool(Pool):
         sampling: Sampling | None = None,
     ) -> Reply:
         """Put a request to a worker: the conversation in place of the question alone."""
-        canonical = [(one.role, one.text) for one in messages] == [("user", self.text)]
+        canonical = [(message.role, message.text) for message in messages] == [("user", self.text)]
         if self.acts in ("passes", "votes") and canonical and worker != CONDUCTOR:
             return await self._sent(worker, step, sampling, "")
         return await Pool.ask(self, worker, messages, step, sampling)
@@ -143,26 +143,26 @@ class ConversationPool(Pool):
         return await self.ask(worker, messages, step, sampling)
 
     async def _sent(self, worker: str, step: str, sampling: Sampling | None, advice: str) -> Reply:
-        asked = self.conversation
+        conversation = self.conversation
         prescribed = Pool.prescribed(self, worker, sampling)
         limits = self.limits(worker, prescribed)
         # Sampling that the client or the task asks for goes before the step's own.
-        config = prescribed.merge(asked.config).merge(limits)
-        turns = [*asked.messages, *([ChatMessageUser(content=advice)] if advice else [])]
-        offered = Offered(asked.tools, asked.tool_choice, config)
+        config = prescribed.merge(conversation.config).merge(limits)
+        turns = [*conversation.messages, *([ChatMessageUser(content=advice)] if advice else [])]
+        offered = Offered(conversation.tools, conversation.tool_choice, config)
         output, reply = await self.relay(worker, turns, step, offered)
         self.outputs.append((step_number(step) or 0, output))
         return replace(reply, text=words_of(output))
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        """Return how long a reply may be: no longer than the worker's settings or the asker say."""
-        own = self.models[worker].config
-        asked = None if worker == CONDUCTOR else self.conversation.config.max_tokens
-        limits = [one for one in (config.max_tokens or own.max_tokens, asked) if one]
+        """Return a reply's token limit: the smaller of the worker's settings and the client's."""
+        settings = self.models[worker].config
+        cap = None if worker == CONDUCTOR else self.conversation.config.max_tokens
+        limits = [limit for limit in (config.max_tokens or settings.max_tokens, cap) if limit]
         return GenerateConfig(max_tokens=min(limits, default=None))
 
     def prescribed(self, worker: str, sampling: Sampling | None) -> GenerateConfig:
-        """Return how a step has a worker sample, its reply no longer than was asked."""
+        """Return the sampling of a step's worker, with the reply's token limit."""
         config = Pool.prescribed(self, worker, sampling)
         return config.merge(self.limits(worker, config))
 
@@ -172,25 +172,25 @@ class ConversationPool(Pool):
         Of equal outputs it is the first step's, whichever came first: a replay has the same ids.
         """
         text = answer.text.strip()
-        same = [one for one in self.outputs if words_of(one[1]).strip() == text]
-        first = min(same, key=lambda one: one[0], default=None)
-        return first[1] if first else ModelOutput.from_content("", answer.text)
+        same = [entry for entry in self.outputs if words_of(entry[1]).strip() == text]
+        earliest = min(same, key=lambda entry: entry[0], default=None)
+        return earliest[1] if earliest else ModelOutput.from_content("", answer.text)
 
 
 def words_of(output: ModelOutput) -> str:
-    """Return what a system reads of an output: its words, and its tool calls as a text."""
+    """Return the text of an output that a system reads: its words, and its tool calls as text."""
     calls = output.message.tool_calls if output.choices else None
     return "\n".join(filter(None, (output.completion, as_text(calls) if calls else "")))
 
 
 def sampling_of(config: GenerateConfig) -> GenerateConfig:
-    """Return what of a request's settings its workers are asked for: sampling, no retries."""
-    said: dict[str, Any] = config.model_dump(exclude_none=True, exclude=NOT_SAMPLING)
-    return GenerateConfig(**said)
+    """Return the settings of a request that its workers get: sampling, no retries."""
+    settings: dict[str, Any] = config.model_dump(exclude_none=True, exclude=NOT_SAMPLING)
+    return GenerateConfig(**settings)
 
 
 NOT_SAMPLING = {
     "max_retries", "timeout", "attempt_timeout", "max_connections", "adaptive_connections",
     "system_message", "cache", "batch", "fallback_models",
 }  # fmt: skip
-"""What Inspect itself heeds: workers have settings of their own for it."""
+"""Settings that Inspect itself applies: workers have their own for these."""

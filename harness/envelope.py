@@ -34,7 +34,7 @@ class BudgetSpent(PodiumError):
 
 @dataclass(frozen=True, slots=True)
 class EqualBudget:
-    """What every system may use for one question."""
+    """The limit on every system's work for one question."""
 
     unit: Unit
     limit: Decimal
@@ -45,13 +45,13 @@ class EqualBudget:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether a call is refused for what it could take, which its worker must then bound."""
+        """Whether calls are refused by their maximum, which each worker must then bound."""
         return self.unit in ("tokens", "usd")
 
     def most(
         self, prompt_bytes: int, max_tokens: int | None, price: Price | None
     ) -> Decimal | None:
-        """Return the most that one call can take; None if nothing bounds it."""
+        """Return the maximum that one call can take; None if it has no bound."""
         if self.unit == "calls":
             return Decimal(1)
         if self.unit == "seconds":
@@ -62,7 +62,7 @@ class EqualBudget:
         return upper_bound(attempted, price)
 
     def taken(self, usage: Usage | None, price: Price | None) -> Decimal | None:
-        """Return what a call with a reply took, without seconds; None if its tokens are unknown."""
+        """Return an answered call's cost, without seconds; None if its tokens are unknown."""
         if self.unit == "calls":
             return Decimal(1)
         if usage is None or (self.unit == "usd" and price is None):
@@ -73,22 +73,22 @@ class EqualBudget:
 
 
 def equal_budgets(text: str) -> tuple[EqualBudget, ...]:
-    """Return the budgets of an option, smallest first; UserError for what is none.
+    """Return the budgets of an option, smallest first; UserError if one is invalid.
 
     >>> [str(budget) for budget in equal_budgets("calls=9,1,3")]
     ['calls=1', 'calls=3', 'calls=9']
     """
     unit, _, sizes = text.partition("=")
     numbers = [size.strip() for size in sizes.split(",")]
-    if unit not in UNITS or not all(re.fullmatch(r"\d+(\.\d+)?", one) for one in numbers):
+    if unit not in UNITS or not all(re.fullmatch(r"\d+(\.\d+)?", number) for number in numbers):
         raise UserError(
             f"{text!r} is no equal budget: give a unit and its sizes, such as calls=9, "
             "calls=1,3,9, tokens=8000, usd=0.01 or seconds=60."
         )
     limits = sorted({Decimal(number) for number in numbers})
-    whole = unit in ("calls", "tokens")
-    if limits[0] <= 0 or (whole and any(limit % 1 for limit in limits)):
-        kind = "whole numbers of at least 1" if whole else "more than 0"
+    is_whole = unit in ("calls", "tokens")
+    if limits[0] <= 0 or (is_whole and any(limit % 1 for limit in limits)):
+        kind = "whole numbers of at least 1" if is_whole else "more than 0"
         raise UserError(f"The sizes of an equal budget in {unit} are {kind}, not {sizes}.")
     return tuple(EqualBudget(cast(Unit, unit), limit) for limit in limits)
 
@@ -103,7 +103,7 @@ def single_budget(text: str | None) -> EqualBudget | None:
 
 @dataclass(slots=True)
 class Envelope:
-    """What a system has used of its budget on one question, and what calls in flight hold."""
+    """A question's budget: how much the system has used, and how much calls in flight hold."""
 
     budget: EqualBudget
     used: Decimal = ZERO
@@ -111,44 +111,44 @@ class Envelope:
     now_s: float = 0.0
     """End of the latest reply on the critical path."""
     refused: bool = False
-    """Whether a call was not made for the budget's sake, or its reply came too late."""
+    """Whether the budget prevented a call, or a reply came too late."""
     _settled: anyio.Event = field(default_factory=anyio.Event)
 
     @property
     def unused(self) -> Decimal:
-        """What is left, in the budget's unit."""
+        """The rest of the budget, in its unit."""
         return max(self.budget.limit - self.used, ZERO)
 
-    async def hold(self, most: Decimal) -> None:
-        """Hold what a call can take, once it fits; BudgetSpent if it never does."""
-        while not self._fits(most):
+    async def hold(self, bound: Decimal) -> None:
+        """Hold a call's maximum once it fits; BudgetSpent if it never does."""
+        while not self._fits(bound):
             if not self.held or self.budget.unit == "calls":
                 raise self._spent()
             await self._settled.wait()
-        self.held += most
+        self.held += bound
 
     def begins_s(self) -> float:
         """Return when a call that goes out now begins on the critical path."""
-        known = current().begins_s
-        return self.now_s if known is None else known
+        begins = current().begins_s
+        return self.now_s if begins is None else begins
 
-    def _fits(self, most: Decimal) -> bool:
+    def _fits(self, bound: Decimal) -> bool:
         used, limit = self.used + self.held, self.budget.limit
         if self.budget.unit == "seconds":
             return self.begins_s() < limit
         # The first call goes out all the same: without one there is no answer.
         keeps = current().keeps if self.budget.unit == "calls" and used else 0
-        return used + most + keeps <= limit
+        return used + bound + keeps <= limit
 
-    def settle(self, most: Decimal, taken: Decimal) -> None:
-        """Count what a call took in place of what it held."""
-        self.held -= most
-        self.used += taken
+    def settle(self, bound: Decimal, amount: Decimal) -> None:
+        """Replace a call's hold by its cost."""
+        self.held -= bound
+        self.used += amount
         self._settled.set()
         self._settled = anyio.Event()
 
     def arrived(self, end_s: float) -> None:
-        """Note when a reply came on the critical path; BudgetSpent if that was too late."""
+        """Note the end of a reply on the critical path; BudgetSpent if that is too late."""
         self.now_s = max(self.now_s, end_s)
         if self.budget.unit == "seconds":
             self.used = Decimal(str(round(self.now_s, 6)))
@@ -167,30 +167,30 @@ class CallInEnvelope:
     most: Decimal
     price: Price | None
     taken: Decimal
-    """What it took, once that is known; until then the most."""
+    """Its cost, once that is known; until then the maximum."""
     begins_s: float = 0.0
 
     def replied(self, budget: EqualBudget, usage: Usage | None, lost: int) -> None:
-        """Note what a reply took, and as the most each of the `lost` tries that may be billed."""
-        taken = budget.taken(usage, self.price)
-        self.taken = (self.most if taken is None else taken) + lost * self.most
+        """Note a reply's cost, plus the maximum for each of the `lost` tries that may be billed."""
+        amount = budget.taken(usage, self.price)
+        self.taken = (self.most if amount is None else amount) + lost * self.most
 
 
 @asynccontextmanager
 async def within(
     envelope: Envelope, request: Request, price: Price | None
 ) -> AsyncGenerator[CallInEnvelope]:
-    """Let a call be made within the budget of its question; BudgetSpent before one that may not."""
+    """Make a call within the budget of its question; BudgetSpent if it does not fit."""
     budget = envelope.budget
-    most = budget.most(request.prompt_bytes, request.max_tokens, price)
-    if most is None:
+    bound = budget.most(request.prompt_bytes, request.max_tokens, price)
+    if bound is None:
         raise UserError(
             f"{request.role} has no max_tokens or no price, so {budget} cannot hold: "
             "set it in the pool file."
         )
-    await envelope.hold(most)
-    call = CallInEnvelope(most, price, most, envelope.begins_s())
+    await envelope.hold(bound)
+    call = CallInEnvelope(bound, price, bound, envelope.begins_s())
     try:
         yield call
     finally:
-        envelope.settle(most, call.taken)
+        envelope.settle(bound, call.taken)

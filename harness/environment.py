@@ -1,7 +1,7 @@
 """Models that a task's own code asks by their roles: a simulated user, a grader.
 
-Their calls are written down and paid for as a system's are, in a scope of their own: what the
-environment costs is no system's, and counts in `--max-usd` alone.
+Their calls are recorded and paid like a system's, in a separate scope: the cost of the environment
+belongs to no system, and counts in `--max-usd` alone.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def environment_model(
         tools: Any = (),
         tool_choice: Any = None,
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 - as Inspect's own
-        **more: Any,
+        **options: Any,
     ) -> ModelOutput:
         state = sample_state()
         turns: Sequence[ChatMessage]
@@ -46,7 +46,7 @@ def environment_model(
         recorder = recorders.get(state.uuid) if state else None
 
         async def ask() -> ModelOutput:
-            return await generate(input, tools, tool_choice, config, **more)
+            return await generate(input, tools, tool_choice, config, **options)
 
         async with step_span(step):
             with run_context(recorder=recorder):
@@ -60,6 +60,6 @@ def environment_model(
 async def _described(tools: Any) -> list[ToolInfo]:
     prepared = await prepare_tools(tools)
     return [
-        ToolInfo(name=one.name, description=one.description, parameters=one.parameters)
-        for one in prepared.tdefs
+        ToolInfo(name=tool.name, description=tool.description, parameters=tool.parameters)
+        for tool in prepared.tdefs
     ]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PodiumError(Exception):
-    """Any failure that podium itself understands and can say in one sentence."""
+    """Any failure that podium itself understands and can explain in one sentence."""
 
 
 class UserError(PodiumError):
@@ -43,67 +43,67 @@ class QuestionLimit(SpendLimit):
 
 
 class DayLimit(SpendLimit):
-    """What a day may cost is reached; a new one begins at `ends`."""
+    """The day's limit is reached; a new day begins at `ends`."""
 
     def __init__(self, sentence: str, ends: datetime) -> None:
-        """Say so, and when the next day begins."""
+        """Keep the sentence, and when the next day begins."""
         super().__init__(sentence)
         self.ends = ends
 
 
 class TooManyMasked(PodiumError):
-    """Too many of the latest rewards have no value: what would be learned is noise, so stop."""
+    """Too many of the latest rewards have no value: training on them would learn noise."""
 
 
-def reasons_of(check: Callable[..., object], *given: Any) -> Iterator[str]:
-    """Yield why a check refuses; nothing where it does not."""
+def reasons_of(check: Callable[..., object], *arguments: Any) -> Iterator[str]:
+    """Yield why a check refuses; nothing if it does not."""
     try:
-        check(*given)
+        check(*arguments)
     except UserError as error:
         yield str(error)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return how a refusal begins: with the name nearest to a slip of the hand, if any is near.
+def did_you_mean(name: str, choices: Iterable[str]) -> str:
+    """Return the beginning of a refusal: the name nearest to a typing error, if any is near.
 
     >>> did_you_mean("audti", ["run", "audit"]), did_you_mean("olympus", ["run", "audit"])
     ("Did you mean 'audit'? ", '')
     """
-    near = get_close_matches(name, [*known], n=1, cutoff=0.75)
+    near = get_close_matches(name, [*choices], n=1, cutoff=0.75)
     return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def no_such(
-    noun: str, name: str, known: Iterable[str], lead: str = "", more: str = ""
+    noun: str, name: str, choices: Iterable[str], lead: str = "", more: str = ""
 ) -> UserError:
-    """Return the refusal of a name that nothing has, with all that something has.
+    """Return the refusal of an unknown name, with all known ones.
 
     >>> str(no_such("price book", "lst", ["list", "none"]))
     "Did you mean 'list'? There is no price book 'lst'; known books: list, none."
     """
-    names = [*known]
+    names = [*choices]
     listed = f"{lead or f'known {noun.split()[-1]}s: '}{', '.join(names) or 'none'}{more}"
     return UserError(f"{did_you_mean(name, names)}There is no {noun} {name!r}; {listed}.")
 
 
 def shipped_file(noun: str, name: str, folder: Path) -> Path:
-    """Return the TOML file that a name stands for in a folder of ours, or that a path names."""
+    """Return the TOML file that a name stands for in podium's folder, or that a path names."""
     path = Path(name) if name.endswith(".toml") else folder / f"{name}.toml"
     if path.is_file():
         return path
-    known = sorted(one.stem for one in folder.glob("*.toml"))
+    names = sorted(file.stem for file in folder.glob("*.toml"))
     if name.endswith(".toml"):
-        said = "is no file" if path.exists() else "is not there"
-        raise UserError(f"{path} {said}: give the path of a {noun}, or a name: {', '.join(known)}.")
-    raise no_such(noun, name, known, more=" (or give a .toml path)")
+        text = "is no file" if path.exists() else "is not there"
+        raise UserError(f"{path} {text}: give the path of a {noun}, or a name: {', '.join(names)}.")
+    raise no_such(noun, name, names, more=" (or give a .toml path)")
 
 
 NO_OBJECT = "Input should be an object"
-"""In place of pydantic's words, which name a class of ours."""
+"""In place of pydantic's words, which name a class of podium's."""
 
 
 def first_fault(error: "ValidationError") -> tuple[str, str]:
     """Return the first mistake that pydantic found: the path of the field, and what is wrong."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    said = NO_OBJECT if first["type"] == "model_type" else first["msg"]
-    return ".".join(map(str, first["loc"])), said
+    fault = error.errors(include_url=False, include_input=False)[0]
+    message = NO_OBJECT if fault["type"] == "model_type" else fault["msg"]
+    return ".".join(map(str, fault["loc"])), message

@@ -22,7 +22,7 @@ from podium.harness.records import EMPTY, Answer, Kind, Question, Reply
 from podium.harness.workflow import REPLIES, Step, Workflow
 
 EARLIER = "Replies of earlier steps:"
-"""Above earlier replies, in what the worker of a last step is sent behind a conversation."""
+"""The heading of earlier replies, in the message to a last step's worker after a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +57,27 @@ async def execute(
 ) -> Answer:
     """Run every step of a checked workflow and return the last step's reply as the answer.
 
-    `begun` is what its first steps have come to, where a later round adds steps: they count against
-    every limit. Where one ends the work early (`stopped`), the answer is the latest reply in step
-    order. `keeps` is 1 for a workflow whose last step puts the others' replies together: of an
-    equal budget in calls one is kept for it, and it reads what came. Raises what `Pool.ask` raises,
-    once, after all other steps have ended.
+    `begun` is the answer of its first steps, if a later round adds steps: they count against every
+    limit. If a limit ends the work early (`stopped`), the answer is the latest reply in step order.
+    `keeps` is 1 for a workflow whose last step combines the others' replies: of an equal budget in
+    calls one is kept for it, and it reads the replies so far. Raises what `Pool.ask` raises, once,
+    after all other steps have ended.
     """
-    known = begun.replies if begun else ()
-    # Whoever planned the rest waited for all that has replied, so it comes on top.
-    depths = workflow.depths(replied=len(known), depth=begun.depth if begun else 0)
-    left = range(len(known), len(depths))
+    earlier = begun.replies if begun else ()
+    # The rest was planned after all earlier replies, so its depth adds to theirs.
+    depths = workflow.depths(replied=len(earlier), depth=begun.depth if begun else 0)
+    remaining = range(len(earlier), len(depths))
     pool.has_planned(len(depths))
-    ended = [anyio.Event() for _ in depths]
-    replies = [*known, *(None for _ in left)]
-    run = _Run(workflow, depths, question, pool, budget or Budget(), len(known), replies, ended)
+    events = [anyio.Event() for _ in depths]
+    replies = [*earlier, *(None for _ in remaining)]
+    run = _Run(workflow, depths, question, pool, budget or Budget(), len(earlier), replies, events)
     run.began_s, run.keeps = pool.envelope.now_s if pool.envelope else 0.0, keeps
-    await _side_by_side(run.step, left)
-    done = [reply for reply in run.replies if reply is not None]
+    await _side_by_side(run.step, remaining)
+    results = [reply for reply in run.replies if reply is not None]
     deep = (depth for depth, reply in zip(depths, run.replies, strict=True) if reply)
     answer = Answer(
-        text=_text(run, done),
-        replies=tuple(done),
+        text=_text(run, results),
+        replies=tuple(results),
         depth=max(deep, default=0),
         stopped=run.stopped,
         plan=workflow.as_json(),
@@ -86,11 +86,11 @@ async def execute(
     return answer
 
 
-def _text(run: "_Run", done: Sequence[Reply]) -> str:
+def _text(run: "_Run", results: Sequence[Reply]) -> str:
     """Return the latest reply; if nothing put the replies together, their vote."""
     if run.keeps and run.spent and run.replies[-1] is None:
-        return vote(run.question.kind, [reply.text for reply in done])
-    return done[-1].text if done else ""
+        return vote(run.question.kind, [reply.text for reply in results])
+    return results[-1].text if results else ""
 
 
 async def _side_by_side(
@@ -170,33 +170,33 @@ def _usd(reply: Reply) -> Decimal:
 
 
 def latest_s(replies: Iterable[Reply], began_s: float) -> float:
-    """Return when the last of some replies came on the critical path; `began_s` without any."""
+    """Return the end of the last of some replies on the critical path; `began_s` without any."""
     return max((reply.ended_s for reply in replies if reply.ended_s is not None), default=began_s)
 
 
 async def _ask(
-    at: "_Run | Session", index: int, step: Step, history: Sequence[tuple[Step, Reply]]
+    run: "_Run | Session", index: int, step: Step, history: Sequence[tuple[Step, Reply]]
 ) -> Reply:
-    name, request = f"step {index + 1}: {step.worker}", messages(at.question, step, history)
-    if isinstance(at, _Run) and index == len(at.replies) - 1:
-        told = advice(step, history)
-        return await at.pool.act(step.worker, request, name, step.sampling, told)
-    return await at.pool.ask(step.worker, request, name, step.sampling)
+    name, request = f"step {index + 1}: {step.worker}", messages(run.question, step, history)
+    if isinstance(run, _Run) and index == len(run.replies) - 1:
+        advice_text = advice(step, history)
+        return await run.pool.act(step.worker, request, name, step.sampling, advice_text)
+    return await run.pool.ask(step.worker, request, name, step.sampling)
 
 
 def advice(step: Step, history: Sequence[tuple[Step, Reply]]) -> str:
-    """Return what a step's worker is sent beside the question: earlier replies, its subtask."""
+    """Return a step worker's message beside the question: earlier replies, its subtask."""
     numbered = "\n".join(f"{n}. {reply.text}" for n, (_, reply) in enumerate(history, start=1))
     system = step.system or ""
     replies = f"{EARLIER}\n{numbered}" if history and REPLIES not in system else ""
-    told = (system.replace(REPLIES, numbered), replies, step.subtask)
-    return "\n\n".join(filter(None, told))
+    texts = (system.replace(REPLIES, numbered), replies, step.subtask)
+    return "\n\n".join(filter(None, texts))
 
 
 def messages(
     question: Question, step: Step, history: Sequence[tuple[Step, Reply]]
 ) -> list[ChatMessage]:
-    """Return what a worker is sent: the question always, what the step may read, its subtask.
+    """Return a worker's messages: the question, the replies that the step reads, its subtask.
 
     Earlier steps are past turns of the conversation, as in the paper; with `REPLIES` in the system
     message they are numbered there instead, as in MoA.
@@ -207,23 +207,23 @@ def messages(
         chat.append(ChatMessageSystem(content=step.system.replace(REPLIES, numbered)))
         if REPLIES in step.system:
             history = ()
-    said = question.text
+    user_text = question.text
     for earlier, reply in history:
-        chat.append(ChatMessageUser(content=_joined(said, earlier.subtask)))
+        chat.append(ChatMessageUser(content=_joined(user_text, earlier.subtask)))
         chat.append(ChatMessageAssistant(content=reply.text))
-        said = ""
-    chat.append(ChatMessageUser(content=_joined(said, step.subtask)))
+        user_text = ""
+    chat.append(ChatMessageUser(content=_joined(user_text, step.subtask)))
     return chat
 
 
 def _joined(question: str, subtask: str) -> str:
-    return "\n\n".join(part for part in (question, subtask) if part) or "Continue."
+    return "\n\n".join(text for text in (question, subtask) if text) or "Continue."
 
 
 def first_failure(group: BaseExceptionGroup[Exception]) -> Exception:
     """Return the first plain exception: one failure is reported once, by its own name."""
-    first = group.exceptions[0]
-    return first_failure(first) if isinstance(first, BaseExceptionGroup) else first
+    failure = group.exceptions[0]
+    return first_failure(failure) if isinstance(failure, BaseExceptionGroup) else failure
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ class Session:
     steps: list[Step] = field(default_factory=list[Step])
     replies: list[Reply] = field(default_factory=list[Reply])
     waves: list[int] = field(default_factory=list[int])
-    """How many were asked at once, wave after wave: each waited for all before it."""
+    """Steps in each wave; each wave waited for all earlier ones."""
     candidates: list[Reply] = field(default_factory=list[Reply])
     """The latest replies that may be the answer: of whole waves, until there is one of any."""
 
@@ -255,36 +255,36 @@ class Session:
         partly: bool = False,
         keeps: int = 0,
     ) -> list[Reply]:
-        """Ask several steps side by side; each may read what was there before, none the others.
+        """Ask several steps side by side; each may read earlier steps, none the others.
 
         An `opinion` is no candidate for the answer: a judge's or a verifier's words. If an equal
-        budget is too small for all steps, what came is kept and BudgetSpent raised; with `partly`
-        the replies that came, if any, are returned. Of a budget in calls, `keeps` are kept for
-        what follows.
+        budget is too small for all steps, replies are kept and BudgetSpent is raised; with `partly`
+        the replies, if any, are returned. Of a budget in calls, `keeps` are kept for later
+        steps.
         """
         start = len(self.steps)
         every = tuple(range(start))  # steps asked beside one another do not count
         reads = [every if step.reads == "all" else step.reads for step in steps]
-        assert {read for own in reads for read in own} <= {*every}, "steps read what has replied"
-        spelled = [replace(step, reads=own) for step, own in zip(steps, reads, strict=True)]
-        found: dict[int, Reply] = {}
+        assert {read for ids in reads for read in ids} <= {*every}, "steps read what has replied"
+        spelled = [replace(step, reads=ids) for step, ids in zip(steps, reads, strict=True)]
+        reply_of: dict[int, Reply] = {}
         refused: list[BudgetSpent] = []
         envelope = self.pool.envelope
         began_s = latest_s(self.replies, envelope.now_s if envelope else 0.0)
 
-        async def ask(at: int) -> None:
-            history = [(self.steps[read], self.replies[read]) for read in reads[at]]
-            told = () if quoted else history
+        async def ask(number: int) -> None:
+            history = [(self.steps[read], self.replies[read]) for read in reads[number]]
+            context = () if quoted else history
             try:
                 with run_context(begins_s=began_s, keeps=keeps):
-                    found[at] = await _ask(self, start + at, spelled[at], told)
+                    reply_of[number] = await _ask(self, start + number, spelled[number], context)
             except BudgetSpent as spent:
                 refused.append(spent)
 
         await _side_by_side(ask, range(len(spelled)))
-        came = sorted(found)
-        replies = [found[at] for at in came]
-        self.steps += [spelled[at] for at in came]
+        numbers = sorted(reply_of)
+        replies = [reply_of[number] for number in numbers]
+        self.steps += [spelled[number] for number in numbers]
         self.replies += replies
         self.waves += [len(replies)] if replies else []
         if replies and not opinion and not (refused and self.candidates):
@@ -298,13 +298,13 @@ class Session:
         return self.answer(vote(self.question.kind, [reply.text for reply in self.candidates]))
 
     def answer(self, text: str, noted: Mapping[str, Any] = EMPTY) -> Answer:
-        """Return the answer `text`, with the workflow that led to it and what the log shall say."""
-        done = Workflow(tuple(self.steps))
+        """Return the answer `text`, with its workflow and notes for the log."""
+        workflow = Workflow(tuple(self.steps))
         return Answer(
             text=text,
             replies=tuple(self.replies),
-            depth=max(done.depths(), default=0),
-            plan=done.as_json(),
+            depth=max(workflow.depths(), default=0),
+            plan=workflow.as_json(),
             noted=noted,
             waves=tuple(self.waves),
         )

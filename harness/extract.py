@@ -6,7 +6,7 @@
   one that goes on ("70 or 71", "70 thousand") are no answer.
 - Without any statement the conclusion counts ("Therefore m+n = 70.", a last line "**C**"), or a
   reply that is nothing but an answer; an arbitrary last number or letter never does.
-- What is said outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
+- Text outside reasoning counts (reasoning.py); in reasoning that was cut off only boxes,
   tags and answer lines do.
 """
 
@@ -30,9 +30,9 @@ class _Unclear(Enum):
     UNCLEAR = 0
 
 
-UNCLEAR: Final = _Unclear.UNCLEAR  # names several answers, or none of those that can be
+UNCLEAR: Final = _Unclear.UNCLEAR  # names several answers, or none of the possible ones
 ValueT = TypeVar("ValueT")
-Step = tuple[str, str, str, str]  # stage, rule, the statement's text, what became of it
+Step = tuple[str, str, str, str]  # stage, rule, the statement's text, result
 Concluded = tuple[ValueT | None, str]  # a value, and the rule that found it
 Read = Callable[[Statement], ValueT | _Unclear | None]
 Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
@@ -40,17 +40,17 @@ Join = Callable[[Sequence[ValueT]], ValueT | _Unclear]
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[ValueT]):
-    """What a reply gives as its answer, and the rule that decided."""
+    """The answer that a reply gives, and the rule that decided."""
 
     value: ValueT | None
     rule: str
     """A rule of harness/rules, `conflict`, or `none` if nothing was stated."""
     steps: tuple[Step, ...] = ()
-    """What each stage made of each statement, for `podium grade --explain`."""
+    """The result of each stage for each statement, for `podium grade --explain`."""
 
 
 def read_integer(reply: str) -> Reading[int]:
-    """Read the integer that the reply gives; it may lie outside 0-999: that is for the grader."""
+    """Read the integer that the reply gives; it may lie outside 0-999, which the grader checks."""
     return _read(reply, statements.find, _integer_of, _concluded_integer)
 
 
@@ -69,7 +69,7 @@ def read_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD") 
 
 
 def read_expressions(reply: str) -> Reading[tuple[str, ...]]:
-    """Read the LaTeX or text that the reply gives; several where statements stand together.
+    """Read the LaTeX or text that the reply gives; several if statements stand together.
 
     Whether several are one answer in two forms, a list or a hedge is for the grader.
     """
@@ -95,7 +95,7 @@ def extract_choice(reply: str, choices: Sequence[str] = (), letters: str = "ABCD
 
 
 def extract_expressions(reply: str) -> tuple[str, ...]:
-    r"""Return the LaTeX or text that the reply gives; several where statements stand together.
+    r"""Return the LaTeX or text that the reply gives; several if statements stand together.
 
     >>> extract_expressions(r"Not \boxed{3}. So $x=\boxed{1}$ or $x=\boxed{-2}$.")
     ('1', '-2')
@@ -115,8 +115,8 @@ def normalised(kind: Kind, reply: str) -> str | None:
     if kind == "program":
         program = extract_program(reply)
         return None if program is None else program.rstrip()
-    _, called, calls = f"\n{reply}".rpartition(f"\n{TOOL_CALLS}")
-    if called:  # whatever words stand before them; arguments are no answer
+    _, marker, calls = f"\n{reply}".rpartition(f"\n{TOOL_CALLS}")
+    if marker:  # words before the calls are ignored; arguments are no answer
         return calls
     return "".join(extract_expressions(reply)[-1:]) or reply.strip() or None
 
@@ -129,7 +129,7 @@ def _alike(values: Sequence[ValueT]) -> ValueT | _Unclear:
 
 
 def _joined(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(part for value in values for part in value))
+    return tuple(dict.fromkeys(text for value in values for text in value))
 
 
 def _read(
@@ -143,10 +143,10 @@ def _read(
     text, cut_off = spoken(reply)
     text = statements.without_struck(text)
     steps: list[Step] = []
-    found = [each for each in find(text) if not cut_off or each.explicit]
-    value, rule = _decided(text, found, read, joined, steps)
+    candidates = [each for each in find(text) if not cut_off or each.explicit]
+    value, rule = _decided(text, candidates, read, joined, steps)
     if value is None and not cut_off:
-        stated = max((each.end for each in found if read(each) is not None), default=0)
+        stated = max((each.end for each in candidates if read(each) is not None), default=0)
         value, rule = conclude(text[max(len(text) - TAIL, stated) :])
         steps.append(("conclude", rule, text[-LONGEST // 4 :], _shown(value)))
     return Reading(None if isinstance(value, _Unclear) else value, rule, tuple(steps))
@@ -158,44 +158,44 @@ def _shown(value: object) -> str:
 
 def _decided(
     text: str,
-    found: Sequence[Statement],
+    candidates: Sequence[Statement],
     read: Read[ValueT],
     joined: Join[ValueT],
     steps: list[Step],
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return what the last statements say, unclear where they are withdrawn or hedged."""
-    kept: list[Statement] = []
+    """Return the last statements' value, unclear if they are withdrawn or hedged."""
+    final: list[Statement] = []
     values: list[ValueT] = []
-    for statement in reversed(found):
+    for statement in reversed(candidates):
         value, rule = _judged(text, statement, read(statement))
         if value is None or rule:
             steps.append(("drop", rule, statement.text, "dropped"))
             continue
-        after = kept[-1] if kept else None
-        if after and not statements.stand_together(text, statement, after):
+        successor = final[-1] if final else None
+        if successor and not statements.stand_together(text, statement, successor):
             steps.append(("rank", statement.rule, statement.text, "replaced by what follows"))
             break
         if isinstance(value, _Unclear):
             steps.append(("rank", statement.rule, statement.text, "unclear"))
-            if after and after.value and statement.value:  # a later answer line decides
+            if successor and successor.value and statement.value:  # a later answer line decides
                 break
             return UNCLEAR, "conflict"
         steps.append(("rank", statement.rule, statement.text, _shown(value)))
-        kept.append(statement)
+        final.append(statement)
         values.append(value)
-    if not kept:
+    if not final:
         return None, "none"
-    if rule := statements.withdrawn(text, kept[0]):
-        steps.append(("withdraw", rule, kept[0].text, "withdrawn"))
+    if rule := statements.withdrawn(text, final[0]):
+        steps.append(("withdraw", rule, final[0].text, "withdrawn"))
         return UNCLEAR, rule
     value = joined(values[::-1])
-    return value, "conflict" if isinstance(value, _Unclear) else kept[0].rule
+    return value, "conflict" if isinstance(value, _Unclear) else final[0].rule
 
 
 def _judged(
     text: str, statement: Statement, value: ValueT | _Unclear | None
 ) -> tuple[ValueT | _Unclear | None, str]:
-    """Return what a statement gives, and the rule that drops it."""
+    """Return the value that a statement gives, and the rule that drops it."""
     rule = "no-value" if value is None else statements.dropped(text, statement)
     return (UNCLEAR, "") if rule == "hedging-before" else (value, rule)
 
@@ -241,29 +241,29 @@ _EMPHASIS = re.compile(
 """Signs of bold type, and of italics in pairs; `2 * 3` and `2**3` stay."""
 
 
-def _expression_of(one: Statement) -> tuple[str, ...] | _Unclear | None:
-    if one.form == "box":
-        if other := re.fullmatch(r"or (\S+)", one.more):
-            return other[1].strip("$"), one.text.strip()
-        if not one.text or RULE["goes-on"].match(one.more):
+def _expression_of(statement: Statement) -> tuple[str, ...] | _Unclear | None:
+    if statement.form == "box":
+        if alternative := re.fullmatch(r"or (\S+)", statement.more):
+            return alternative[1].strip("$"), statement.text.strip()
+        if not statement.text or RULE["goes-on"].match(statement.more):
             return UNCLEAR
-        unit = RULE["unit-behind"].match(one.more)
-        text = _EMPHASIS.sub(r"\1", re.sub('["`]', "", one.text.strip()))
+        unit = RULE["unit-behind"].match(statement.more)
+        text = _EMPHASIS.sub(r"\1", re.sub('["`]', "", statement.text.strip()))
         return (f"{text} {unit[1]}" if unit else text,)
-    value = one.text if one.form == "tag" else _value(_behind_verb(one.text))
+    value = statement.text if statement.form == "tag" else _value(_behind_verb(statement.text))
     if value and "\\boxed{" in value:
         return None
     return (value,) if value and not RULE["no-value"].match(value) else None
 
 
 def _verb_end(sentence: str) -> int:
-    """Return where the value behind the last verb outside formulas begins, 0 if there is none."""
+    """Return the start of the value behind the last verb outside formulas, 0 if there is none."""
     verb = RULE["verb"].match(MATHS.sub(lambda maths: "#" * len(maths.group()), sentence))
     return verb.end() if verb else 0
 
 
 def _behind_verb(text: str) -> str:
-    """Return what "The value of $x$ is $9$" gives, else the text as it is."""
+    """Return `$9$` of "The value of $x$ is $9$", else the text unchanged."""
     if not RULE["value-sentence"].match(text):
         return text
     verb = _verb_end(text)
@@ -292,13 +292,13 @@ _TERM = r"\d{1,6}(?:\^(?:\d|\{\d\}))?"
 _SUM = re.compile(rf"-?{_TERM}(?:\s*(?:[-+*\u00b7\u00d7]|\\cdot|\\times)\s*{_TERM}){{0,9}}")
 
 
-def _integer_of(one: Statement) -> int | _Unclear | None:
-    if one.form in ("box", "tag"):
-        goes_on = RULE["goes-on"].match(one.more) or RULE["percent"].match(one.more)
-        found = None if goes_on else _whole_integer(one.text)
-        return UNCLEAR if found is None else found
-    found = _stated_integer(one.text)
-    return UNCLEAR if found is None and RULE["numbered"].match(one.text) else found
+def _integer_of(statement: Statement) -> int | _Unclear | None:
+    if statement.form in ("box", "tag"):
+        goes_on = RULE["goes-on"].match(statement.more) or RULE["percent"].match(statement.more)
+        number = None if goes_on else _whole_integer(statement.text)
+        return UNCLEAR if number is None else number
+    number = _stated_integer(statement.text)
+    return UNCLEAR if number is None and RULE["numbered"].match(statement.text) else number
 
 
 def _concluded_integer(tail: str) -> Concluded[int]:
@@ -308,14 +308,14 @@ def _concluded_integer(tail: str) -> Concluded[int]:
 
 def _stated_integer(value: str) -> int | None:
     value = RULE["hope"].sub("", value)
-    if (whole := _whole_integer(value)) is not None:
-        return whole
+    if (number := _whole_integer(value)) is not None:
+        return number
     leading = RULE["leading"].match(RULE["enclosing"].sub("", without_markup(value[:LONGEST])))
     return int(leading[1].replace(",", "")) if leading else None
 
 
 def _whole_integer(text: str) -> int | None:
-    """Return the integer that a piece of LaTeX or markdown is, or None when it is more or less."""
+    """Return the integer that a piece of LaTeX or markdown is, or None if it is anything else."""
     if len(text) > TAIL or text.isdecimal():
         return int(text) if len(text) <= 30 else None
     plain = " ".join(text.split())
@@ -340,11 +340,11 @@ def _whole_integer(text: str) -> int | None:
 
 
 def _number(plain: str) -> int | None:
-    return int(whole[1].replace(",", "")) if (whole := RULE["whole"].fullmatch(plain)) else None
+    return int(match[1].replace(",", "")) if (match := RULE["whole"].fullmatch(plain)) else None
 
 
 def _sum(plain: str) -> int | None:
-    """Return what sums, products and powers of a few small numbers come to; None for all else."""
+    """Return the value of sums, products and powers of a few small numbers; else None."""
     if not _SUM.fullmatch(plain):
         return _number(plain)
     total = 0
@@ -360,7 +360,7 @@ def _sum(plain: str) -> int | None:
 # --- letters ------------------------------------------------------------------------------------
 
 OPTION_WORDS = ("options", "choices", "answers", "ones", "alternatives")
-CLOSING_TAIL = 2000  # Characters in which a letter is looked for that is picked
+CLOSING_TAIL = 2000  # characters at the end that are searched for a picked letter
 _HEADING, _COLON = re.compile(r":[*_]*\s*$", re.M), re.compile(r":.{0,4}$", re.M)
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 CLOSING = ("pick", "must-be", "named-option", "bold-option")
@@ -374,46 +374,48 @@ class _Choices:
     choices: tuple[str, ...]
     letters: str
 
-    def find(self, said: str) -> list[Statement]:
-        """Return what statements.py finds, and where a letter is said to be correct."""
-        found, others = statements.find(said, statements.CHOICE_WORDS), [*self._said_correct(said)]
-        if found and len({one.text for one in others}) > 1:  # options looked at one by one
-            return found
-        return statements.in_order(said, [*found, *others]) if others else found
+    def find(self, text: str) -> list[Statement]:
+        """Return the statements of statements.py, and those that call a letter correct."""
+        hits, claims = statements.find(text, statements.CHOICE_WORDS), [*self._said_correct(text)]
+        if hits and len({claim.text for claim in claims}) > 1:  # options looked at one by one
+            return hits
+        return statements.in_order(text, [*hits, *claims]) if claims else hits
 
-    def _said_correct(self, said: str) -> Iterator[Statement]:
-        base = max(0, len(said) - TAIL)
-        for correct in RULE["said-correct"].finditer(said, base):
-            at = correct.start()
-            start = max(base, at - LONGEST // 2, said.rfind("\n", 0, at) + 1)
-            letter = pattern("which-is", self.letters).search(said[start:at])
+    def _said_correct(self, text: str) -> Iterator[Statement]:
+        base = max(0, len(text) - TAIL)
+        for correct in RULE["said-correct"].finditer(text, base):
+            position = correct.start()
+            start = max(base, position - LONGEST // 2, text.rfind("\n", 0, position) + 1)
+            letter = pattern("which-is", self.letters).search(text[start:position])
             if letter and not re.match(r"[A-P][)\]]", letter[0]):  # `A) is true`, an option
                 start += letter.start()
                 yield Statement(
                     "sentence", start, correct.end(), letter[1], "", 0, False, "said-correct"
                 )
 
-    def read(self, one: Statement) -> str | _Unclear | None:
+    def read(self, statement: Statement) -> str | _Unclear | None:
         """Return the letter that a statement names."""
-        if one.form in ("box", "tag") and (not one.text or RULE["goes-on"].match(one.more)):
+        if statement.form in ("box", "tag") and (
+            not statement.text or RULE["goes-on"].match(statement.more)
+        ):
             return UNCLEAR
-        texts = [one.more, one.text] if one.form == "line" else [one.text]
-        found = self.letter(texts[0])
-        if found and self.lists(texts[0]):
+        texts = [statement.more, statement.text] if statement.form == "line" else [statement.text]
+        letter = self.letter(texts[0])
+        if letter and self.lists(texts[0]):
             return UNCLEAR
-        if found is None or (found is UNCLEAR and self.choices):
+        if letter is None or (letter is UNCLEAR and self.choices):
             options = [letter_of_option(text, self.choices) for text in texts]
-            found = next(filter(None, options), found)
-        return found
+            letter = next(filter(None, options), letter)
+        return letter
 
-    def without_options(self, said: str) -> str:
-        """Return what is said without options that read as hedges, behind their own letters."""
+    def without_options(self, text: str) -> str:
+        """Return the text without options that read as hedges after their own letters."""
         for letter, option in _hedges_among(self.choices, self.letters):
-            said = option.sub(letter, said)
-        return said
+            text = option.sub(letter, text)
+        return text
 
     def letter(self, text: str) -> str | _Unclear | None:
-        """Return the letter that a text begins with and says no more about."""
+        """Return the letter that a text begins with, if it says no more about it."""
         plain = without_markup(text[:LONGEST]).strip(" _'\u2018\u2019\u201c\u201d{},:")
         plain = RULE["hope"].sub("", plain.replace('"', ""))
         if small := RULE["small"].match(plain):
@@ -423,24 +425,24 @@ class _Choices:
         return UNCLEAR if RULE["several"].match(plain) else None
 
     def lists(self, text: str) -> bool:
-        """Return whether a text gives several options, each a letter of its own."""
-        named = set(_of(self.letters, r"[(\[](@)[)\]]").findall(text))
-        listed = len(named) > 2 or pattern("listed", self.letters).search(text)
+        """Return whether a text lists several options by their letters."""
+        letters = set(_of(self.letters, r"[(\[](@)[)\]]").findall(text))
+        listed = len(letters) > 2 or pattern("listed", self.letters).search(text)
         return bool(listed) and not RULE["reasons"].search(text)
 
     def concluded(self, tail: str) -> Concluded[str]:
-        """Return what a reply is that is a letter, or whose last or first line is an option."""
+        """Return the letter of a reply that is one, or whose last or first line is an option."""
         if _HEADING.search(tail) and any(word in tail for word in OPTION_WORDS):
             tail = RULE["rejected-list"].sub("\n", tail)
         lines = statements.last_lines(tail)
         if not lines or statements.contradicted(lines[-1]):
             return None, "none"
-        last = without_markup(lines[-1][:LONGEST])
-        if len(lines) == 1 and (letter := self._only(last)):
+        last_line = without_markup(lines[-1][:LONGEST])
+        if len(lines) == 1 and (letter := self._only(last_line)):
             return letter, "only"
         if closing := self._closing(tail):
             return closing
-        if self.lists(last) or last.endswith(":"):  # cut off in its working
+        if self.lists(last_line) or last_line.endswith(":"):  # cut off in its working
             return None, "none"
         for name, conclude in (
             ("option-line", self._option_line),
@@ -460,7 +462,7 @@ class _Choices:
         text = self._lines_with_letters(f"{tail[-CLOSING_TAIL:]}\n")
         small = text.replace("\u0130", "I").lower()  # as long as the text
         for name in CLOSING if text else ():
-            places = [at for need in rules()[name].needs if (at := small.find(need)) >= 0]
+            places = [start for need in rules()[name].needs if (start := small.find(need)) >= 0]
             if not places:
                 continue
             line = text.rfind("\n", 0, min(places))  # a pick begins a line earlier at most
@@ -477,30 +479,30 @@ class _Choices:
     def _lines_with_letters(self, tail: str) -> str:
         """Return the lines that name a letter, and those that a colon ends: "It is:"."""
         token = pattern("letter-token", self.letters)
-        places = (at for letter in self.letters for at in statements.places(tail, letter))
-        spans = [match.span() for at in places if (match := token.match(tail, at))]
+        places = (place for letter in self.letters for place in statements.places(tail, letter))
+        spans = [match.span() for place in places if (match := token.match(tail, place))]
         spans += [match.span() for match in _of(self.letters.lower(), r"\(@\)").finditer(tail)]
-        first = min((start for start, end in spans if end - start != 2), default=-1)
-        if first < 0:
+        first_start = min((start for start, end in spans if end - start != 2), default=-1)
+        if first_start < 0:
             return ""
-        # A pick begins at most so far before its letter; its line is needed whole.
-        begin = tail.rfind("\n", 0, max(0, first - LONGEST)) + 1
+        # A pick begins at most LONGEST before its letter; its whole line is needed.
+        begin = tail.rfind("\n", 0, max(0, first_start - LONGEST)) + 1
         spans += [match.span() for match in _COLON.finditer(tail, begin)]
-        starts = sorted({tail.rfind("\n", 0, at) + 1 for at, _ in spans if at >= begin})
-        lines = [tail[at : tail.index("\n", at)] for at in starts]
+        starts = sorted({tail.rfind("\n", 0, start) + 1 for start, _ in spans if start >= begin})
+        lines = [tail[start : tail.index("\n", start)] for start in starts]
         return "\n".join(line[-2 * LONGEST :] for line in lines)
 
     def _is_doubted(self, text: str, pick: re.Match[str]) -> bool:
         start = pick.start(pick.lastindex or 0)
         line_start = text.rfind("\n", 0, start) + 1
         behind = text[pick.end() : pick.end() + LONGEST]
-        before = _PARENTHESIS.sub("", text[line_start:start][-300:])
-        named = {*pattern("letter-alone", self.letters).findall(behind[:40])}
+        prefix = _PARENTHESIS.sub("", text[line_start:start][-300:])
+        letters = {*pattern("letter-alone", self.letters).findall(behind[:40])}
         return (
-            bool(named - {pick[pick.lastindex or 0].upper()})
-            or bool(RULE["no-pick"].search(before.rpartition(",")[2]))
+            bool(letters - {pick[pick.lastindex or 0].upper()})
+            or bool(RULE["no-pick"].search(prefix.rpartition(",")[2]))
             or behind.lstrip(" *").startswith("?")
-            or bool(statements.doubted_sentence(before))
+            or bool(statements.doubted_sentence(prefix))
             or statements.contradicted(behind)
         )
 
@@ -509,28 +511,28 @@ class _Choices:
         begins = pattern("option-begins", self.letters)
         if not any(begins.match(line) for line in (lines[0], *lines[-2:])):
             return None
-        named = [
+        matches = [
             option.fullmatch(without_markup(line[:LONGEST])) if begins.match(line) else None
             for line in lines
         ]
-        letters = {match[1] for match in named if match}
-        before = named[-2] if len(lines) > 1 else None
-        if named[-1] and not before and len(letters) < 3:
-            denied = statements.contradicted(named[-1][0][named[-1].end(1) :])
-            return None if denied else named[-1][1]
-        return letters.pop() if len(letters) == 1 and (named[0] or before) else None
+        letters = {match[1] for match in matches if match}
+        previous = matches[-2] if len(lines) > 1 else None
+        if matches[-1] and not previous and len(letters) < 3:
+            denied = statements.contradicted(matches[-1][0][matches[-1].end(1) :])
+            return None if denied else matches[-1][1]
+        return letters.pop() if len(letters) == 1 and (matches[0] or previous) else None
 
     def _last_sentence(self, lines: Sequence[str]) -> str | None:
         lines = [without_markup(line[:LONGEST]) for line in lines[-2:]]
         sentence = statements.last_sentences(lines[-1:])[0]
-        if ended := pattern("concluded-letter", self.letters).fullmatch(sentence):
-            found = {*filter(None, ended.groups())}
+        if conclusion := pattern("concluded-letter", self.letters).fullmatch(sentence):
+            letters = {*filter(None, conclusion.groups())}
         else:
-            found = {*pattern("predicate", self.letters).findall("\n".join(lines))}
-            if not found and sentence[-1:] in ".!)]*":
-                found = {*pattern("mention", self.letters).findall(sentence)}
-                found = set[str]() if found and RULE["rejects"].search(sentence) else found
-        return found.pop() if len(found) == 1 and not statements.doubted(sentence) else None
+            letters = {*pattern("predicate", self.letters).findall("\n".join(lines))}
+            if not letters and sentence[-1:] in ".!)]*":
+                letters = {*pattern("mention", self.letters).findall(sentence)}
+                letters = set[str]() if letters and RULE["rejects"].search(sentence) else letters
+        return letters.pop() if len(letters) == 1 and not statements.doubted(sentence) else None
 
     def _option_text(self, lines: Sequence[str]) -> str | None:
         """Return the letter of the option whose text the last sentence ends with or has in bold."""
@@ -557,15 +559,15 @@ STATED = ("Answer: {}) {}", "The correct answer is **{}. {}**.")
 
 @lru_cache(maxsize=256)
 def _hedges_among(choices: tuple[str, ...], letters: str) -> list[tuple[str, re.Pattern[str]]]:
-    """Return the options that are not read where they are plainly stated, by their letters."""
-    reader, found = _Choices(choices, letters), list[tuple[str, re.Pattern[str]]]()
+    """Return the options that are misread even if plainly stated, by their letters."""
+    reader, hedges = _Choices(choices, letters), list[tuple[str, re.Pattern[str]]]()
     for name, option in zip(letters, choices, strict=False):
-        said = [folded(form.format(name, option)) for form in STATED]
-        read = {_read(one, reader.find, reader.read, reader.concluded).value for one in said}
+        texts = [folded(form.format(name, option)) for form in STATED]
+        read = {_read(text, reader.find, reader.read, reader.concluded).value for text in texts}
         words = r"\s+".join(map(re.escape, folded(option).split()))
         if words and read != {name}:
-            found.append((name, re.compile(rf"\b{name}[\s.):*_\]]{{1,5}}{words}")))
-    return found
+            hedges.append((name, re.compile(rf"\b{name}[\s.):*_\]]{{1,5}}{words}")))
+    return hedges
 
 
 def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
@@ -574,8 +576,8 @@ def letter_of_option(stated: str, choices: Sequence[str]) -> str | None:
     >>> letter_of_option("$42$ m.", ["41 m", "42 m", "43 m", "44 m"])
     'B'
     """
-    said = _as_option(stated[:TAIL]) if choices else ""
-    alike = [name for name, texts in _texts_of(tuple(choices)) if said in texts] if said else []
+    text = _as_option(stated[:TAIL]) if choices else ""
+    alike = [name for name, texts in _texts_of(tuple(choices)) if text in texts] if text else []
     return alike[0] if len(alike) == 1 else None
 
 

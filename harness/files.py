@@ -42,8 +42,8 @@ SETTINGS = 4 * MIB  # a pool, a price book, a config, cards, a key: the largest 
 DOCUMENT = 2 * GIB  # A JSON file that is read whole: a manifest of 10 million samples fits
 LINE = 512 * MIB  # of JSON Lines or CSV: a program's hidden tests are a field of 100 MB
 MEMBER = 4 * GIB  # A member of an archive: one question with all calls that were made for it
-SMALL = 64 * MIB  # so much may come out of a member at any ratio; of an archive four times that
-RATIO = 250  # Above that a member or an archive may be so many times as large as its packed bytes
+SMALL = 64 * MIB  # unpacked bytes of a member allowed at any ratio; of an archive four times that
+RATIO = 250  # Above that, maximum size of a member or an archive relative to its packed bytes
 MEMBERS = 2_000_000
 PIECE = 1 * MIB  # Bytes that are unpacked at a time
 ZSTD = 93
@@ -56,29 +56,29 @@ class TooLarge(ValueError):
 def regular_size(path: Path) -> int:
     """Return the size of a regular file; UserError for a directory, a pipe or a device."""
     # Opening a pipe waits for ever, and `/dev/zero` has no end.
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
         raise UserError(f"{path} is {kind}; name a file.")
-    return found.st_size
+    return status.st_size
 
 
 def refuse_absent(path: Path) -> None:
-    """Raise UserError where there is no file, or a directory has its name."""
+    """Raise UserError if there is no file, or a directory has its name."""
     if path.is_dir():
         raise UserError(f"{path} is a directory; name a file.")
     if not path.is_file():
         raise UserError(f"There is no file {path}; name one that is there.")
 
 
-def read_limited(path: Path, most: int) -> bytes:
-    """Return a regular file's bytes; UserError when there are more than `most`."""
-    if regular_size(path) <= most:
+def read_limited(path: Path, limit: int) -> bytes:
+    """Return a regular file's bytes; UserError if there are more than `limit`."""
+    if regular_size(path) <= limit:
         with path.open("rb") as file:
-            content = file.read(most + 1)  # it may have grown, and files of /proc have no size
-        if len(content) <= most:
+            content = file.read(limit + 1)  # it may have grown, and files of /proc have no size
+        if len(content) <= limit:
             return content
-    raise UserError(f"{path} has more than {format_bytes(most)}, the most for a file of its kind.")
+    raise UserError(f"{path} has more than {format_bytes(limit)}, the most for a file of its kind.")
 
 
 def format_bytes(size: int) -> str:
@@ -94,7 +94,7 @@ def format_bytes(size: int) -> str:
 
 
 def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
-    """Raise TooLarge, by what an archive of `size` bytes says of its members."""
+    """Raise TooLarge by the sizes that an archive of `size` bytes gives for its members."""
     infos = archive.infolist()
     if len(infos) > MEMBERS:
         raise TooLarge(f"it has {len(infos):,} members")
@@ -106,10 +106,10 @@ def refuse_bomb(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def refuse_member(info: zipfile.ZipInfo) -> None:
-    """Raise TooLarge, by what an archive says of one member."""
+    """Raise TooLarge by the size that an archive gives for one member."""
     if info.file_size > MEMBER or info.file_size > max(SMALL, RATIO * info.compress_size):
-        packed, whole = format_bytes(info.compress_size), format_bytes(info.file_size)
-        raise TooLarge(f"{info.filename[:80]}: {packed} would unpack to {whole}")
+        packed, unpacked = format_bytes(info.compress_size), format_bytes(info.file_size)
+        raise TooLarge(f"{info.filename[:80]}: {packed} would unpack to {unpacked}")
 
 
 def inflate(packed: bytes, method: int, size: int) -> bytes:
@@ -129,10 +129,10 @@ def _pieces(packed: bytes, method: int) -> Iterator[bytes]:
     if method == zipfile.ZIP_STORED:
         yield packed
     elif method == zipfile.ZIP_DEFLATED:
-        unpacker, rest = zlib.decompressobj(-15), packed
-        while rest and not unpacker.eof:
-            yield unpacker.decompress(rest, PIECE)
-            rest = unpacker.unconsumed_tail
+        unpacker, remaining = zlib.decompressobj(-15), packed
+        while remaining and not unpacker.eof:
+            yield unpacker.decompress(remaining, PIECE)
+            remaining = unpacker.unconsumed_tail
         yield unpacker.flush()
     elif method == ZSTD:
         yield from _unzstd(packed)
@@ -153,18 +153,18 @@ else:
 
     def _unzstd(packed: bytes) -> Iterator[bytes]:
         """Yield what frames hold; Inspect begins a new one every 200 MiB of a sample."""
-        rest = packed
-        while rest:
+        remaining = packed
+        while remaining:
             unpacker = zstd.ZstdDecompressor()
-            piece = unpacker.decompress(rest, PIECE)
+            piece = unpacker.decompress(remaining, PIECE)
             while piece or not (unpacker.eof or unpacker.needs_input):
                 yield piece
                 piece = unpacker.decompress(b"", PIECE) if not unpacker.eof else b""
-            rest = unpacker.unused_data
+            remaining = unpacker.unused_data
 
 
 def member_bytes(file: BinaryIO, info: zipfile.ZipInfo) -> bytes:
-    """Return one member's bytes; ValueError where they are not what the archive's index says."""
+    """Return one member's bytes; ValueError if they are not what the archive's index says."""
     refuse_member(info)
     head, packed = _packed(file, info)
     if head[:4] != b"PK\x03\x04":
@@ -182,19 +182,19 @@ def _packed(file: BinaryIO, info: zipfile.ZipInfo) -> tuple[bytes, bytes]:
     return head, file.read(info.compress_size)
 
 
-def refuse_false_sizes(path: Path, wanted: Callable[[str], bool] = bool) -> None:
-    """Unpack members of an archive whose names are wanted, and keep nothing; as readers raise."""
+def refuse_false_sizes(path: Path, accept: Callable[[str], bool] = bool) -> None:
+    """Unpack the members whose names `accept` allows, and keep nothing; as readers raise."""
     size = regular_size(path)
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         refuse_bomb(archive, size)
         for info in archive.infolist():
-            if not wanted(info.filename):
+            if not accept(info.filename):
                 continue
             deque(_counted(_packed(file, info)[1], info.compress_type, info.file_size), maxlen=0)
 
 
 def unpack_gzip(content: bytes) -> bytes:
-    """Return what a .gz file's bytes hold, within limits; errors as gzip raises them."""
+    """Return the content of a .gz file's bytes, within limits; errors as gzip raises them."""
     stream = Limited(gzip.GzipFile(fileobj=BytesIO(content)), len(content))
     return BufferedReader(stream, PIECE).read()
 
@@ -207,16 +207,16 @@ class Limited(RawIOBase):
         self._stream, self._left = stream, max(4 * SMALL, RATIO * packed)
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return that it can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer and return how many bytes came."""
-        got = self._stream.readinto(buffer) or 0
-        self._left -= got
+        """Fill a buffer and return the number of bytes read."""
+        count = self._stream.readinto(buffer) or 0
+        self._left -= count
         if self._left < 0:
             raise TooLarge("it would unpack to far more than a file of its kind")
-        return got
+        return count
 
     def close(self) -> None:
         """Close the stream below, too."""
@@ -225,7 +225,7 @@ class Limited(RawIOBase):
 
 
 DEEP = "brackets stand too deep within one another"
-DOTS = 100  # So many parts of a dotted key in TOML: its reader takes time by their square
+DOTS = 100  # maximum parts of a dotted key in TOML: its reader takes quadratic time
 DIGITS = 400  # Of a number as text: a token count has 10, an amount in dollars 30
 
 
@@ -244,7 +244,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def parse_json(
     content: str | bytes, parse_float: Callable[[str], Any] | None = None
-) -> Any:  # JSON is whatever it is
+) -> Any:  # JSON may be of any type
     """Return the value of a JSON text; NaN, Infinity and numbers beyond every type are refused."""
     numbers = {"parse_float": parse_float or _finite, "parse_constant": _no_constant}
     return _plainly(json.loads, _text(content), **numbers)
@@ -255,19 +255,19 @@ def _text(content: str | bytes) -> str:
 
 
 def _plainly(read: Callable[..., Any], text: str, **options: Callable[[str], Any]) -> Any:
-    """Return what a reader makes of a text; what it says against it is meant for users."""
+    """Return what a reader makes of a text; its errors get messages for users."""
     try:
         return read(text, **options)
     except RecursionError:
         raise ValueError(DEEP) from None
     except ValueError as error:
-        said = first_line(error)
-        digits = "integer string conversion" in said
-        raise ValueError("a number has thousands of digits" if digits else said) from None
+        message = first_line(error)
+        digits = "integer string conversion" in message
+        raise ValueError("a number has thousands of digits" if digits else message) from None
 
 
 def json_with_nan(content: bytes) -> Any:
-    """Return what `parse_json` does of a text in which NaN may stand, as in Inspect's logs."""
+    """Parse JSON that may contain NaN, as in Inspect's logs."""
     return _plainly(json.loads, _text(content))
 
 
@@ -288,7 +288,7 @@ def rows_of_csv(lines: Iterator[str], *, strict: bool = False) -> Iterator[tuple
 
 
 def dicts_of_csv(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a CSV text by column, None where one ends early, with their last lines."""
+    """Yield the rows of a CSV text by column, None if one ends early, with their last lines."""
     rows = rows_of_csv(lines, strict=True)
     names = next((row for _, row in rows if row), list[str]())
     if twice := next((name for name, times in Counter(names).items() if name and times > 1), None):
@@ -322,9 +322,9 @@ def decimal_of(text: str) -> Decimal:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, no longer than a sentence."""
-    said = str(error).strip() or type(error).__name__
-    return re.split(r"[\r\n]", said, maxsplit=1)[0][:300]
+    """Return the first line of an error's message, no longer than a sentence."""
+    message = str(error).strip() or type(error).__name__
+    return re.split(r"[\r\n]", message, maxsplit=1)[0][:300]
 
 
 def _finite(text: str) -> float:
@@ -364,27 +364,27 @@ def check_rows(model: type[RowT], path: Path) -> Iterator[RowT]:
         yield check_row(model, row, f"{path}, line {line}")
 
 
-def check_row(model: type[RowT], row: object, where: str) -> RowT:
-    """Return a row as `model`; UserError names the first field that is absent or no such thing."""
+def check_row(model: type[RowT], row: object, place: str) -> RowT:
+    """Return a row as `model`; UserError names the first field that is absent or wrong."""
     try:
         return model.model_validate(row)
     except ValidationError as error:
-        field, said = first_fault(error)
-        raise UserError(f"{where}: {field or 'it'}: {said}.") from None
+        field, problem = first_fault(error)
+        raise UserError(f"{place}: {field or 'it'}: {problem}.") from None
 
 
 def plain_or_packed(path: Path) -> Path:
-    """Return where a text file is or belongs: by its name, or packed with .gz behind it."""
+    """Return the path of a text file: as named, or with `.gz` added if only that exists."""
     packed = path.with_name(f"{path.name}.gz")
     return packed if packed.is_file() and not path.is_file() else path
 
 
-def read_questions(path: Path, made: Callable[[JsonRow, str], Question]) -> list[Question]:
-    """Return what `made` makes of each row and its place; UserError as `read_rows`, or for none."""
-    found = [made(row, f"{path}, line {number}") for number, row in read_rows(path)]
-    if not found:
+def read_questions(path: Path, make: Callable[[JsonRow, str], Question]) -> list[Question]:
+    """Return what `make` makes of each row and its place; UserError as `read_rows`, or for none."""
+    questions = [make(row, f"{path}, line {number}") for number, row in read_rows(path)]
+    if not questions:
         raise UserError(f"{path} has no rows.")
-    return found
+    return questions
 
 
 def open_text(path: Path) -> io.TextIOWrapper:
@@ -435,8 +435,8 @@ def refuse_no_file(out: Path, fix: str) -> None:
 
 
 def refuse_unwritable(out: Path, option: str) -> None:
-    """Raise UserError where no directory can be made or written to; nothing is left behind."""
-    for link in (one for one in (out, *out.absolute().parents) if one.is_symlink()):
+    """Raise UserError if no directory can be made or written to; nothing is left behind."""
+    for link in (path for path in (out, *out.absolute().parents) if path.is_symlink()):
         if not link.exists():  # a loop of links does not exist, either
             raise UserError(f"{link} is a link to nothing; name another {option}.")
     place = next(path for path in (out, *out.absolute().parents) if path.exists())

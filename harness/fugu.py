@@ -1,8 +1,8 @@
-"""The provider `fugu/<model>`: Sakana's Fugu, with the tokens it spends on models of its own.
+"""The provider `fugu/<model>`: Sakana's Fugu, with the tokens of its internal models.
 
-They stand among the details of its usage, outside input and output (console.sakana.ai/pricing, read
+They are among the details of its usage, outside input and output (console.sakana.ai/pricing, read
 2026-11-22). Inspect drops them, so each reply's metadata keeps the usage for `harness.usage`.
-What it takes of `tool_choice` it ignores (theopenco/llmgateway#4016, 2026-09-11).
+It accepts `tool_choice` but ignores it (theopenco/llmgateway#4016, 2026-09-11).
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ class FuguAPI(OpenAICompatibleAPI):
     """Fugu by its responses API; by chat completions with `responses_api = false`."""
 
     def __init__(self, model_name: str, responses_api: bool = True, **settings: Any) -> None:
-        """Ask the environment for key and address where they are not given."""
+        """Take key and address from the environment if they are not given."""
         settings |= {"service": "fugu", "service_base_url": ADDRESS}
         super().__init__(model_name, responses_api=responses_api, **settings)
         effort = settings.get("config", GenerateConfig()).reasoning_effort

@@ -1,7 +1,7 @@
 """Grade replies that were made anywhere: rows in, a file of verdicts out, safe against a kill.
 
-While it grows verdicts stand as they came, the newest of a reply last; at the end they are put into
-the replies' order. `FILE.meta.json` says what it was made from: others are never mixed in.
+While the file grows, verdicts are in order of arrival, the newest of a reply last; at the end they
+get the replies' order. `FILE.meta.json` has their sources: verdicts of others are never mixed in.
 """
 
 import errno
@@ -46,11 +46,11 @@ from podium.harness.suite import (
 
 FIELDS = ("question_id", "value", "answer", "reason", "tests_passed", "tests_total", "seconds")
 LINE = "line"  # Last field of a verdict: the line of the replies file that it is about
-Verdict = Mapping[str, Any]  # `FIELDS`, what a suite adds, `LINE`; a null value is ungraded
+Verdict = Mapping[str, Any]  # `FIELDS`, a suite's additions, `LINE`; a null value is ungraded
 
 
 class VerdictOrigin(BaseModel):
-    """What a file of verdicts was made from."""
+    """The sources of a file of verdicts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,7 +67,7 @@ class VerdictFile:
     """An open file of verdicts; `open_verdicts` makes it."""
 
     def __init__(self, path: Path, writer: RawIOBase) -> None:
-        """Read what is there; `writer` appends and holds nothing back."""
+        """Read the verdicts of the file; `writer` appends unbuffered."""
         self._path, self._writer = path, writer
         self._texts: dict[int, bytes] = {}  # the newest verdict on each line of the replies
         self.graded: set[int] = set()  # lines of replies that have a value
@@ -128,19 +128,19 @@ class VerdictFile:
 
 
 @contextmanager
-def open_verdicts(path: Path, made: VerdictOrigin) -> Generator[VerdictFile]:
-    """Yield the verdicts at `path`, locked; UserError where they are of something else."""
+def open_verdicts(path: Path, origin: VerdictOrigin) -> Generator[VerdictFile]:
+    """Yield the verdicts at `path`, locked; UserError if they are of something else."""
     beside = _origin_file(path)
     with path.open("ab", buffering=0) as writer:
         _lock(path, writer)
         if os.fstat(writer.fileno()).st_size:
-            _refuse_other(path, beside, made)
+            _refuse_other(path, beside, origin)
         else:
             try:
-                beside.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
+                beside.write_text(origin.model_dump_json(indent=1) + "\n", encoding="utf-8")
             except OSError as error:
-                said = f"{beside} cannot be written ({error.strerror}): make room."
-                raise UserError(said) from error
+                text = f"{beside} cannot be written ({error.strerror}): make room."
+                raise UserError(text) from error
         yield VerdictFile(path, writer)
 
 
@@ -158,30 +158,30 @@ def _lock(path: Path, writer: RawIOBase) -> None:
         raise UserError(f"Another podium grade is writing {path}; wait for its end.")
 
 
-def _refuse_other(path: Path, beside: Path, made: VerdictOrigin) -> None:
+def _refuse_other(path: Path, beside: Path, origin: VerdictOrigin) -> None:
     if not beside.is_file():
-        said = f"{path} was not written by podium grade ({beside.name} is missing)"
-        raise UserError(f"{said}: name another --out.")
+        text = f"{path} was not written by podium grade ({beside.name} is missing)"
+        raise UserError(f"{text}: name another --out.")
     try:
         stored = VerdictOrigin.model_validate_json(read_limited(beside, SETTINGS))
     except ValidationError as error:
         raise UserError(f"{beside} is damaged: name another --out.") from error
-    for name, now in made:
-        if (before := getattr(stored, name)) != now:
-            what = f"{name.replace('_', ' ')} was {_said(before)} and is now {_said(now)}"
-            raise UserError(f"{path} holds other verdicts: {what}; name another --out.")
+    for name, now in origin:
+        if (old_value := getattr(stored, name)) != now:
+            difference = f"{name.replace('_', ' ')} was {_said(old_value)} and is now {_said(now)}"
+            raise UserError(f"{path} holds other verdicts: {difference}; name another --out.")
 
 
 def _said(value: object) -> str:
     return value.short if isinstance(value, BoxRecord) else str(value)[:40]
 
 
-ADDED = ("official", "fragile", "errata")  # what a suite may say beside its value, kept as it is
+ADDED = ("official", "fragile", "errata")  # metadata of a suite that is kept unchanged
 
 
 @dataclass(frozen=True, slots=True)
 class GradeRequest:
-    """What `podium grade` was asked for."""
+    """The arguments of `podium grade`."""
 
     suite: str
     replies: Path
@@ -193,11 +193,11 @@ class GradeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """What became of a file of replies."""
+    """The result of grading a file of replies."""
 
     replies: int
     unscored: int
-    mean: float | None  # Mean value of what is graded, earlier runs included
+    mean: float | None  # Mean value of all graded replies, earlier runs included
     now: int
     seconds: float
     reason: str  # Why the first unscored reply is unscored; empty when none is
@@ -224,7 +224,7 @@ class _Reply:
 
 
 def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
-    """Grade a file of replies, or what an earlier run, also a broken one, has left of it."""
+    """Grade a file of replies, or the rest of it after an earlier run, also a killed one."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not suite.publishable:
         keep_files_private()
@@ -237,33 +237,33 @@ def grade_file(request: GradeRequest, catalogue: Catalogue) -> Graded:
         if path.resolve() == request.out.resolve():
             raise UserError(f"--out {path} is what is to be graded: name another file.")
     refuse_unknown(catalogue.boxes, request.box)
-    asked = [(reply.line, reply.question) for reply in _replies(request.replies)]
-    named = {name for _, name in asked}
-    questions = _questions(suite, request.problems, named)
-    _refuse_strangers(request.replies, asked, questions, suite)
-    _refuse_prose(suite, [questions[name] for name in named])
+    references = [(reply.line, reply.question) for reply in _replies(request.replies)]
+    ids = {name for _, name in references}
+    questions = _questions(suite, request.problems, ids)
+    _refuse_strangers(request.replies, references, questions, suite)
+    _refuse_prose(suite, [questions[name] for name in ids])
     name = select_box(request.box, catalogue.boxes) if suite.needs_box else None
     with (
         open_run_box(catalogue.boxes, name, [suite], request.max_sandboxes) as box,
         open_verdicts(request.out, _made(request, suite, box)) as verdicts,
     ):
-        started, before = time.monotonic(), len(verdicts.graded)
+        started, earlier = time.monotonic(), len(verdicts.graded)
         grade = partial(_verdict, suite, questions, box)
-        left = (reply for reply in _replies(request.replies) if reply.line not in verdicts.graded)
+        todo = (reply for reply in _replies(request.replies) if reply.line not in verdicts.graded)
         with (
-            progress_line(f"grading {suite.name}", len(asked), before) as line,
-            closing(map_concurrently(grade, left, box.most if box else 1)) as made,
+            progress_line(f"grading {suite.name}", len(references), earlier) as line,
+            closing(map_concurrently(grade, todo, box.most if box else 1)) as results,
         ):
-            for verdict in made:
+            for verdict in results:
                 verdicts.add(verdict)
                 line.tick()
         verdicts.put_in_order()
         seconds = time.monotonic() - started
-        return _summed(verdicts, (len(verdicts.graded) - before, seconds), box)
+        return _summed(verdicts, (len(verdicts.graded) - earlier, seconds), box)
 
 
 def explain_reply(request: GradeRequest, line: int, catalogue: Catalogue) -> str:
-    """Return how the reply on a line is read, stage by stage; UserError if nothing reads it so."""
+    """Return how the reply on a line is read, stage by stage; UserError if its suite cannot."""
     suite: Suite[Any] = find_grader(catalogue.suites, request.suite)
     if not isinstance(suite, Explained):
         raise UserError(f"{suite.name} reads no answers out of text, so nothing can be explained.")
@@ -299,72 +299,73 @@ def grade_replies(
         def grade(name: str) -> tuple[str, Grade]:
             return name, suite.grade(questions[name], replies[name], ready.box if ready else None)
 
-        found = dict(map_concurrently(grade, replies, ready.most if ready else 1))
-    return {name: found[name] for name in replies}
+        grades = dict(map_concurrently(grade, replies, ready.most if ready else 1))
+    return {name: grades[name] for name in replies}
 
 
-def _questions(suite: Suite[Any], problems: Path | None, named: Set[str]) -> Mapping[str, Question]:
+def _questions(suite: Suite[Any], problems: Path | None, ids: Set[str]) -> Mapping[str, Question]:
     """Return the questions that replies name; a split without any need not be loadable."""
     if problems:
         return {question.id: question for question in suite.read_problems(problems)}
-    known: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     lacking: UserError | None = None
     for split in reversed(suite.splits):
         try:
-            known.update((question.id, question) for question in suite.load(split))
+            questions.update((question.id, question) for question in suite.load(split))
         except UserError as error:
             lacking = lacking or error
-        if known and named <= known.keys():
-            return known
+        if questions and ids <= questions.keys():
+            return questions
     if lacking:
         raise lacking
-    return known
+    return questions
 
 
-def _refuse_prose(suite: Suite[Any], asked: Sequence[Question]) -> None:
-    prose = [one for one in asked if isinstance(suite, ModelGraded) and suite.needs_judge(one)]
+def _refuse_prose(suite: Suite[Any], items: Sequence[Question]) -> None:
+    prose = [q for q in items if isinstance(suite, ModelGraded) and suite.needs_judge(q)]
     if prose:
         raise UserError(
-            f"Only a model can judge {len(prose)} of the {len(asked)} questions, {prose[0].id!r} "
+            f"Only a model can judge {len(prose)} of the {len(items)} questions, {prose[0].id!r} "
             "say, and podium grade asks none: leave their replies out, or ask them by podium run."
         )
 
 
 def _refuse_strangers(
     replies: Path,
-    asked: Sequence[tuple[int, str]],
+    references: Sequence[tuple[int, str]],
     questions: Mapping[str, Question],
     suite: Suite[Any],
 ) -> None:
-    unknown = [(line, name) for line, name in asked if name not in questions]
+    unknown = [(line, name) for line, name in references if name not in questions]
     for line, name in unknown:
         raise UserError(
             f"{replies}, line {line}: {suite.name} {_not_there(suite, name)} "
-            f"({len(unknown)} of {len(asked)} replies are to questions that are not there)."
+            f"({len(unknown)} of {len(references)} replies are to questions that are not there)."
         )
-    if not asked:
+    if not references:
         raise UserError(f"{replies} holds no replies.")
 
 
 def _not_there(suite: Suite[Any], question: str) -> str:
-    why = suite.left_out.get(question) if isinstance(suite, LeavesOut) else None
-    return f"does not ask {question!r}, because {why}" if why else f"has no question {question!r}"
+    if isinstance(suite, LeavesOut) and (reason := suite.left_out.get(question)):
+        return f"does not ask {question!r}, because {reason}"
+    return f"has no question {question!r}"
 
 
 def _replies(path: Path) -> Generator[_Reply]:
     for line, row in read_rows(path):
         question, text, epoch = row.get("question_id"), row.get("reply"), row.get("epoch", 1)
-        whole = isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= 1
-        named = isinstance(question, str | int) and not isinstance(question, bool)
-        for refused, said in (
+        epoch_valid = isinstance(epoch, int) and not isinstance(epoch, bool) and epoch >= 1
+        id_valid = isinstance(question, str | int) and not isinstance(question, bool)
+        for refused, problem in (
             ("question_id" not in row, " has no `question_id`"),
             ("reply" not in row, " has no `reply`"),
-            (not named, ": its `question_id` is not a string"),
+            (not id_valid, ": its `question_id` is not a string"),
             (not isinstance(text, str), ": its `reply` is not a string"),
-            (not whole, ": its `epoch` is not a whole number from 1"),
+            (not epoch_valid, ": its `epoch` is not a whole number from 1"),
         ):
             if refused:
-                raise UserError(f"{path}, line {line}{said}.")
+                raise UserError(f"{path}, line {line}{problem}.")
         yield _Reply(line, str(question), str(text), int(epoch))
 
 
@@ -386,7 +387,7 @@ def _made(request: GradeRequest, suite: Suite[Any], box: OpenBox | None) -> Verd
 def _verdict(
     suite: Suite[Any], questions: Mapping[str, Question], box: OpenBox | None, reply: _Reply
 ) -> Verdict:
-    """Grade one reply; what podium could not grade has no value, and is never a 0."""
+    """Grade one reply; if podium could not grade it, it has no value, never a 0."""
     question = at_epoch(suite, questions[reply.question], reply.epoch)
     started = time.monotonic()
     try:
@@ -394,15 +395,15 @@ def _verdict(
     except UserError:
         raise
     except Exception as error:
-        grade, said = None, f"{type(error).__name__}: {error}"
+        grade, reason = None, f"{type(error).__name__}: {error}"
     else:
-        said = grade.explanation
+        reason = grade.explanation
     passed, of = _tests(grade)
     return {
         "question_id": reply.question,
         "value": grade.value if grade else None,
         "answer": grade.extracted if grade and question.kind != "program" else None,
-        "reason": said,
+        "reason": reason,
         "tests_passed": passed,
         "tests_total": of,
         "seconds": round(time.monotonic() - started, 3) if grade else None,
@@ -429,5 +430,5 @@ def _summed(verdicts: VerdictFile, now: tuple[int, float], box: OpenBox | None) 
         else:
             value += verdict["value"]
     mean = value / (total - unscored) if total > unscored else None
-    where = f"box {box.name} ({next(iter(box.facts.values())).short})" if box else "no box"
-    return Graded(total, unscored, mean, *now, reason, where)
+    box_text = f"box {box.name} ({next(iter(box.facts.values())).short})" if box else "no box"
+    return Graded(total, unscored, mean, *now, reason, box_text)

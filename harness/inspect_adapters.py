@@ -53,35 +53,35 @@ from podium.harness.system import System
 SYSTEM = "podium_system"  # attribute of a solver, which Inspect's decorator copies
 
 
-def system_of(made: Solver) -> System:
+def system_of(task_solver: Solver) -> System:
     """Return the system inside a solver; LookupError for one that `as_solver` did not make."""
-    if not hasattr(made, SYSTEM):
+    if not hasattr(task_solver, SYSTEM):
         raise LookupError("this solver was not made by as_solver")
-    return getattr(made, SYSTEM)
+    return getattr(task_solver, SYSTEM)
 
 
 def as_solver(
     system: System, pool: str | None = None, override: WorkerSpec | None = None
 ) -> Solver:
     """Return the Inspect solver of a system, whose own conductor is the `override`."""
-    spec, known = named_pool(pool), current()
+    spec, context = named_pool(pool), current()
     spec = spec and with_conductor(spec, override)
     journal = current_journal()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        begun = monotonic()
+        started = monotonic()
         with recording(journal, "inference", sample_ref(state)) as recorder:
             pool = active_pool(spec, state.epoch, override)
-            pool.public_tests = known.public_tests or current().public_tests
+            pool.public_tests = context.public_tests or current().public_tests
             answer = await best_within(system, asked_in(state), pool)
-        took = None if recorder and recorder.replays else round(monotonic() - begun, 6)
+        took = None if recorder and recorder.replays else round(monotonic() - started, 6)
         stop = "model_length" if answer.too_long else "stop"  # as the worker's own reply says it
         state.output = ModelOutput.from_content(PODIUM, answer.text, stop_reason=stop)
         state.messages.append(ChatMessageAssistant(content=answer.text, source="generate"))
         # Of a killed process Inspect keeps the metadata, and makes the output of the calls.
-        kept = {SECONDS: took, ANSWER: answer.text}
-        kept |= {UNUSED: float(pool.envelope.unused)} if pool.envelope else {}
-        state.metadata[PODIUM] = shape = {**_answer_shape(answer), **kept}
+        extra = {SECONDS: took, ANSWER: answer.text}
+        extra |= {UNUSED: float(pool.envelope.unused)} if pool.envelope else {}
+        state.metadata[PODIUM] = shape = {**_answer_shape(answer), **extra}
         if journal:
             journal.note("answer", answer_note(state, shape))
         return state
@@ -103,18 +103,18 @@ async def best_within(system: System, question: Question, pool: Pool) -> Answer:
 
 
 def named_pool(pool: str | None) -> PoolSpec | None:
-    """Return the pool of a name, in a run its own; None where the user's roles are the workers."""
-    known = current().spec
-    return known if known and known.name == pool else read_pool(pool) if pool else None
+    """Return the pool of a name, in a run its own; None if the user's roles are the workers."""
+    spec = current().spec
+    return spec if spec and spec.name == pool else read_pool(pool) if pool else None
 
 
 def sample_ref(state: TaskState) -> SampleRef:
-    """Return who a running sample is, for the journal."""
+    """Return the identity of a running sample, for the journal."""
     return SampleRef(str(state.sample_id), state.epoch, state.uuid)
 
 
 def answer_note(state: TaskState, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a journal keeps of an answer: digests, so that its log cannot change unseen."""
+    """Return an answer's digests for the journal, so that its log cannot change unnoticed."""
     return {
         "sample": asdict(sample_ref(state)),
         "answer_sha256": text_digest(shape[ANSWER]),
@@ -127,7 +127,7 @@ ASKED = "asked"  # key in a sample's metadata: how its epoch puts the question, 
 
 @solver
 def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
-    """Put the question as its epoch asks it; it runs before the solver, whoever wrote that."""
+    """Put the question as its epoch asks it; it runs before any solver."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if state.epoch > 1:
@@ -142,8 +142,8 @@ def ask_differently(vary: Callable[[Question, int], Question]) -> Solver:
 def asked_in(state: TaskState) -> Question:
     """Return the sealed question of a running sample as its epoch puts it."""
     question = question_of(state).sealed()
-    asked = dict(state.metadata.get(ASKED, {}))
-    return replace(question, text=asked.pop("text"), metadata=asked) if asked else question
+    form = dict(state.metadata.get(ASKED, {}))
+    return replace(question, text=form.pop("text"), metadata=form) if form else question
 
 
 def question_of(state: TaskState) -> Question:
@@ -165,7 +165,7 @@ def question_from(id: str, text: str, metadata: Mapping[str, Any]) -> Question:
 
 
 def _answer_shape(answer: Answer) -> dict[str, object]:
-    """Return what the log keeps of an answer beside its text: the shape of the work."""
+    """Return the fields of an answer in the log beside its text: the shape of the work."""
     return {
         "depth": answer.depth,
         "steps": len(answer.replies),
@@ -218,8 +218,8 @@ def as_task(
     """
     questions = pick(suite, split, limit)
     if only is not None:
-        known = {question.id: question for question in questions}
-        questions = [known[id] for id in only]
+        by_id = {question.id: question for question in questions}
+        questions = [by_id[id] for id in only]
     if suite.needs_box and box is None:
         raise UserError(
             f"Suite {suite.name!r} runs programs: name a sandbox with --box, or under "
@@ -245,13 +245,13 @@ def as_task(
 
 
 FIRST = ("sampleStatus", "sampleId", "input", "target", "answer", "cost")
-COLUMNS = [TaskSamplesColumn(id=one) for one in FIRST]
+COLUMNS = [TaskSamplesColumn(id=column) for column in FIRST]
 VIEW = ViewerConfig(task_samples_view=TaskSamplesView(name=PODIUM, columns=COLUMNS))
 """Inspect's viewer hides the column of dollars unless it is asked for; others follow these."""
 
 
 def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how Inspect's viewer names and tags a task; nothing where its system is not known."""
+    """Return how Inspect's viewer names and tags a task; nothing if its system is not known."""
     if "system" not in facts:
         return {}
     tags = (facts[name] for name in ("label", "split", "purpose") if name in facts)
@@ -259,19 +259,19 @@ def _names(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pick(suite: Suite[Any], split: Split = "eval", limit: int | None = None) -> Sequence[Question]:
-    """Return the first `limit` questions of a split; UserError names what does not exist."""
+    """Return the first `limit` questions of a split; UserError if it does not exist."""
     if limit is not None and limit < 1:
         raise UserError(f"--limit must be at least 1, not {limit}; leave it out for all questions.")
     if split not in suite.splits:
-        known = ", ".join(suite.splits)
-        raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {known} (--split).")
+        splits = ", ".join(suite.splits)
+        raise UserError(f"Suite {suite.name!r} has no {split!r} split; it has: {splits} (--split).")
     if not suite.publishable:
         keep_files_private()
     return suite.load(split)[:limit]
 
 
 def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
-    """Return what a log says about its suite."""
+    """Return the facts about a suite in its log."""
     return {
         "schema": 1,  # version of podium's log metadata
         "suite": suite.name,
@@ -287,7 +287,7 @@ def suite_facts(suite: Suite[Any], split: Split) -> dict[str, Any]:
 
 
 def refuse_no_epochs(epochs: int | None) -> None:
-    """Raise UserError for a number of epochs that asks nothing."""
+    """Raise UserError for fewer epochs than one."""
     if epochs is not None and epochs < 1:
         raise UserError(f"--epochs must be at least 1, not {epochs}.")
 
@@ -301,7 +301,7 @@ def sample(question: Question) -> Sample:
 def public_tests_of(
     suite: Suite[Any], box: Any | None, programs: anyio.CapacityLimiter
 ) -> PublicTests | None:
-    """Return how a suite's public tests run in the scorer's places; None where none can."""
+    """Return how a suite's public tests run in the scorer's places; None if none can."""
     if box is None or not isinstance(suite, PubliclyTested):
         return None
 
@@ -326,8 +326,8 @@ def offer_public_tests(tests: PublicTests) -> Solver:
 
 def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = None) -> Scorer:
     """Return the Inspect scorer of a suite; its box grades `max_sandboxes` replies at once."""
-    known = current()
-    programs = known.programs or anyio.CapacityLimiter(max_sandboxes or cores())
+    context = current()
+    programs = context.programs or anyio.CapacityLimiter(max_sandboxes or cores())
     journal = current_journal()
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
@@ -353,10 +353,10 @@ def as_scorer(suite: Suite[Any], box: Any = None, max_sandboxes: int | None = No
             _count_answer()
             refused = is_refused(state.output) and current().overflows == WRONG
             words = state.output.completion
-            found = as_score(graded_refusal(words)) if refused else await verdict(state, target)
+            result = as_score(graded_refusal(words)) if refused else await verdict(state, target)
             if journal:
-                journal.note("grade", graded_note(state, target, found))
-            return found
+                journal.note("grade", graded_note(state, target, result))
+            return result
 
         return score
 
@@ -369,13 +369,13 @@ def _count_answer() -> None:
 
 
 def graded_note(state: TaskState, target: Target, score: Score) -> dict[str, Any]:
-    """Return what a journal keeps of a verdict: the rest, which may be secret, as a digest."""
+    """Return a verdict for the journal: texts, which may be secret, as a digest."""
     value = score.value if isinstance(score.value, int | float) else None
-    asked = state.input if isinstance(state.input, str) else ""  # of a task a conversation, too
+    text = state.input if isinstance(state.input, str) else ""  # of a task a conversation, too
     return {
         "sample": asdict(sample_ref(state)),
         "value": value if value == value else None,
-        "graded_sha256": facts_digest(asked, target.text, score.answer),
+        "graded_sha256": facts_digest(text, target.text, score.answer),
     }
 
 

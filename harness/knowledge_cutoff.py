@@ -1,4 +1,4 @@
-"""What a model may have read: when questions became public, beside when its knowledge ends."""
+"""Contamination: when questions became public, compared with the end of a model's knowledge."""
 
 import re
 from collections.abc import Mapping
@@ -34,8 +34,8 @@ def known_cutoff(model: str) -> str:
     if not info or not info.knowledge_cutoff_date or _plain(name) != _plain(info.model or ""):
         return UNKNOWN
     day = info.knowledge_cutoff_date
-    shown = f"{day:%Y-%m}" if day.day == 1 else f"{day:%Y-%m-%d}"  # the 1st stands for a month
-    return f"{shown} (Inspect {version('inspect_ai')} model database)"
+    date = f"{day:%Y-%m}" if day.day == 1 else f"{day:%Y-%m-%d}"  # the 1st stands for a month
+    return f"{date} (Inspect {version('inspect_ai')} model database)"
 
 
 def _plain(name: str) -> str:
@@ -52,12 +52,12 @@ def exposure(dates: str, cutoff: str) -> Exposure:
     ('before', 'among')
     """
     start, dots, end = dates.removeprefix(UP_TO).partition(DOTS)
-    first = "" if dates.startswith(UP_TO) else start[:7]
-    last = (end[:7] or "9999-12") if dots else start[:7]
-    known = MONTH.match(cutoff)
-    if not known or not MONTH.match(last) or (first and not MONTH.match(first)):
+    earliest = "" if dates.startswith(UP_TO) else start[:7]
+    latest = (end[:7] or "9999-12") if dots else start[:7]
+    match = MONTH.match(cutoff)
+    if not match or not MONTH.match(latest) or (earliest and not MONTH.match(earliest)):
         return "unknown"
-    return "before" if known[0] < first else "after" if known[0] > last else "among"
+    return "before" if match[0] < earliest else "after" if match[0] > latest else "among"
 
 
 def cutoff_lines(dates: str, cutoffs: Mapping[str, str]) -> list[str]:
@@ -68,13 +68,13 @@ def cutoff_lines(dates: str, cutoffs: Mapping[str, str]) -> list[str]:
     """
     if not cutoffs or dates == GENERATED:
         return []
-    known = {name: text for name, text in cutoffs.items() if text != UNKNOWN}
-    parts = [f"{name} {cutoff.partition(' (')[0]}" for name, cutoff in known.items()]
-    if unknown := [name for name in cutoffs if name not in known]:
-        parts.append(f"{UNKNOWN} for {', '.join(unknown)}" if known else f"all {UNKNOWN}")
-    each = ", ".join(parts)
+    cutoff_of = {name: text for name, text in cutoffs.items() if text != UNKNOWN}
+    texts = [f"{name} {cutoff.partition(' (')[0]}" for name, cutoff in cutoff_of.items()]
+    if unknown := [name for name in cutoffs if name not in cutoff_of]:
+        texts.append(f"{UNKNOWN} for {', '.join(unknown)}" if cutoff_of else f"all {UNKNOWN}")
+    each = ", ".join(texts)
     lines = [f"questions public: {dates or UNKNOWN}; knowledge cutoffs: {each}"]
-    for kind, said in YOUNGER.items():
+    for kind, phrase in YOUNGER.items():
         names = [name for name, cutoff in cutoffs.items() if exposure(dates, cutoff) == kind]
-        lines += [f"younger than {said}: {', '.join(names)}"] if names else []
+        lines += [f"younger than {phrase}: {', '.join(names)}"] if names else []
     return lines

@@ -34,11 +34,11 @@ class MatrixQuestion:
 
     id: str
     text: str = field(repr=False)  # no message shows it: some must not be published
-    """What a router may read; empty where texts may not be had."""
+    """What a router may read; empty if texts are not available."""
     kind: Kind = "text"
-    date: str = ""  # ISO day on which it became public, where known
+    date: str = ""  # ISO day on which it became public, if known
     group: str = ""  # a shared source, such as a subject: for clustered errors and folds
-    split: Literal["", "train", "eval"] = ""  # what its source declares it to be for
+    split: Literal["", "train", "eval"] = ""  # as its source declares it
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,36 +53,36 @@ class Matrix:
     scores: Floats  # (questions, workers) between 0 and 1: means over a pair's draws
     usd: Floats  # (questions, workers), list price of one draw
     tokens_out: Floats  # (questions, workers), of one draw
-    draws: int = 1  # behind each score, the least where they differ; above 1, scores are means
-    notes: tuple[str, ...] = ()  # what limits it, a sentence each: below every table of it
+    draws: int = 1  # behind each score, the minimum if they differ; above 1, scores are means
+    notes: tuple[str, ...] = ()  # its limits, a sentence each, printed below its tables
     publishable: bool = True  # False when its texts may appear in no file, message or page
     seconds: Floats | None = None  # (questions, workers), of one draw; None: its source has none
     no_answer: Floats | None = None  # (questions, workers), share of draws; None as above
 
     def __post_init__(self) -> None:
-        """Refuse what is no matrix: UserError names the shape or the score that is wrong."""
+        """Raise UserError for a wrong shape or score."""
         shape = (len(self.questions), len(self.workers))
-        for what, values in (("score", self.scores), ("usd", self.usd), ("tok", self.tokens_out)):
+        for column, values in (("score", self.scores), ("usd", self.usd), ("tok", self.tokens_out)):
             if values.shape != shape:
-                raise UserError(f"{self.name}: {what} is {values.shape}, not {shape}.")
-        known = self.scores[~np.isnan(self.scores)]
-        if known.size and not (known.min() >= 0 and known.max() <= 1):
-            raise UserError(f"{self.name}: scores lie between 0 and 1, not at {known.max():g}.")
+                raise UserError(f"{self.name}: {column} is {values.shape}, not {shape}.")
+        scores = self.scores[~np.isnan(self.scores)]
+        if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
+            raise UserError(f"{self.name}: scores lie between 0 and 1, not at {scores.max():g}.")
 
     def rows(self, chosen: Sequence[int] | NDArray[np.intp]) -> "Matrix":
         """Return the matrix of some questions, by index, in that order."""
-        at = np.asarray(chosen, dtype=np.intp)
-        measured = {name: values[at] for name, values in self._measured()}
-        return replace(self, questions=tuple(self.questions[int(one)] for one in at), **measured)
+        rows = np.asarray(chosen, dtype=np.intp)
+        measured = {name: values[rows] for name, values in self._measured()}
+        return replace(self, questions=tuple(self.questions[int(row)] for row in rows), **measured)
 
     def where(self, keep: Callable[[MatrixQuestion], bool]) -> "Matrix":
-        """Return the matrix of the questions that `keep` says yes to."""
-        return self.rows(np.flatnonzero([keep(asked) for asked in self.questions]))
+        """Return the matrix of the questions for which `keep` is true."""
+        return self.rows(np.flatnonzero([keep(question) for question in self.questions]))
 
     def with_workers(self, names: Sequence[str]) -> "Matrix":
         """Return the matrix of some workers, in that order."""
-        at = [self.workers.index(name) for name in names]
-        measured = {name: values[:, at] for name, values in self._measured()}
+        columns = [self.workers.index(name) for name in names]
+        measured = {name: values[:, columns] for name, values in self._measured()}
         return replace(self, workers=tuple(names), **measured)
 
     def _measured(self) -> Iterator[tuple[str, Floats]]:
@@ -98,7 +98,7 @@ class Matrix:
         return mean_known(self.scores)
 
     def mean_usd(self) -> Floats:
-        """Return each worker's dollars per query; NaN where any of its queries has no price."""
+        """Return each worker's dollars per query; NaN if any of its queries has no price."""
         if not self.questions:
             return np.full(len(self.workers), np.nan)
         return self.usd.mean(axis=0)
@@ -114,13 +114,13 @@ def one_thread() -> AbstractContextManager[Any]:
 def rows_sha256(matrix: Matrix) -> str:
     """Return the digest of a matrix's ids, workers, scores and costs."""
     digest = hashlib.sha256("\n".join((*matrix.workers, "")).encode())
-    for asked, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
-        digest.update(f"{asked.id} {[part.tolist() for part in row]!r}\n".encode())
+    for question, *row in zip(matrix.questions, matrix.scores, matrix.usd, strict=True):
+        digest.update(f"{question.id} {[values.tolist() for values in row]!r}\n".encode())
     return digest.hexdigest()
 
 
 def mean_known(values: Floats) -> Floats:
-    """Return each column's mean over what is known; NaN for a column of which nothing is."""
+    """Return each column's mean over known values; NaN for a column without any."""
     return _mean(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
 
 
@@ -151,7 +151,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True, slots=True)
 class RouteComparison:
-    """What was judged, and how."""
+    """A comparison of routers: questions, method and results."""
 
     name: str
     source: str
@@ -164,12 +164,12 @@ class RouteComparison:
     embedder: str
     refits: int
     reference: str
-    hindsight: str  # The best single worker on the judged questions: the reference that nobody has
+    hindsight: str  # The best single worker on the judged questions, known in hindsight only
     oracle: str
     systems: tuple[RoutedSystem, ...]
     frontiers: Mapping[str, tuple[FrontierPoint, ...]]
     notes: tuple[str, ...]
-    clusters: tuple[str, ...] = ()  # each question's comparison or subject, where known
+    clusters: tuple[str, ...] = ()  # each question's comparison or subject, if known
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,48 +187,48 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixSource:
-    """What a matrix says of itself."""
+    """A matrix's metadata."""
 
     name: str
     source: str
     label: RunLabel = "recorded"
     notes: tuple[str, ...] = ()
     publishable: bool = True
-    drawn: int = 1  # draws behind each cell, where the source kept only their mean
+    drawn: int = 1  # draws behind each cell, if the source kept only their mean
 
 
 def assemble_matrix(
-    about: MatrixSource, asked: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
+    about: MatrixSource, questions: Sequence[MatrixQuestion], cells: Iterable[MatrixCell]
 ) -> Matrix:
     """Return the matrix of some cells; workers stand in the order in which they first appear."""
-    rows = {one.id: at for at, one in enumerate(asked)}
-    if len(rows) != len(asked):
-        twice = next(one.id for at, one in enumerate(asked) if rows[one.id] != at)
+    rows = {question.id: n for n, question in enumerate(questions)}
+    if len(rows) != len(questions):
+        twice = next(question.id for n, question in enumerate(questions) if rows[question.id] != n)
         raise UserError(f"{about.name}: question {twice} is there twice.")
     every = list(cells)
     if not every:
         raise UserError(f"{about.name}: there is no verdict in it.")
-    workers = {name: at for at, name in enumerate(dict.fromkeys(cell.worker for cell in every))}
-    at = np.array([(rows[cell.question], workers[cell.worker]) for cell in every])
+    workers = {name: n for n, name in enumerate(dict.fromkeys(cell.worker for cell in every))}
+    pairs = np.array([(rows[cell.question], workers[cell.worker]) for cell in every])
     shape = (len(rows), len(workers))
     scores = _numbers(cell.score for cell in every)
     graded = ~np.isnan(scores)
-    draws = _sums(shape, at, graded.astype(float))
-    tried = _sums(shape, at, np.ones(len(every)))
+    draws = _sums(shape, pairs, graded.astype(float))
+    tried = _sums(shape, pairs, np.ones(len(every)))
     return Matrix(
         name=about.name,
         source=about.source,
         label=about.label,
         workers=tuple(workers),
-        questions=tuple(asked),
-        scores=_mean(_sums(shape, at, np.where(graded, scores, 0.0)), draws),
-        usd=_mean(_sums(shape, at, _numbers(cell.usd for cell in every)), tried),
-        tokens_out=_mean(_sums(shape, at, _numbers(cell.tokens_out for cell in every)), tried),
+        questions=tuple(questions),
+        scores=_mean(_sums(shape, pairs, np.where(graded, scores, 0.0)), draws),
+        usd=_mean(_sums(shape, pairs, _numbers(cell.usd for cell in every)), tried),
+        tokens_out=_mean(_sums(shape, pairs, _numbers(cell.tokens_out for cell in every)), tried),
         draws=about.drawn * int(draws[draws > 0].min()) if (draws > 0).any() else 1,
         notes=about.notes,
         publishable=about.publishable,
-        seconds=_mean(_sums(shape, at, _numbers(cell.seconds for cell in every)), tried),
-        no_answer=_mean(_sums(shape, at, _numbers(cell.no_answer for cell in every)), tried),
+        seconds=_mean(_sums(shape, pairs, _numbers(cell.seconds for cell in every)), tried),
+        no_answer=_mean(_sums(shape, pairs, _numbers(cell.no_answer for cell in every)), tried),
     )
 
 
@@ -236,11 +236,11 @@ def _numbers(values: Iterable[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _sums(shape: tuple[int, int], at: NDArray[np.intp], values: Floats) -> Floats:
-    """Return the sum of each pair's values; NaN where one of them is NaN."""
-    found = np.zeros(shape)
-    np.add.at(found, (at[:, 0], at[:, 1]), values)
-    return found
+def _sums(shape: tuple[int, int], pairs: NDArray[np.intp], values: Floats) -> Floats:
+    """Return the sum of each pair's values; NaN if one of them is NaN."""
+    sums = np.zeros(shape)
+    np.add.at(sums, (pairs[:, 0], pairs[:, 1]), values)
+    return sums
 
 
 def _mean(sums: Floats, counts: Floats) -> Floats:
@@ -252,36 +252,36 @@ SINGLE = "single:"
 
 def matrix_of_logs(dirs: Sequence[Path]) -> Matrix:
     """Return the matrix of all single workers below some directories, at list prices."""
-    alone = [one for one in load_runs(dirs)[0] if one.facts.system.startswith(SINGLE)]
+    alone = [run for run in load_runs(dirs)[0] if run.facts.system.startswith(SINGLE)]
     if not alone:
         places = ", ".join(map(str, dirs))
         raise UserError(f"No worker sat alone in {places}: run `--system single` first.")
     _refuse_different(alone)
-    asked: dict[str, MatrixQuestion] = {}
+    questions: dict[str, MatrixQuestion] = {}
     for system_run in alone:
-        asked = {one.id: one for one in _asked(system_run)} | asked
-    withheld = sorted({one.facts.suite for one in alone if not one.facts.publishable})
+        questions = {question.id: question for question in _asked(system_run)} | questions
+    withheld = sorted({run.facts.suite for run in alone if not run.facts.publishable})
     stay = "stay in their log: no router reads them."
     about = MatrixSource(
-        name="logs:" + ",".join(sorted({one.facts.suite for one in alone})),
+        name="logs:" + ",".join(sorted({run.facts.suite for run in alone})),
         source=f"{len(alone)} system runs of single workers, pool {alone[0].facts.pool}",
         label=alone[0].facts.label,
         notes=tuple(f"The texts of {name} {stay}" for name in withheld),
         publishable=not withheld,
     )
-    return assemble_matrix(about, [asked[id] for id in sorted(asked)], _cells(alone))
+    return assemble_matrix(about, [questions[id] for id in sorted(questions)], _cells(alone))
 
 
 def _refuse_different(alone: Sequence[SystemRun]) -> None:
     labels = sorted({system_run.facts.label for system_run in alone})
     if len(labels) > 1:
         raise UserError(f"These logs are {' and '.join(labels)}: name one directory at a time.")
-    known: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for facts in (system_run.facts for system_run in alone):
         version = f"{facts.suite_version} {facts.data_revision} {facts.prompt}"
-        if (first := known.setdefault(facts.suite, version)) != version:
-            said = f"{facts.suite}: {first} and {version}."
-            raise UserError(f"These logs are of different versions of {said}")
+        if (earlier := versions.setdefault(facts.suite, version)) != version:
+            difference = f"{facts.suite}: {earlier} and {version}."
+            raise UserError(f"These logs are of different versions of {difference}")
 
 
 def _cells(alone: Sequence[SystemRun]) -> Iterator[MatrixCell]:
@@ -320,12 +320,12 @@ def _id(facts: RunFacts, question: str) -> str:
 
 
 def asked_text(sample: Json) -> str:
-    """Return what a sample of a log asks: its input's texts, one below another."""
-    asked: object = sample["input"]
-    if isinstance(asked, str):
-        return attached(asked, sample)
-    texts = (one.get("content") for one in cast(list[Json], asked))
-    return "\n".join(attached(one, sample) for one in texts if isinstance(one, str))
+    """Return a logged sample's question: its input's texts, joined by newlines."""
+    content: object = sample["input"]
+    if isinstance(content, str):
+        return attached(content, sample)
+    texts = (message.get("content") for message in cast(list[Json], content))
+    return "\n".join(attached(text, sample) for text in texts if isinstance(text, str))
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -339,7 +339,7 @@ class ArtifactSource:
     system: str
     rows_sha256: str  # of the rows: ids, scores and costs
     suites: tuple[str, ...]  # whose train splits, or the name of the recorded matrix
-    questions: tuple[str, ...]  # digests of what was asked, to refuse an overlap
+    questions: tuple[str, ...]  # digests of the questions, to refuse an overlap
     workers: tuple[str, ...]  # in pool order; a pool with other workers needs another artefact
     embedder: str = ""
     calls: int = 0  # worker calls that were spent on learning
@@ -356,10 +356,10 @@ class Artifact:
     def as_bytes(self) -> bytes:
         """Return the artefact's file; the same artefact has the same bytes."""
         meta = json.dumps(asdict(self.about), sort_keys=True, ensure_ascii=False)
-        held = {_META: np.array(meta), **dict(sorted(self.arrays.items()))}
+        members = {_META: np.array(meta), **dict(sorted(self.arrays.items()))}
         buffer = BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-            for name, values in held.items():
+            for name, values in members.items():
                 entry = zipfile.ZipInfo(f"{name}.npy")  # always of 1980-01-01
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with file.open(entry, "w") as into:
@@ -395,16 +395,16 @@ def read_artifact(name: str | None, system: str, sha256: str | None = None) -> A
         raise TaskRefusal(f"{system} is not trained: there is no file {path}.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
-    found = parse_artifact(content, path)
+    artifact = parse_artifact(content, path)
     if sha256 and hashlib.sha256(content).hexdigest() != sha256:
         raise UserError(f"{path} is not the file this run was begun with; restore it.")
-    if found.about.system != system:
-        raise UserError(f"{path} was learnt by {found.about.system}, not by {system}.")
-    return found
+    if artifact.about.system != system:
+        raise UserError(f"{path} was learnt by {artifact.about.system}, not by {system}.")
+    return artifact
 
 
 def parse_artifact(content: bytes, path: Path) -> Artifact:
-    """Return the artefact of a file's content; UserError for what is none."""
+    """Return the artefact of a file's content; UserError if it is none."""
     try:
         with np.load(BytesIO(content), allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
@@ -414,7 +414,7 @@ def parse_artifact(content: bytes, path: Path) -> Artifact:
 
 
 def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
-    """Raise UserError when a pool has not the workers that an artefact knows."""
+    """Raise UserError if a pool lacks workers that an artefact needs."""
     lacking = [name for name in learned.about.workers if name not in workers]
     if lacking:
         raise UserError(
@@ -425,7 +425,7 @@ def refuse_other_workers(learned: Artifact, workers: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingBudget:
-    """What there is to learn from, and with how much."""
+    """The questions to learn from, and the budget."""
 
     questions: tuple[Question, ...]  # of the declared train split, sealed, in a fixed order
     workers: tuple[str, ...]
@@ -454,7 +454,7 @@ class TrialResult:
 
     question: str
     epoch: int
-    value: float | None  # None when we failed to answer or to grade it: nothing is learnt from it
+    value: float | None  # None if it could not be answered or graded: nothing is learnt from it
     calls: int
     usd: float | None
     plan: str  # the workflow that was run, as JSON
@@ -471,5 +471,5 @@ class Explorer(Protocol):
         ...
 
     def learnt(self, given: TrainingBudget, done: Sequence[Sequence[TrialResult]]) -> Artifact:
-        """Return what the tries have taught."""
+        """Return the artefact that the tries have taught."""
         ...

@@ -82,55 +82,56 @@ class TrainingJob:
     max_usd: Decimal | None  # of all processes: the command's, else the configuration's
     spec: PoolSpec
     book: Book
-    splits: Mapping[str, SuiteSplit]  # what teaches, by suite
-    held_out: Mapping[str, SuiteSplit]  # what picks the best: validation, or last train questions
+    splits: Mapping[str, SuiteSplit]  # train questions, by suite
+    held_out: Mapping[str, SuiteSplit]  # to pick the best: validation, or last train questions
     left_out: int  # questions that would teach and are asked in an eval split, too
-    verdicts: VerdictDataset | None = None  # where recorded ones stand in for workers
+    verdicts: VerdictDataset | None = None  # recorded ones in place of workers
     earlier: dict[str, EarlierRound] = field(default_factory=dict[str, EarlierRound])
-    """What later rounds go on from (rounds.py)."""
+    """First rounds that later rounds continue (rounds.py)."""
 
     @property
     def publishable(self) -> bool:
-        """Whether texts may be written down: true when every suite's may."""
+        """Whether texts may be saved: true if every suite's may."""
         return all(split.suite.publishable for split in self.splits.values())
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Return the workers of each pool where questions are shown one of several, else none."""
+        """Return each pool's workers if a question is shown one of several pools, else none."""
         return drawn_groups(self.spec.names) if self.config.pool.drawn else ()
 
     @property
     def shown(self) -> ShownWorkers:
-        """Return whom a question's prompt shows; the seed is each row's own."""
+        """Return which workers a prompt shows; each row has its own seed."""
         return ShownWorkers(self.config.pool.shown, self.config.pool.order, groups=self.groups)
 
     @property
     def prompts(self) -> PromptBuilder:
-        """Return how rows become prompts."""
+        """Return the builder of prompts from rows."""
         return PromptBuilder(self.config.form, self.spec, self.question, self.earlier)
 
     def question(self, row: TrainingRow) -> Question:
-        """Return the question of a row, of what teaches or what is held out."""
+        """Return the question of a row, from the train splits or the held-out ones."""
         split = self.splits[row.suite]
-        found = split.questions.get(row.question)
-        if found is None:
-            found = self.held_out[row.suite].questions[row.question]
-        return at_epoch(split.suite, found, row.epoch).sealed()
+        question = split.questions.get(row.question)
+        if question is None:
+            question = self.held_out[row.suite].questions[row.question]
+        return at_epoch(split.suite, question, row.epoch).sealed()
 
     def rows(self, count: int) -> list[TrainingRow]:
-        """Return the rows that a training of so many draws asks, in order."""
-        return self._drawn({name: list(one.questions) for name, one in self.splits.items()}, count)
+        """Return the first `count` rows of the training, in order."""
+        ids = {name: list(split.questions) for name, split in self.splits.items()}
+        return self._drawn(ids, count)
 
     def validation_rows(self) -> list[TrainingRow]:
         """Return the held-out rows, each once; the workers shown are drawn as in training."""
         rows = [
-            TrainingRow(name, id) for name, one in self.held_out.items() for id in one.questions
+            TrainingRow(name, id) for name, split in self.held_out.items() for id in split.questions
         ]
         drawn = self._drawn({"": [""] * len(rows)}, len(rows), seed=1)
         return [replace(row, workers=like.workers) for row, like in zip(rows, drawn, strict=True)]
 
     def read_plan(self, item: RewardItem) -> Workflow | None:
-        """Return the workflow of an item; None where its text is none, or keeps an answer."""
+        """Return the workflow of an item; None if its text is none, or keeps an answer."""
         plan = read_plan(self.config.form, item.completion, item.workers or self.spec.names)
         return plan if isinstance(plan, Workflow) else None
 
@@ -140,7 +141,7 @@ class TrainingJob:
             count,
             weights=self.config.suites.weights,
             workers=self.spec.names,
-            shown=self.shown,
+            display=self.shown,
             seed=self.config.run.seed * 2 + seed,
         )
 
@@ -156,7 +157,7 @@ def find_job(
     max_usd: Decimal | None = None,
     dry: bool = False,
 ) -> TrainingJob:
-    """Return the training that a configuration names; UserError where it must not begin."""
+    """Return the training that a configuration names; UserError if it must not begin."""
     limit = config.reward.max_usd if max_usd is None else max_usd
     job = partial(TrainingJob, config, out, catalogue, bare, resume, limit)
     if config.verdicts and study:
@@ -180,25 +181,25 @@ def find_job(
     shown_count(ShownWorkers(config.pool.shown, config.pool.order), fewest)
     refuse_unknown(catalogue.boxes, config.suites.box)
     names = dict.fromkeys(config.suites.names)
-    whole = {name: _train_split(name, config, catalogue) for name in names}
-    judging = [load_split(split.suite) for split in whole.values() if "eval" in split.suite.splits]
-    splits = {name: without_overlap(split, judging, bare) for name, split in whole.items()}
-    if not all(split.questions for split in splits.values()):  # the eval splits ask all of one
-        refuse_overlap(whole.values(), judging, bare)
+    full = {name: _train_split(name, config, catalogue) for name in names}
+    judging = [load_split(split.suite) for split in full.values() if "eval" in split.suite.splits]
+    splits = {name: without_overlap(split, judging, bare) for name, split in full.items()}
+    if not all(split.questions for split in splits.values()):  # eval splits have all of a suite
+        refuse_overlap(full.values(), judging, bare)
     held_out: dict[str, SuiteSplit] = {}
     for name, split in splits.items():
         held_out[name] = without_overlap(_held_out(split, config), judging, bare)
-        shared = {one.question for one in overlaps([split], [held_out[name]], bare)}
-        taught = {id: asked for id, asked in split.questions.items() if id not in shared}
+        shared = {overlap.question for overlap in overlaps([split], [held_out[name]], bare)}
+        taught = {id: question for id, question in split.questions.items() if id not in shared}
         splits[name] = SuiteSplit(split.suite, taught)
-    left = sum(len(whole[name].questions) - len(one.questions) for name, one in splits.items())
-    return _checked(job(spec, book, splits, held_out, left))
+    count = sum(len(full[name].questions) - len(split.questions) for name, split in splits.items())
+    return _checked(job(spec, book, splits, held_out, count))
 
 
 def _find_verdicts(
     config: TrainingConfig, job: partial[TrainingJob], verdicts: VerdictDataset
 ) -> TrainingJob:
-    """Return a training on recorded verdicts; its pool's workers are names that nobody asks."""
+    """Return a training on recorded verdicts; its pool's workers are names that cannot be asked."""
     if config.form.max_steps != 1:
         raise UserError("Recorded verdicts are of one worker alone: set form.max_steps = 1.")
     spec = verdict_pool(verdicts.teaches)
@@ -208,7 +209,7 @@ def _find_verdicts(
 
 
 def _checked(training: TrainingJob) -> TrainingJob:
-    """Return it; UserError where TRL would write secret texts, or a warm start fits nothing."""
+    """Return it; UserError if TRL would write secret texts, or a warm start fits nothing."""
     if training.config.grpo.get("log_completions") and not training.publishable:
         secret = next(n for n, split in training.splits.items() if not split.suite.publishable)
         raise UserError(
@@ -221,10 +222,10 @@ def _checked(training: TrainingJob) -> TrainingJob:
 
 
 def _refuse_foreign_plans(training: TrainingJob) -> None:
-    asked = {id for split in training.splits.values() for id in split.questions}
+    ids = {id for split in training.splits.values() for id in split.questions}
     workers = {*training.spec.names}
     plans = read_plans(training.config)
-    if not any(question in asked and {*plan} <= workers for question, plan in plans.items()):
+    if not any(question in ids and {*plan} <= workers for question, plan in plans.items()):
         raise UserError(NO_PLAN)
 
 
@@ -239,16 +240,16 @@ def _train_split(name: str, config: TrainingConfig, catalogue: Catalogue) -> Sui
 
 
 def _held_out(split: SuiteSplit, config: TrainingConfig) -> SuiteSplit:
-    most = config.validation.questions
+    limit = config.validation.questions
     if "validation" in split.suite.splits:
-        return load_split(split.suite, "validation", most)
+        return load_split(split.suite, "validation", limit)
     ids = list(split.questions)
-    kept = ids[-min(most, len(ids) // 2) :] if len(ids) > 1 else []
-    return SuiteSplit(split.suite, {id: split.questions[id] for id in kept})
+    last_ids = ids[-min(limit, len(ids) // 2) :] if len(ids) > 1 else []
+    return SuiteSplit(split.suite, {id: split.questions[id] for id in last_ids})
 
 
 def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
-    """Return the box in which these suites' programs run; one that is None where there are none."""
+    """Open the box in which these suites' programs run; None if the suites have none."""
     boxes = training.catalogue.boxes
     suites = [split.suite for split in training.splits.values()]
     name = training.config.suites.box
@@ -258,7 +259,7 @@ def open_box(training: TrainingJob) -> AbstractContextManager[OpenBox | None]:
 
 
 async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
-    """Raise UserError when a suite's grader rewards what deserves nothing."""
+    """Raise UserError if a suite's grader rewards replies that deserve nothing."""
     if training.verdicts:
         return  # nothing is graded
     reward = Reward(training.splits, settings=RewardSettings(max_masked=1.0), box=box)
@@ -267,7 +268,7 @@ async def refuse_gullible_graders(training: TrainingJob, box: Any) -> None:
 
 
 def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
-    """Return each train question a few times, with other workers where those are drawn."""
+    """Return each train question a few times, with other workers if those are drawn."""
     config = training.config
     count = sum(len(split.questions) for split in training.splits.values())
     times = 1 if training.shown.whole else 8
@@ -276,8 +277,8 @@ def warm_start_rows(training: TrainingJob) -> list[TrainingRow]:
     return even.rows(count * times)
 
 
-def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRow]:
-    """Return what a tokenizer is trained on: a vocabulary holds words of what it has read."""
+def tokenizer_rows(training: TrainingJob, rows: list[ShownRow]) -> list[ShownRow]:
+    """Return a tokenizer's training rows: a vocabulary would reveal words of private texts."""
 
     def saying(row: TrainingRow, text: str) -> ShownRow:
         def asked(row: TrainingRow) -> Question:
@@ -294,11 +295,11 @@ def tokenizer_rows(training: TrainingJob, shown: list[ShownRow]) -> list[ShownRo
             )
         return [saying(TrainingRow(verdicts.name, ""), text) for text in verdicts.public]
     public = {name for name, split in training.splits.items() if split.suite.publishable}
-    return [one if one.row.suite in public else saying(one.row, "") for one in shown]
+    return [row if row.row.suite in public else saying(row.row, "") for row in rows]
 
 
 def check_job(training: TrainingJob) -> None:
-    """Raise UserError for whatever of a training can be refused without a model or a worker."""
+    """Raise UserError if a training can be refused without a model or a worker."""
     config = training.config
     grpo_options.refuse_unready_machine(config)
     refuse_missing_folder(config)
@@ -308,7 +309,7 @@ def check_job(training: TrainingJob) -> None:
 
 
 def refuse_missing_folder(config: TrainingConfig) -> None:
-    """Raise UserError where [model] path can only be a folder, and there is none."""
+    """Raise UserError if [model] path can only be a folder, and there is none."""
     path = config.model.path
     folder = path.startswith((".", "/", "~")) or path.count("/") > 1  # the hub's names have one
     if folder and not Path(path).is_dir():
@@ -319,7 +320,7 @@ def refuse_missing_folder(config: TrainingConfig) -> None:
 
 @dataclass(slots=True)
 class StepResults:
-    """The items of one step with what they came to."""
+    """The items of one step and their outcomes."""
 
     items: list[RewardItem] = field(default_factory=list[RewardItem])
     outcomes: list[RewardOutcome] = field(default_factory=list[RewardOutcome])
@@ -328,27 +329,27 @@ class StepResults:
 
 
 class RewardRecorder:
-    """A reward that remembers what passed since it was last asked; it scores as the other does."""
+    """Wraps a reward and records its items and outcomes since the last `take`."""
 
     def __init__(self, scores: RewardScorer, deduplicate: bool = False) -> None:
-        """Watch a reward."""
+        """Wrap a reward."""
         self._scores, self._deduplicate = scores, deduplicate
         self._begun: dict[RewardItem, tuple[Future[list[RewardOutcome]], int]] = {}
         self._first = monotonic()
         self.seen = StepResults()
 
     def begin(self, items: Sequence[RewardItem], loop: asyncio.AbstractEventLoop) -> None:
-        """Let items be scored on a loop, from another thread; `score` returns what they come to."""
+        """Start to score items on a loop, from another thread; `score` returns their outcomes."""
         if not self._begun:
             self._first = monotonic()
         new: dict[RewardItem, RewardItem] = {}
         for item in items:
             if (key := self._key(item)) not in self._begun:
-                new.setdefault(key, item)  # the first of equal ones is who is asked for
+                new.setdefault(key, item)  # of equal items the first is scored
         if not new:
             return
         work = asyncio.run_coroutine_threadsafe(self._scores.score(list(new.values())), loop)
-        self._begun |= {key: (work, at) for at, key in enumerate(new)}
+        self._begun |= {key: (work, n) for n, key in enumerate(new)}
 
     async def score(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
         """Return one outcome per item, in order."""
@@ -364,42 +365,42 @@ class RewardRecorder:
         return once_in_its_step(item) if self._deduplicate else item
 
     async def _scored(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score those that were not begun, beside those that were."""
-        begun, self._begun = self._begun, {}
-        late = [item for item in items if self._key(item) not in begun]
-        works = dict.fromkeys(work for work, _ in begun.values())
-        found, *_ = await asyncio.gather(
+        """Score the items that were not begun, and wait for those that were."""
+        pending, self._begun = self._begun, {}
+        late = [item for item in items if self._key(item) not in pending]
+        works = dict.fromkeys(work for work, _ in pending.values())
+        results, *_ = await asyncio.gather(
             self._scores.score(late), *(asyncio.wrap_future(work) for work in works)
         )
-        known = iter(found)
+        late_outcomes = iter(results)
 
         def outcome(item: RewardItem) -> RewardOutcome:
-            held = begun.get(self._key(item))
-            return held[0].result()[held[1]] if held else next(known)
+            entry = pending.get(self._key(item))
+            return entry[0].result()[entry[1]] if entry else next(late_outcomes)
 
         return [outcome(item) for item in items]
 
     async def _once(self, items: Sequence[RewardItem]) -> list[RewardOutcome]:
-        """Score each different item once, as its first was numbered; its cost is said once."""
+        """Score each different item once, as its first copy; count its cost once."""
         keys = [once_in_its_step(item) for item in items]
         firsts: dict[RewardItem, RewardItem] = {}
         for key, item in zip(keys, items, strict=True):
             firsts.setdefault(key, item)
-        known = dict(zip(firsts, await self._scored(list(firsts.values())), strict=True))
+        outcome_of = dict(zip(firsts, await self._scored(list(firsts.values())), strict=True))
         outcomes: list[RewardOutcome] = []
         for key in keys:
-            outcome = known[key]
+            outcome = outcome_of[key]
             outcomes.append(outcome)
             free = None if outcome.usd is None else Decimal(0)  # unknown stays unknown
-            known[key] = replace(
+            outcome_of[key] = replace(
                 outcome, shared=True, calls=0, usd=free, latency_s=0.0, grading_s=0.0
             )
         return outcomes
 
     def take(self) -> StepResults:
-        """Return what passed since the last time, and forget it."""
-        taken, self.seen = self.seen, StepResults()
-        return taken
+        """Return the results since the last call, and reset them."""
+        results, self.seen = self.seen, StepResults()
+        return results
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,24 +409,24 @@ class TrainingRewards:
 
     training: RewardRecorder
     validation: RewardRecorder
-    stopped: Callable[[], str] = str  # why no worker is asked, for money; empty while there is
+    stopped: Callable[[], str] = str  # why the spending limit stopped calls; empty if it did not
     spent: Callable[[], Decimal] = Decimal
-    """By all processes and earlier sessions; all call it together, and it divides what is left."""
-    answerer: PlanAnswerer | None = None  # who carries plans out; None on recorded verdicts
+    """By all processes and earlier sessions; all call it together, and it divides the rest."""
+    answerer: PlanAnswerer | None = None  # runs the plans; None on recorded verdicts
 
 
 def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> TrainingRewards:
-    """Return the rewards; every call of a worker is written below `folder`, where there is one."""
+    """Return the rewards; every call of a worker is written below `folder`, if given."""
     config = training.config
     again = config.reward.deduplicate
-    most = grpo_options.plans_at_once(config, grpo_options.world_size())
+    concurrency = grpo_options.plans_at_once(config, grpo_options.world_size())
     if training.verdicts:
         names, suite = training.spec.names, training.verdicts.name
         values = PLAIN if config.reward.name == "plain" else PAPER
 
-        def recorded(part: Matrix) -> VerdictReward:
+        def recorded(matrix: Matrix) -> VerdictReward:
             counter = RewardCounter(config.reward.max_masked, 32)
-            scores = recorded_verdicts(suite, part, names)
+            scores = recorded_verdicts(suite, matrix, names)
             return VerdictReward(*scores, config.form, values, counter)
 
         taught, validated = map(recorded, (training.verdicts.teaches, training.verdicts.validates))
@@ -435,7 +436,7 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
         for name, split in training.splits.items()
     }
     reward, answerer = training_reward(
-        config.reward.model_copy(update={"concurrency": most}),
+        config.reward.model_copy(update={"concurrency": concurrency}),
         plan_settings(training, folder),
         training.spec,
         training.book,
@@ -452,19 +453,19 @@ def make_rewards(training: TrainingJob, box: Any, folder: Path | None) -> Traini
     )
 
 
-def _spent_by_all(answerer: PlanAnswerer, most: Decimal | None) -> Decimal:
-    """Return what all processes have spent, and divide what is left of `most` among them anew."""
+def _spent_by_all(answerer: PlanAnswerer, limit: Decimal | None) -> Decimal:
+    """Return what all processes have spent, and divide the rest of `limit` among them anew."""
     if grpo_options.world_size() == 1:
         return answerer.usd
-    told = grpo_options.from_all_processes((answerer.before, answerer.usd - answerer.before))
-    gone = min(before for before, _ in told) + sum((own for _, own in told), Decimal(0))
-    if most is not None:
-        answerer.allow((most - gone) / len(told))
+    totals = grpo_options.from_all_processes((answerer.before, answerer.usd - answerer.before))
+    gone = min(start for start, _ in totals) + sum((usd for _, usd in totals), Decimal(0))
+    if limit is not None:
+        answerer.allow((limit - gone) / len(totals))
     return gone
 
 
 def plan_settings(training: TrainingJob, folder: Path | None = None) -> PlanSettings:
-    """Return how one process carries plans out: its part of what all of them may ask."""
+    """Return the settings by which one process runs plans: its share of all limits."""
     config, processes = training.config, grpo_options.world_size()
     rpm = config.reward.rpm
     return PlanSettings(

@@ -1,6 +1,6 @@
-"""The model that learns: loaded or made from nothing, warmed up, merged."""
+"""The model to train: loaded or built from scratch, warmed up, merged."""
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 import math
 import shutil
@@ -38,7 +38,7 @@ from podium.harness.workflow import Workflow
 
 
 def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
-    """Return a model and tokenizer from a folder or the hub; UserError when they cannot be had."""
+    """Return a model and tokenizer from a folder or the hub; UserError if they cannot be loaded."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if (RELEASED / path / INFO).is_file():
@@ -57,14 +57,14 @@ def load_model(path: str, config: Any, dtype: str = "") -> tuple[Any, Any]:
         path = str(base_folder())
     auto: Any = AutoModelForCausalLM
     tokens: Any = AutoTokenizer
-    given: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
-    given["dtype"] = dtype or weight_dtype(config)
+    options: dict[str, Any] = dict(config.grpo.get("model_init_kwargs") or {})
+    options["dtype"] = dtype or weight_dtype(config)
     try:
-        model = auto.from_pretrained(path, trust_remote_code=False, **given)
+        model = auto.from_pretrained(path, trust_remote_code=False, **options)
         tokenizer = tokens.from_pretrained(path, trust_remote_code=False)
     except (OSError, ValueError) as error:
-        said = str(error).strip().splitlines()[0]
-        raise UserError(f"[model] path {path!r} cannot be loaded: {said}") from error
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"[model] path {path!r} cannot be loaded: {reason}") from error
     if not tokenizer.chat_template:
         raise UserError(f"[model] path {path!r} has no chat template: take an instruct model.")
     return model, tokenizer
@@ -78,17 +78,17 @@ def with_adapters(model: Any, config: TrainingConfig) -> Any:
 
 
 def chat_template(tokenizer: Any) -> ChatTemplate:
-    """Return how a tokenizer makes one text of chat messages, for the policy to go on from."""
+    """Return a tokenizer's chat template: messages to one text that the policy continues."""
     return partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
 
 
 # --- attention that begins as a look-up ---------------------------------------------------------
 #
-# Where the order of workers changes, a plan's number has to be read off the prompt: find the line
+# If the order of workers changes, a plan's number has to be read off the prompt: find the line
 # whose card begins with a word, take the number before it, say it again in the list. Transformers
 # learn such steps as induction heads (arXiv 2209.11895); as in mimetic initialisation (arXiv
 # 2305.09828) structure is set here and the warm start trains all of it. Which places look at which
-# is set; no word, worker or number. What that is worth is in EXPERIMENTS.md.
+# is set; no word, worker or number. EXPERIMENTS.md has the effect.
 
 LINES = (0, 1)
 """Compared by the first half of the second layer's heads: a word (0 back: itself) in the thought
@@ -109,22 +109,22 @@ def look_up(model: Any) -> None:
     config = model.config
     heads = config.num_attention_heads
     refuse_look_up_sizes(config.num_hidden_layers, heads, config.num_key_value_heads)
-    first, second = (model.model.layers[at].self_attn for at in (0, 1))
+    lower, upper = (model.model.layers[n].self_attn for n in (0, 1))
     words = config.hidden_size // 2
     read = torch.linalg.qr(torch.randn(words, config.hidden_size // heads))[0].T
     with torch.no_grad():
         model.model.embed_tokens.weight[:, words:] = 0
         for layer in model.model.layers:
             layer.mlp.down_proj.weight.mul_(0.1)
-        for projection in (first.q_proj, first.k_proj, second.q_proj, second.k_proj):
+        for projection in (lower.q_proj, lower.k_proj, upper.q_proj, upper.k_proj):
             projection.weight.mul_(0.1)
-        second.o_proj.weight.mul_(0.3)
-        _look_back(first, read)
-        _compare(second, read)
+        upper.o_proj.weight.mul_(0.3)
+        _look_back(lower, read)
+        _compare(upper, read)
 
 
 def _look_back(attention: Any, read: Any) -> None:
-    """Let each head copy the token some places back, as `read` (head dimensions, words) has it."""
+    """Let each head copy the token some places back through `read` (head dimensions, words)."""
     import torch
 
     wide, words = read.shape
@@ -132,16 +132,16 @@ def _look_back(attention: Any, read: Any) -> None:
     place = torch.where(torch.arange(wide // 2) < FAST, SHARP, 0.0)
     attention.v_proj.weight.zero_()
     attention.o_proj.weight.zero_()
-    for at in range(len(attention.k_proj.bias) // wide):
-        mine = slice(at * wide, (at + 1) * wide)
+    for head in range(len(attention.k_proj.bias) // wide):
+        mine = slice(head * wide, (head + 1) * wide)
         attention.k_proj.bias[mine] = torch.cat([place, torch.zeros(wide // 2)])
         attention.v_proj.weight[mine, :words] = read
-    for at, back in enumerate(LOOK_BACK):
+    for head, back in enumerate(LOOK_BACK):
         turned = torch.cat([place * torch.cos(-back * angles), place * torch.sin(-back * angles)])
-        attention.q_proj.bias[at * wide : (at + 1) * wide] = turned
+        attention.q_proj.bias[head * wide : (head + 1) * wide] = turned
         copied = _copied(back, words)
         there = torch.arange(copied.stop - copied.start)
-        attention.o_proj.weight[copied.start + there, at * wide + there] = COPIED
+        attention.o_proj.weight[copied.start + there, head * wide + there] = COPIED
 
 
 def _compare(attention: Any, read: Any) -> None:
@@ -166,24 +166,24 @@ def _compare(attention: Any, read: Any) -> None:
 
 def _copied(back: int, words: int) -> slice:
     """Return the dimensions of the copy of the token so far back; the width of one for 0."""
-    width, at = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
-    return slice(words + at * width, words + (at + 1) * width)
+    width, index = words // len(LOOK_BACK), LOOK_BACK.index(back) if back else 0
+    return slice(words + index * width, words + (index + 1) * width)
 
 
 PAD, END = "<|pad|>", "<|end|>"
 
 
-def build_model(config: TrainingConfig, shown: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
+def build_model(config: TrainingConfig, rows: Sequence[ShownRow] = ()) -> tuple[Any, Any]:
     """Return (model, tokenizer) as [model.from_scratch] has them; torch's seed decides weights."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     size = config.model.from_scratch
     if size is None:
         raise UserError("[model.from_scratch] is missing.")
-    corpus, rng = plan_corpus(config, shown), Random(f"tokenizer {config.run.seed}")
-    plans = [corpus.plan(one, rng) for one in shown for _ in range(4)]
-    later = [text for one in shown for text in corpus.later(one, rng)] if config.recursion else []
-    tokenizer = _train_tokenizer(size.vocab, [*(one.prompt for one in shown), *plans, *later])
+    corpus, rng = plan_corpus(config, rows), Random(f"tokenizer {config.run.seed}")
+    plans = [corpus.plan(row, rng) for row in rows for _ in range(4)]
+    later = [text for row in rows for text in corpus.later(row, rng)] if config.recursion else []
+    tokenizer = _train_tokenizer(size.vocab, [*(row.prompt for row in rows), *plans, *later])
     settings: Any = Qwen2Config(
         vocab_size=max(len(tokenizer), size.embeddings or 0),
         hidden_size=size.hidden,
@@ -210,15 +210,15 @@ FRAME = (
     *("\nmodel_id = [", "]\nsubtasks = [", "]\naccess_list = [", '["all"]', "[]", '", "'),
     *("\n\nModels:\n", "\n\nPlan:"),
 )
-"""What all prompts and plans have in common: a token each."""
+"""Texts in all prompts and plans: a token each."""
 UNKNOWN = "<|endoftext|>"  # never met by a byte-level tokenizer; Qwen2's class adds it
 
 
 def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
     """Return a byte-level BPE tokenizer that cuts texts as Qwen2's class does.
 
-    Whoever loads a folder of the Qwen2 architecture (AutoTokenizer, a server) gets that class, with
-    its normalizer and pre-tokenizer, whatever `tokenizer.json` says: another cut would be undone.
+    A folder of the Qwen2 architecture is always loaded (by AutoTokenizer, a server) as that class,
+    with its normalizer and pre-tokenizer, despite `tokenizer.json`: another cut would be undone.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast, Qwen2Tokenizer
@@ -234,15 +234,15 @@ def _train_tokenizer(vocab: int, texts: Sequence[str]) -> Any:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    frame = [AddedToken(one, normalized=False, special=False) for one in FRAME]
+    frame = [AddedToken(text, normalized=False, special=False) for text in FRAME]
     tokenizer.add_tokens(frame)
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_tokens(frame)
     names = {"pad_token": PAD, "eos_token": END, "unk_token": UNKNOWN}
-    made: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
-    made.chat_template = CHAT_TEMPLATE
-    made.padding_side = "left"
-    return made
+    fast_tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names)
+    fast_tokenizer.chat_template = CHAT_TEMPLATE
+    fast_tokenizer.padding_side = "left"
+    return fast_tokenizer
 
 
 def warm_start(
@@ -268,7 +268,7 @@ def warm_start(
             share = min(1.0, (step + 1) / 20) * 0.5 * (1 + math.cos(math.pi * step / start.steps))
             group["lr"] = start.learning_rate * share
         drawn = rng.choices(rows, k=start.batch)
-        texts = [corpus.drawn(one, rng) for one in drawn]
+        texts = [corpus.drawn(row, rng) for row in drawn]
         with autocast(config):
             loss = model(**_batch(tokenizer, texts).to(model.device)).loss
         loss.backward()
@@ -282,12 +282,12 @@ def warm_start(
 def _given_plans(
     config: TrainingConfig, corpus: PlanCorpus, rows: Sequence[ShownRow]
 ) -> tuple[list[ShownRow], dict[TrainingRow, str]]:
-    """Return the rows that there are plans for, and these as completions."""
+    """Return the rows that have plans, and these plans as completions."""
     plans = read_plans(config)
-    kept = [one for one in rows if {*plans.get(one.row.question, ("",))} <= {*one.workers}]
-    if not kept:
+    usable = [row for row in rows if {*plans.get(row.row.question, ("",))} <= {*row.workers}]
+    if not usable:
         raise UserError(NO_PLAN)
-    return kept, {one.row: corpus.given(one, plans[one.row.question]) for one in kept}
+    return usable, {row.row: corpus.given(row, plans[row.row.question]) for row in usable}
 
 
 def _own_plans(
@@ -295,14 +295,14 @@ def _own_plans(
 ) -> dict[TrainingRow, str]:
     from podium.conductor.training.generation import greedy_texts
 
-    most = int(config.grpo.get("max_completion_length", 256))  # TRL's own
-    prompts = [one.prompt for one in rows]
+    limit = int(config.grpo.get("max_completion_length", 256))  # TRL's own
+    prompts = [row.prompt for row in rows]
     with autocast(config):
-        texts = greedy_texts(model, tokenizer, prompts, most, config.validation.batch)
+        texts = greedy_texts(model, tokenizer, prompts, limit, config.validation.batch)
     return {
-        one.row: text
-        for one, text in zip(rows, texts, strict=True)
-        if isinstance(read_plan(config.form, text, one.workers), Workflow)
+        row.row: text
+        for row, text in zip(rows, texts, strict=True)
+        if isinstance(read_plan(config.form, text, row.workers), Workflow)
     }
 
 
@@ -330,7 +330,7 @@ def _batch(tokenizer: Any, texts: Sequence[tuple[str, str]]) -> Any:
 
 
 def merge_adapters(config: TrainingConfig, out: Path) -> None:
-    """Make whole models of best/ and last/ where adapters were trained; these stay in adapter/."""
+    """Make whole models of best/ and last/ if adapters were trained; these stay in adapter/."""
     if config.lora is None:
         return
     from peft import PeftModel
@@ -342,8 +342,8 @@ def merge_adapters(config: TrainingConfig, out: Path) -> None:
         model = load_model(base, config)[0]
         PeftModel.from_pretrained(model, str(folder)).merge_and_unload().save_pretrained(folder)
         renew_info(folder)
-        kept = folder / MERGED
-        shutil.rmtree(kept, ignore_errors=True)
-        kept.mkdir()
+        adapters = folder / MERGED
+        shutil.rmtree(adapters, ignore_errors=True)
+        adapters.mkdir()
         for name in (ADAPTED, ADAPTERS):
-            (folder / name).rename(kept / name)  # last: a merge that broke off is made again
+            (folder / name).rename(adapters / name)  # last: a merge that broke off is made again

@@ -1,4 +1,4 @@
-"""What a checkpoint carries beside its weights: podium.json, its card, and its release."""
+"""The files of a checkpoint beside its weights: podium.json, its card, and its release."""
 
 import json
 import re
@@ -45,7 +45,7 @@ nothing: the suites' `eval` split, or what a study's split keeps for judging."""
 LOGS = (run_folder.MANIFEST, run_folder.METRICS, run_folder.WARM)  # of each seed
 KEPT = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
         "chat_template.jinja", "podium.json", "README.md")  # fmt: skip
-# Of a checkpoint; without `training_args.bin`, a pickle that nobody should have to trust.
+# A checkpoint's files; without `training_args.bin`, a pickle, which can run code.
 DESCRIBED = ("podium.json", "README.md")  # of adapters, whose other files are their base's
 Prompts = Callable[[Path], Sequence[str]]  # a run's folder -> prompts of its validation
 RELEASE_NOTE = (Path(__file__).parent / "release_note.md").read_text(encoding="utf-8")
@@ -57,17 +57,17 @@ def describe_checkpoint(
     """Write podium.json and README.md into a checkpoint's folder."""
     config, spec, splits = training.config, training.spec, training.splits
     cards = [worker.card for worker in spec.workers] if config.form.cards else []
-    asked = [one for split in splits.values() for one in split.questions.values()]
+    questions = [question for split in splits.values() for question in split.questions.values()]
     info = checkpoint.CheckpointInfo(
         form=config.form,
         pool=spec.name,
-        workers=max(training.groups, key=len, default=spec.names),  # its numbers are what counts
+        workers=max(training.groups, key=len, default=spec.names),  # only their numbers count
         cards_sha256=checkpoint.cards_digest(cards) if config.form.cards else "",
         openings=tuple(sorted(set(map(first_word, cards)))),
         suites=tuple(splits),
         data={name: split.suite.data_revision for name, split in splits.items()},
         graders={name: split.suite.version for name, split in splits.items()},
-        taught=checkpoint.taught_digests(asked, training.bare),
+        taught=checkpoint.taught_digests(questions, training.bare),
         seed=config.run.seed,
         reward=config.reward.name,
         code=run_folder.code_revision(),
@@ -86,7 +86,7 @@ def describe_checkpoint(
             graders={},  # its verdicts were recorded
             suites=(study.suite,) if study.suite else info.suites,
             split=f"{study.split} (seed {study.split_seed}) of {study.source}",
-            taught=(),  # of cut texts, digests would say nothing; study.json has the ids
+            taught=(),  # digests of cut texts would match nothing; study.json has the ids
         )
     checkpoint.write_info(info, folder)
     (folder / "README.md").write_text(escape_markdown(model_card(training, step, validation)))
@@ -96,9 +96,9 @@ def model_card(training: TrainingJob, step: int, validation: Mapping[str, Any] |
     """Return the model card: provenance only, no question's text."""
     manifest, config, spec = run_folder.job_manifest(training), training.config, training.spec
     rows = [
-        f"| {name} | {one['version']} | {one['data_revision']} | {one['train_questions']} | "
-        f"`{one['train_ids_sha256'][:16]}` |"
-        for name, one in manifest["data"].items()
+        f"| {name} | {entry['version']} | {entry['data_revision']} | {entry['train_questions']} | "
+        f"`{entry['train_ids_sha256'][:16]}` |"
+        for name, entry in manifest["data"].items()
     ]
     rehearsed = "Its workers are rehearsal programs." if spec.label == "rehearsal" else ""
     return CARD.format(
@@ -135,21 +135,21 @@ def _made_of(path: str) -> str:
     return origins.get(path, path)
 
 
-def _validation(label: str, found: Mapping[str, Any] | None) -> str:
-    if not found:
+def _validation(label: str, data: Mapping[str, Any] | None) -> str:
+    if not data:
         return "Not made at this step."
-    grade = "unknown" if found["correct"] is None else f"{found['correct']:.3f}"
+    grade = "unknown" if data["correct"] is None else f"{data['correct']:.3f}"
     return (
-        f"Greedy, {found['questions']} held-out questions, {label} workers: right {grade}, worker "
-        f"calls {found['calls']:.2f} a question, plans read {found['parsed']:.3f}.{OPTIMISTIC}"
+        f"Greedy, {data['questions']} held-out questions, {label} workers: right {grade}, worker "
+        f"calls {data['calls']:.2f} a question, plans read {data['parsed']:.3f}.{OPTIMISTIC}"
     )
 
 
 def leaks_text(run: Path) -> str:
-    """Return which share of a run's sampled plans hold the answer, where that can be told."""
+    """Return which share of a run's sampled plans hold the answer, if known."""
     lines = run_folder.read_lines(run / PLANS)
-    told = [line["leaked"] for line in lines if line.get("leaked") is not None]
-    share = f"{fmean(told):.1%}" if told else "an unknown share"
+    leaks = [line["leaked"] for line in lines if line.get("leaked") is not None]
+    share = f"{fmean(leaks):.1%}" if leaks else "an unknown share"
     return f"Of {len(lines)} sampled plans, {share} hold the answer." if lines else NOTHING_YET
 
 
@@ -164,7 +164,7 @@ class SeedRun:
 
 
 def read_seed(run: Path) -> SeedRun:
-    """Return what a run came to; UserError where it is none, or has not ended."""
+    """Return a run's result; UserError if it is none, or has not ended."""
     config = run_folder.config_of(run_folder.read_manifest(run))
     if not run_folder.training_finished(config, run):
         raise UserError(f"The training in {run} has not ended: --resume goes on.")
@@ -182,19 +182,19 @@ POLICY_CARD = (Path(__file__).parent / "policy_card.md").read_text(encoding="utf
 def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] | None) -> str:
     """Return the card of a policy that plans by profiles: provenance only."""
     config, book, splits = training.config, training.book, training.splits
-    given = config.model.profiled
-    if given is None:
+    options = config.model.profiled
+    if options is None:
         raise UserError(f"Config {config.name!r} trains no policy that plans by profiles.")
     rows = [
-        f"| {name} | {one.suite.version} | {one.suite.data_revision} | {len(one.questions)} |"
-        for name, one in splits.items()
+        f"| {name} | {split.suite.version} | {split.suite.data_revision} | {len(split.questions)} |"
+        for name, split in splits.items()
     ]
-    said = POLICY_CARD.format(
+    card = POLICY_CARD.format(
         weights=f"{WEIGHTS:,}",
         step=step,
         seed=config.run.seed,
-        cost_weight=given.cost_weight,
-        cost_calls=f"{given.cost_calls:g}",
+        cost_weight=options.cost_weight,
+        cost_calls=f"{options.cost_calls:g}",
         pools=config.pool.drawn,
         workers=len(training.spec.names),
         held_out=HELD_OUT,
@@ -205,101 +205,101 @@ def policy_card(training: TrainingJob, step: int, validation: Mapping[str, Any] 
         left_out=training.left_out,
         validation=_validation(training.spec.label, validation),
     )
-    return escape_markdown(said)
+    return escape_markdown(card)
 
 
 def release_policy(runs: Sequence[Path], to: Path) -> str:
     """Write the median seed's best policy to `to`, with the logs of all seeds."""
-    seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
+    seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
-    chosen, part = median_low(seeds), to.with_name(f"{to.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(chosen.folder / run_folder.BEST, part)
-    values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
-    which = f"seed {chosen.seed} of {pluralise(len(seeds), 'seed')}"
-    with (part / "README.md").open("a") as card:
+    chosen, partial = median_low(seeds), to.with_name(f"{to.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(chosen.folder / run_folder.BEST, partial)
+    values = ", ".join(f"seed {run.seed}: {run.correct:.3f}" for run in seeds)
+    choice = f"seed {chosen.seed} of {pluralise(len(seeds), 'seed')}"
+    with (partial / "README.md").open("a") as card:
         card.write(
-            f"\n## Released\n\n{which[0].upper()}{which[1:]}: the median by validation "
+            f"\n## Released\n\n{choice[0].upper()}{choice[1:]}: the median by validation "
             f"({values}). Each value is the highest of its seed's validations, so it is "
             "optimistic. The log of every seed is in `log/`.\n"
         )
-    for one in seeds:
-        shutil.copytree(one.folder, part / LOG / f"seed-{one.seed}", ignore=_all_but(LOGS))
+    for run in seeds:
+        shutil.copytree(run.folder, partial / LOG / f"seed-{run.seed}", ignore=_all_but(LOGS))
     shutil.rmtree(to, ignore_errors=True)
-    part.rename(to)
-    return f"{to}: {which} ({values})."
+    partial.rename(to)
+    return f"{to}: {choice} ({values})."
 
 
 def release(runs: Sequence[Path], to: Path, prompts: Prompts, untrained: Path | None = None) -> str:
     """Write the median seed's best checkpoint to `to`, and its warm start to `untrained`."""
-    seeds = sorted(map(read_seed, runs), key=lambda one: one.seed)
+    seeds = sorted(map(read_seed, runs), key=lambda run: run.seed)
     _refuse_strangers(seeds)
     chosen = median_low(seeds)
-    asked = prompts(chosen.folder)
-    said = _write(chosen.folder / run_folder.BEST, to, asked, seeds)
+    validation_prompts = prompts(chosen.folder)
+    text = _write(chosen.folder / run_folder.BEST, to, validation_prompts, seeds)
     if untrained is not None:
-        said += " " + _write(chosen.folder / run_folder.START, untrained, asked, seeds)
-    return said
+        text += " " + _write(chosen.folder / run_folder.START, untrained, validation_prompts, seeds)
+    return text
 
 
 def _refuse_strangers(seeds: Sequence[SeedRun]) -> None:
-    if len({one.seed for one in seeds}) < len(seeds):
+    if len({run.seed for run in seeds}) < len(seeds):
         raise UserError("Two of these runs have the same seed: name each seed once.")
-    manifests = [run_folder.read_manifest(one.folder) for one in seeds]
+    manifests = [run_folder.read_manifest(run.folder) for run in seeds]
     for manifest in manifests:
         manifest["config"]["run"].pop("seed")
         manifest["config"]["model"].pop("path")  # a later training begins with its seed's own
-    if len({json.dumps(one["config"], sort_keys=True) for one in manifests}) > 1:
+    if len({json.dumps(manifest["config"], sort_keys=True) for manifest in manifests}) > 1:
         raise UserError("These runs were trained by different configurations: release each alone.")
-    if len({json.dumps(run_folder.graders_in(one), sort_keys=True) for one in manifests}) > 1:
+    if len({json.dumps(run_folder.graders_in(data), sort_keys=True) for data in manifests}) > 1:
         raise UserError(
             "These runs were rewarded by graders of other versions: release each alone."
         )
 
 
 def _write(source: Path, to: Path, prompts: Sequence[str], seeds: Sequence[SeedRun]) -> str:
-    part = to.with_name(f"{to.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    partial = to.with_name(f"{to.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)
     adapted = next(filter(checkpoint.stands_on_base, (source / run_folder.MERGED, source)), None)
-    shutil.copytree(source, part, ignore=_all_but(DESCRIBED if adapted else KEPT))
+    shutil.copytree(source, partial, ignore=_all_but(DESCRIBED if adapted else KEPT))
     if adapted:
-        said = json.loads((adapted / checkpoint.ADAPTERS).read_text())
-        said["base_model_name_or_path"] = checkpoint.PINNED  # without the folder of this machine
-        (part / checkpoint.ADAPTERS).write_text(json.dumps(said, indent=1) + "\n")
+        data = json.loads((adapted / checkpoint.ADAPTERS).read_text())
+        data["base_model_name_or_path"] = checkpoint.PINNED  # without the folder of this machine
+        (partial / checkpoint.ADAPTERS).write_text(json.dumps(data, indent=1) + "\n")
     weights = checkpoint.ADAPTED if adapted else checkpoint.WEIGHTS
-    equal, kind = _weights((adapted or source) / weights, part, prompts)
+    equal, kind = _weights((adapted or source) / weights, partial, prompts)
     about, seed = checkpoint.read_info(source), median_low(seeds).seed
-    which = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
-    what, reward = f"{about.summary}, {about.reward} reward", about.reward
+    choice = f"seed {seed} of {pluralise(len(seeds), 'seed')}"
+    origin, reward = f"{about.summary}, {about.reward} reward", about.reward
     if source.name != run_folder.BEST:
-        what, reward = "its warm start, no reward yet", ""
-    checkpoint.write_info(replace(about, summary=f"{what}, {which}", reward=reward), part)
-    values = ", ".join(f"seed {one.seed}: {one.correct:.3f}" for one in seeds)
+        origin, reward = "its warm start, no reward yet", ""
+    checkpoint.write_info(replace(about, summary=f"{origin}, {choice}", reward=reward), partial)
+    values = ", ".join(f"seed {run.seed}: {run.correct:.3f}" for run in seeds)
     note = RELEASE_NOTE.format(
         seed=seed, seeds=len(seeds), values=values, kind=kind, equal=equal, asked=len(prompts)
     )
-    with (part / "README.md").open("a") as card:
+    with (partial / "README.md").open("a") as card:
         card.write(note)
-    for one in seeds:
-        shutil.copytree(one.folder, part / "log" / f"seed-{one.seed}", ignore=_all_but(LOGS))
+    for run in seeds:
+        shutil.copytree(run.folder, partial / "log" / f"seed-{run.seed}", ignore=_all_but(LOGS))
     shutil.rmtree(to, ignore_errors=True)
-    part.rename(to)
-    size = sum(one.stat().st_size for one in to.rglob("*") if one.is_file()) / 1e6
-    return f"{to}: {which} ({values}), {kind}, {size:.1f} MB."
+    partial.rename(to)
+    size = sum(file.stat().st_size for file in to.rglob("*") if file.is_file()) / 1e6
+    return f"{to}: {choice} ({values}), {kind}, {size:.1f} MB."
 
 
-def _all_but(kept: Sequence[str]) -> Callable[[str, list[str]], list[str]]:
-    return lambda _, names: [name for name in names if name not in kept]
+def _all_but(kept_names: Sequence[str]) -> Callable[[str, list[str]], list[str]]:
+    return lambda _, names: [name for name in names if name not in kept_names]
 
 
-def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str]:
-    """Write weights as float16 where every greedy plan stays as it is, else as they are."""
-    written = part / source.name
+def _weights(source: Path, folder: Path, prompts: Sequence[str]) -> tuple[int, str]:
+    """Write weights as float16 if every greedy plan stays the same, else unchanged."""
+    written = folder / source.name
     shutil.copyfile(source, written)
-    whole = greedy_plans(part, prompts)
-    half = {name: held.astype(np.float16) for name, held in _load_file(source).items()}
+    full_plans = greedy_plans(folder, prompts)
+    half = {name: values.astype(np.float16) for name, values in _load_file(source).items()}
     _save_file(half, written, metadata={"format": "pt"})
-    equal = sum(map(eq, whole, greedy_plans(part, prompts)))
+    equal = sum(map(eq, full_plans, greedy_plans(folder, prompts)))
     if equal == len(prompts):
         return equal, "float16"
     shutil.copyfile(source, written)
@@ -308,8 +308,8 @@ def _weights(source: Path, part: Path, prompts: Sequence[str]) -> tuple[int, str
 
 def greedy_plans(folder: Path, prompts: Sequence[str]) -> list[str]:
     """Return a checkpoint's greedy completions, as the embedded provider makes them."""
-    found = open_checkpoint(str(folder))
-    return [found.greedy(prompt, 128) for prompt in prompts]
+    model = open_checkpoint(str(folder))
+    return [model.greedy(prompt, 128) for prompt in prompts]
 
 
 CARD_FILE = "README.md"
@@ -321,7 +321,7 @@ ABOUT: Mapping[str, Any] = {"library_name": "transformers", "pipeline_tag": "tex
 
 
 def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str]) -> None:
-    """Write a checkpoint's files, its card with `results`, and what the Hub reads of `files`."""
+    """Write a checkpoint's files, its card with `results`, and `files` for the Hub."""
     if out.exists() or out.is_symlink():
         raise UserError(f"{out} exists already, and nothing is overwritten: name another --out.")
     about = checkpoint.read_info(folder)
@@ -332,9 +332,9 @@ def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str])
     card = hub_card(folder, about, results)
     refuse_unwritable(out, "--out")
     out.mkdir(parents=True)
-    kept = {*KEPT, checkpoint.WEIGHTS, checkpoint.ADAPTERS, checkpoint.ADAPTED, checkpoint.STUDY}
+    names = {*KEPT, checkpoint.WEIGHTS, checkpoint.ADAPTERS, checkpoint.ADAPTED, checkpoint.STUDY}
     for path in folder.iterdir():
-        if path.name in kept:
+        if path.name in names:
             shutil.copyfile(path, out / path.name)
     if (folder / LOG).is_dir():
         shutil.copytree(folder / LOG, out / LOG)
@@ -346,16 +346,16 @@ def write_model(folder: Path, out: Path, results: str, files: Mapping[str, str])
 
 
 def hub_card(folder: Path, about: checkpoint.CheckpointInfo, results: str) -> str:
-    """Return the checkpoint's own card with what the Hub asks of one, and its results."""
+    """Return the checkpoint's card with the Hub's fields and its results."""
     card = ModelCard((folder / CARD_FILE).read_text(encoding="utf-8"))
-    told = dict(ABOUT)
+    fields = dict(ABOUT)
     if folder.parent == checkpoint.RELEASED:
-        told["license"] = "apache-2.0"  # ours; of other weights their owner says it
+        fields["license"] = "apache-2.0"  # podium's own; other weights have their owner's license
     if checkpoint.stands_on_base(folder):
-        told |= {"base_model": BASE, "library_name": "peft"}
-    if taught := [found[1] for one in about.data.values() if (found := DATASET.match(one))]:
-        told["datasets"] = sorted(set(taught))
-    for name, value in told.items():
+        fields |= {"base_model": BASE, "library_name": "peft"}
+    if taught := [match[1] for text in about.data.values() if (match := DATASET.match(text))]:
+        fields["datasets"] = sorted(set(taught))
+    for name, value in fields.items():
         card.data[name] = value
     card.text = f"{card.text.rstrip()}\n\n## Results\n\n{results}"
     return str(card)

@@ -1,9 +1,9 @@
-"""A short probe before a training: what its parts take here, each on the real model and batch.
+"""A short probe before a training: how long its parts take, on the real model and batch.
 
-Nothing is learnt or written down, and no worker is asked that costs money.
+Nothing is learnt or saved, and no worker that costs money is asked.
 """
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ TAUGHT = 64  # of whose lengths the plans of a warmed-up policy are
 
 @dataclass(slots=True)
 class _Probe:
-    """What is timed, where."""
+    """What is timed, and its peaks of memory."""
 
     job: TrainingJob
     model: Any
@@ -48,7 +48,7 @@ class _Probe:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Callable[[], float]]:
-        """Time a phase: what it yields says the seconds so far."""
+        """Time a phase: the yielded function returns the seconds so far."""
         gpu = torch.cuda.is_available()
         if gpu:
             torch.cuda.reset_peak_memory_stats()
@@ -59,7 +59,7 @@ class _Probe:
 
 
 def probed_seconds(job: TrainingJob) -> StepSeconds | None:
-    """Return what a training would take here; None where that cannot be tried."""
+    """Return how long a training would take here; None if that cannot be tried."""
     if job.config.grpo.get("use_vllm"):
         return None
     if job.config.run.device == "cpu":
@@ -72,7 +72,7 @@ def probed_seconds(job: TrainingJob) -> StepSeconds | None:
                 probe = _loaded(job)
                 rewards = make_rewards(job, box and box.box, None)
                 return _measured(probe, rewards, started)
-        except UserError:  # no model or no memory: what a training would say, the formula does not
+        except UserError:  # no model or no memory: a training would raise it, the formula does not
             return None
 
 
@@ -85,14 +85,14 @@ def _measured(probe: _Probe, rewards: TrainingRewards, started: float) -> StepSe
     job, config = probe.job, probe.job.config
     sizes, held_out = grpo_options.batch_sizes(config), len(job.validation_rows())
     warm = _warm_seconds(probe) if config.warm_start.kind != "none" else 0.0
-    made = _trainer(probe, rewards)
+    grpo = _trainer(probe, rewards)
     plans = _plans(probe)
-    prefill, position, written = _writing_seconds(probe, made)
-    lengths = [len(one) for one in plans or written]
-    longest = min(max(lengths), made.max_completion_length)
-    part = min(1.0, config.validation.batch / sizes["whole"])
+    prefill, position, written = _writing_seconds(probe, grpo)
+    lengths = [len(plan) for plan in plans or written]
+    longest = min(max(lengths), grpo.max_completion_length)
+    share = min(1.0, config.validation.batch / sizes["whole"])
     batches = -(-held_out // config.validation.batch)
-    update = _update_seconds(probe, made, plans or written)
+    update = _update_seconds(probe, grpo, plans or written)
     scored = _reward_seconds(probe, rewards)
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     peaks = "".join(f", {gb:.3g} GB {name}" for name, gb in probe.peaks.items())
@@ -101,7 +101,7 @@ def _measured(probe: _Probe, rewards: TrainingRewards, started: float) -> StepSe
         rewards=scored * sizes["whole"],
         update=update,
         warm=warm,
-        validation=batches * part * (prefill + longest * position) + scored * held_out,
+        validation=batches * share * (prefill + longest * position) + scored * held_out,
         probed=(
             f"a probe of {_now() - started:.0f} s here ({device}{peaks}; {position * 1000:.3g} ms "
             f"a position of {sizes['whole']} plans, {longest} positions, {fmean(lengths):.0f} "
@@ -138,11 +138,11 @@ def _trainer(probe: _Probe, rewards: TrainingRewards) -> Any:
 
 
 def _plans(probe: _Probe) -> list[list[int]]:
-    """Return tokens of plans as a warm start teaches them; none where there is none."""
+    """Return tokens of plans as a warm start teaches them; none without a warm start."""
     if probe.job.config.warm_start.kind == "none":
         return []
     corpus, rng = plan_corpus(probe.job.config, probe.shown), Random(0)
-    texts = [corpus.plan(one, rng) for one in rng.choices(probe.shown, k=TAUGHT)]
+    texts = [corpus.plan(row, rng) for row in rng.choices(probe.shown, k=TAUGHT)]
     end = probe.tokenizer.eos_token_id
     return [[*probe.tokenizer.encode(text, add_special_tokens=False), end] for text in texts]
 
@@ -153,22 +153,21 @@ def _prompts(probe: _Probe) -> list[list[int]]:
         template(probe.job.prompts.messages(row)) for row in probe.job.rows(sizes["questions"])
     ]
     ids = [probe.tokenizer.encode(text, add_special_tokens=False) for text in texts]
-    return [one for one in ids for _ in range(sizes["group"])]
+    return [prompt for prompt in ids for _ in range(sizes["group"])]
 
 
-def _writing_seconds(probe: _Probe, made: Any) -> tuple[float, float, list[list[int]]]:
-    """Return the seconds of reading the prompts, of a position, and what was written at first."""
+def _writing_seconds(probe: _Probe, grpo: Any) -> tuple[float, float, list[list[int]]]:
+    """Return the seconds of reading the prompts and of a position, and the plans written first."""
     prompts, spent = _prompts(probe), dict[int, float]()
 
     def write(config: Any) -> list[list[int]]:
-        with made.writing() as model:
+        with grpo.writing() as model:
             return sampled_ids(model, probe.tokenizer, prompts, config, None)
 
-    written = write(
-        made.generation_config
-    )  # to the end: graphs are recorded, caches have their size
+    # To the end: graphs are recorded, caches have their size.
+    written = write(grpo.generation_config)
     for count in (FEW, FEW + STEADY):
-        some = copy(made.generation_config)
+        some = copy(grpo.generation_config)
         some.max_new_tokens = some.min_new_tokens = count
         with probe.phase("while plans are written") as seconds:
             write(some)
@@ -177,22 +176,22 @@ def _writing_seconds(probe: _Probe, made: Any) -> tuple[float, float, list[list[
     return max(0.0, spent[FEW] - FEW * position), position, written
 
 
-def _update_seconds(probe: _Probe, made: Any, plans: Sequence[Sequence[int]]) -> float:
+def _update_seconds(probe: _Probe, grpo: Any, plans: Sequence[Sequence[int]]) -> float:
     """Return the seconds of the updates that one generation of plans serves."""
-    sizes, each = grpo_options.batch_sizes(probe.job.config), made.args.per_device_train_batch_size
-    made.create_optimizer()
-    made.current_gradient_accumulation_steps = sizes["accumulate"]
+    sizes, each = grpo_options.batch_sizes(probe.job.config), grpo.args.per_device_train_batch_size
+    grpo.create_optimizer()
+    grpo.current_gradient_accumulation_steps = sizes["accumulate"]
     inputs, spent = _batch(probe, plans, each), list[float]()
-    made.model.train()
+    grpo.model.train()
     for _ in range(2):  # the first is not like the others
         with probe.phase("in an update") as seconds:
-            loss = made.compute_loss(
-                made.model, inputs, num_items_in_batch=inputs["num_items_in_batch"]
+            loss = grpo.compute_loss(
+                grpo.model, inputs, num_items_in_batch=inputs["num_items_in_batch"]
             )
-            made.accelerator.backward(loss)
+            grpo.accelerator.backward(loss)
             passed = seconds()
-            made.optimizer.step()
-            made.optimizer.zero_grad()
+            grpo.optimizer.step()
+            grpo.optimizer.zero_grad()
             spent = [passed, seconds() - passed]
     return sizes["parts"] * spent[0] + max(1, sizes["parts"] // sizes["accumulate"]) * spent[1]
 
@@ -201,22 +200,22 @@ def _batch(probe: _Probe, plans: Sequence[Sequence[int]], rows: int) -> dict[str
     """Return a batch as TRL hands it to its loss, as wide as the longest prompt and plan."""
     prompts, device = _prompts(probe), probe.model.device
     pick = Random(0)
-    asked = [max(prompts, key=len), *pick.choices(prompts, k=rows)][:rows]
-    said = [max(plans, key=len), *pick.choices(plans, k=rows)][:rows]
+    batch_prompts = [max(prompts, key=len), *pick.choices(prompts, k=rows)][:rows]
+    batch_plans = [max(plans, key=len), *pick.choices(plans, k=rows)][:rows]
 
     def padded(some: Sequence[Sequence[int]], side: str) -> Any:
-        ids = [list(one) for one in some]
-        found = probe.tokenizer.pad({"input_ids": ids}, padding_side=side, return_tensors="pt")
-        return found.to(device)
+        ids = [list(row) for row in some]
+        tensors = probe.tokenizer.pad({"input_ids": ids}, padding_side=side, return_tensors="pt")
+        return tensors.to(device)
 
-    left, right = padded(asked, "left"), padded(said, "right")
+    prompt_batch, plan_batch = padded(batch_prompts, "left"), padded(batch_plans, "right")
     return {
-        "prompt_ids": left["input_ids"],
-        "prompt_mask": left["attention_mask"],
-        "completion_ids": right["input_ids"],
-        "completion_mask": right["attention_mask"],
+        "prompt_ids": prompt_batch["input_ids"],
+        "prompt_mask": prompt_batch["attention_mask"],
+        "completion_ids": plan_batch["input_ids"],
+        "completion_mask": plan_batch["attention_mask"],
         "advantages": torch.linspace(-1, 1, rows, device=device),
-        "num_items_in_batch": right["attention_mask"].sum(),
+        "num_items_in_batch": plan_batch["attention_mask"].sum(),
     }
 
 
@@ -224,15 +223,15 @@ def _reward_seconds(probe: _Probe, rewards: TrainingRewards) -> float:
     """Return the seconds of a plan's reward: of practice programs they are measured."""
     job = probe.job
     if job.spec.label == "live" and not job.verdicts:
-        whole = grpo_options.batch_sizes(job.config)["whole"]
-        return reward_seconds(job, whole) / whole
+        plans = grpo_options.batch_sizes(job.config)["whole"]
+        return reward_seconds(job, plans) / plans
     corpus, rng = plan_corpus(job.config, probe.shown), Random(1)
     group = grpo_options.batch_sizes(job.config)["group"]  # plans of one question share grades
-    asked = [one for one in rng.choices(probe.shown, k=START + SCORED) for _ in range(group)]
+    entries = [entry for entry in rng.choices(probe.shown, k=START + SCORED) for _ in range(group)]
     items = [
-        RewardItem(row.suite, row.question, corpus.plan(one, rng), row.epoch, at, row.workers)
-        for at, one in enumerate(asked[: START + SCORED])
-        if (row := one.row)
+        RewardItem(row.suite, row.question, corpus.plan(entry, rng), row.epoch, n, row.workers)
+        for n, entry in enumerate(entries[: START + SCORED])
+        if (row := entry.row)
     ]
     run_in_loop(rewards.training.score(items[:START]))
     started = monotonic()

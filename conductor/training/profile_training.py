@@ -1,10 +1,10 @@
 """GRPO (arXiv 2402.03300) for a conductor that plans by profiles: pools drawn for each question.
 
 Profiles are sampled as a run would measure them: some calls of each worker on train questions, by
-kinds that k-means finds there. No pool of an exam teaches.
+kinds that k-means finds there. Pools used for evaluation do not train.
 """
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,18 +25,18 @@ from podium.harness.rewards.outcome import RewardItem, RewardOutcome
 from podium.harness.rewards.trainers import run_in_loop
 
 T = TypeVar("T")
-HELD_OUT = 8  # one of so many drawn pools validates and never teaches
-KINDINGS = 24  # ways in which train questions are told apart: other suites, other starts
-FEWEST, MOST = 6, 220  # questions of a suite that every worker is asked for a profile
+HELD_OUT = 8  # one in this many drawn pools is held out for validation
+KINDINGS = 24  # clusterings of the train questions, by other suites or other seeds
+FEWEST, MOST = 6, 220  # range of questions per suite behind a profile
 SIZES = (0.25, 0.45, 0.3)  # shares of plans of one, two and three steps in the first search
 BETTER = 0.05  # reward by which a plan beats the best worker alone, for it to be imitated
-BOTH = 0.15  # share of questions whose pool is two drawn ones, or a part of one
+BOTH = 0.15  # share of questions with two drawn pools in one; as many have a part of one
 PARTS = ("right", "no_answer", "usd", "tokens_out")
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What every worker did alone on the train questions: what profiles are sampled from."""
+    """Every worker's results alone on the train questions: profiles are sampled from these."""
 
     questions: tuple[tuple[str, Question], ...]  # with their suites
     right: Mapping[str, np.ndarray]  # worker -> (questions,), NaN without a verdict
@@ -47,13 +47,16 @@ class Trial:
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the numbers as a file holds them."""
         every = ((name, getattr(self, name)) for name in PARTS)
-        return {f"{name}/{who}": one for name, of in every for who, one in of.items()}
+        return {f"{name}/{worker}": values for name, of in every for worker, values in of.items()}
 
     @classmethod
     def read(cls, job: TrainingJob, each: int, arrays: Mapping[str, np.ndarray]) -> "Trial":
         """Return the trial whose numbers a file holds."""
-        parts = {name: {who: arrays[f"{name}/{who}"] for who in job.spec.names} for name in PARTS}
-        return cls(first_questions(job, each), **parts)
+        numbers = {
+            name: {worker: arrays[f"{name}/{worker}"] for worker in job.spec.names}
+            for name in PARTS
+        }
+        return cls(first_questions(job, each), **numbers)
 
 
 def first_questions(job: TrainingJob, each: int) -> tuple[tuple[str, Question], ...]:
@@ -67,35 +70,35 @@ def first_questions(job: TrainingJob, each: int) -> tuple[tuple[str, Question], 
 
 def try_workers(job: TrainingJob, rewards: RewardRecorder, each: int) -> Trial:
     """Ask every worker the first questions of each train split, alone."""
-    asked = first_questions(job, each)
+    questions = first_questions(job, each)
     alone = render_plan(job.config.form, [0], [""], [[]])
-    parts: dict[str, dict[str, np.ndarray]] = {}
+    arrays: dict[str, dict[str, np.ndarray]] = {}
     for worker in job.spec.names:
-        items = [RewardItem(name, one.id, alone, workers=(worker,)) for name, one in asked]
-        found = run_in_loop(rewards.score(items))
+        items = [RewardItem(name, q.id, alone, workers=(worker,)) for name, q in questions]
+        outcomes = run_in_loop(rewards.score(items))
         rewards.take()
-        for part, values in _measured(found).items():
-            parts.setdefault(part, {})[worker] = values
-    return Trial(asked, **parts)
+        for name, values in _measured(outcomes).items():
+            arrays.setdefault(name, {})[worker] = values
+    return Trial(questions, **arrays)
 
 
-def _measured(found: Sequence[RewardOutcome]) -> dict[str, np.ndarray]:
+def _measured(outcomes: Sequence[RewardOutcome]) -> dict[str, np.ndarray]:
     def numbers(of: Callable[[RewardOutcome], Any]) -> np.ndarray:
-        values = (of(one) for one in found)
+        values = (of(outcome) for outcome in outcomes)
         return np.array([np.nan if value is None else float(value) for value in values])
 
-    parsed = numbers(lambda one: one.components.get("parsed"))
+    parsed = numbers(lambda outcome: outcome.components.get("parsed"))
     return {
-        "right": numbers(lambda one: one.components.get("correct")),
+        "right": numbers(lambda outcome: outcome.components.get("correct")),
         "no_answer": 1 - parsed,
-        "usd": numbers(lambda one: one.usd),
-        "tokens_out": numbers(lambda one: one.usage and one.usage.output),
+        "usd": numbers(lambda outcome: outcome.usd),
+        "tokens_out": numbers(lambda outcome: outcome.usage and outcome.usage.output),
     }
 
 
 @dataclass(frozen=True, slots=True)
 class Kinding:
-    """One way to tell questions apart, by some suites' train questions."""
+    """One clustering of questions, by some suites' train questions."""
 
     kinds: TrainKinds
     suites: frozenset[str]
@@ -103,7 +106,7 @@ class Kinding:
     known: dict[str, int] = field(default_factory=dict[str, int])  # question id -> its kind
 
     def kind_of(self, question: Question) -> int:
-        """Return the kind of a question, worked out once."""
+        """Return the kind of a question, computed once."""
         if question.id not in self.known:
             self.known[question.id] = int(self.kinds.of([question])[0])
         return self.known[question.id]
@@ -126,8 +129,8 @@ class Sampler:
         """Return the index of the worker that did best alone on a suite; the cheaper of equals."""
         rows = self.by_suite[suite]
         means = [
-            (np.nanmean(self.trial.right[who][rows]), -np.nanmean(self.trial.usd[who][rows]))
-            for who in workers
+            (np.nanmean(self.trial.right[worker][rows]), -np.nanmean(self.trial.usd[worker][rows]))
+            for worker in workers
         ]
         return max(range(len(means)), key=means.__getitem__)
 
@@ -140,29 +143,29 @@ class Sampler:
         elif draw < 2 * BOTH:
             pool = [*rng.permutation(pool)[: rng.integers(2, 4)]]
         different = [*dict.fromkeys(pool)][: policy.MOST_WORKERS]
-        return tuple(str(one) for one in rng.permutation(different))
+        return tuple(str(worker) for worker in rng.permutation(different))
 
     def shown_again(self, row: "Row", rng: Generator) -> "Row":
         """Return a row with the same workers and another profile of them."""
         kinding = _drawn(self.kindings, rng)
         table = self.profile(row.workers, kinding, _questions_each(rng), rng)
-        own = kinding.kind_of(row.asked)
-        return replace(row, table=table, own=own)
+        kind = kinding.kind_of(row.asked)
+        return replace(row, table=table, own=kind)
 
     def profile(
         self, workers: Sequence[str], kinding: Kinding, each: int, rng: Generator
     ) -> ProfileTable:
-        """Return what so many questions of each suite tell of some workers."""
+        """Return the workers' profile, measured on `each` questions of each suite."""
         rows = np.concatenate(
             [
                 rng.choice(self.by_suite[name], each, replace=each > len(self.by_suite[name]))
                 for name in sorted(kinding.suites)
             ]
         )
-        part = {name: _columns(getattr(self.trial, name), workers, rows) for name in PARTS}
-        right, missing = part.pop("right"), part.pop("no_answer")
-        unknown = {"seconds": np.full(right.shape, np.nan)}  # rehearsal workers sleep for nobody
-        return count_by_kind(kinding.kinds, kinding.labels[rows], right, missing, part | unknown)
+        columns = {name: _columns(getattr(self.trial, name), workers, rows) for name in PARTS}
+        right, missing = columns.pop("right"), columns.pop("no_answer")
+        unknown = {"seconds": np.full(right.shape, np.nan)}  # rehearsal workers do not sleep here
+        return count_by_kind(kinding.kinds, kinding.labels[rows], right, missing, columns | unknown)
 
 
 def _columns(of: Mapping[str, np.ndarray], workers: Sequence[str], rows: np.ndarray) -> np.ndarray:
@@ -170,27 +173,27 @@ def _columns(of: Mapping[str, np.ndarray], workers: Sequence[str], rows: np.ndar
 
 
 def make_kindings(trial: Trial, seed: int, count: int = KINDINGS) -> list[Kinding]:
-    """Return ways to tell the questions apart: of all suites, or of some of them."""
+    """Return clusterings of the questions: of all suites, or of some of them."""
     rng = default_rng([seed, 7])
     names = np.array([name for name, _ in trial.questions])
     different = sorted({*names.tolist()})
-    made: list[Kinding] = []
+    ways: list[Kinding] = []
     for number in range(count):
         size = len(different) if number % 2 == 0 else rng.integers(1, len(different) + 1)
         suites = frozenset(rng.permutation(different)[:size].tolist())
         rows = np.flatnonzero(np.isin(names, sorted(suites)))
         rows = rng.permutation(rows)[: max(24, rng.integers(len(rows) // 4, len(rows) + 1))]
-        found = [trial.questions[int(at)] for at in rows]
+        pairs = [trial.questions[int(index)] for index in rows]
         start = int(rng.integers(1 << 30))
-        kinds = find_kinds([one for _, one in found], [name for name, _ in found], start)
-        labels = kinds.of([one for _, one in trial.questions])
-        made.append(Kinding(kinds, suites, np.where(np.isin(names, sorted(suites)), labels, -1)))
-    return made
+        kinds = find_kinds([q for _, q in pairs], [name for name, _ in pairs], start)
+        labels = kinds.of([q for _, q in trial.questions])
+        ways.append(Kinding(kinds, suites, np.where(np.isin(names, sorted(suites)), labels, -1)))
+    return ways
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question with the workers and the profile that the policy is shown."""
+    """One question with the workers and the profile in the policy's input."""
 
     suite: str
     question: str
@@ -198,7 +201,7 @@ class Row:
     table: ProfileTable
     own: int  # the question's kind in that profile
     asked: Question
-    numbers: Any  # what the network reads of the question
+    numbers: Any  # the network's features of the question
     usual_usd: float  # dollars of a usual call in this pool
 
 
@@ -212,19 +215,19 @@ def _drawn(among: Sequence[T], rng: Generator) -> T:
 
 def draw_row(
     sampler: Sampler,
-    asked: tuple[str, Question],
+    suite_question: tuple[str, Question],
     rng: Generator,
     pool: Sequence[str] | None = None,
 ) -> Row:
     """Return a question with a profile, and a pool, drawn for it; `pool` comes in any order."""
-    suite, question = asked
+    suite, question = suite_question
     workers = sampler.workers(rng) if pool is None else tuple(map(str, rng.permutation(pool)))
     kinding = _drawn(sampler.kindings, rng)
     table = sampler.profile(workers, kinding, _questions_each(rng), rng)
-    own = kinding.kind_of(question)
+    kind = kinding.kind_of(question)
     numbers = policy.question_numbers(form_of(question.kind), len(question.text))
     scale = float(np.nanmean(table.usd))
-    return Row(suite, question.id, workers, table, own, question, numbers, scale)
+    return Row(suite, question.id, workers, table, kind, question, numbers, scale)
 
 
 def show_rows(rows: Sequence[Row]) -> policy.Shown:
@@ -232,28 +235,28 @@ def show_rows(rows: Sequence[Row]) -> policy.Shown:
     return policy.show([(row.table, row.own, row.numbers) for row in rows])
 
 
-def read_shown(weights: Any, shown: policy.Shown, torch: Any) -> policy.Read:
-    """Return what weights that learn make of rows."""
-    return policy.read(weights, policy.Shown(*map(torch.from_numpy, shown)), torch)
+def read_shown(weights: Any, inputs: policy.Shown, torch: Any) -> policy.Read:
+    """Return rows as read by trainable weights."""
+    return policy.read(weights, policy.Shown(*map(torch.from_numpy, inputs)), torch)
 
 
 def completion(form: PlanFormat, steps: Sequence[tuple[policy.Task, int]]) -> str:
     """Return a plan as text, as the reward reads it."""
-    access = [["all"] if at and task.reads else [] for at, (task, _) in enumerate(steps)]
-    return render_plan(form, [who for _, who in steps], [task.subtask for task, _ in steps], access)
+    access = [["all"] if i and task.reads else [] for i, (task, _) in enumerate(steps)]
+    return render_plan(form, [n for _, n in steps], [task.subtask for task, _ in steps], access)
 
 
 def routing_loss(weights: Any, rows: Sequence[Row], worth: np.ndarray, torch: Any) -> Any:
     """Return minus the expected value of one worker for each row, who answers alone.
 
-    `worth` (rows, workers) is each worker's value beside its row's mean, 0 for those not there.
+    `worth` (rows, workers) is each worker's value less its row's mean, 0 for absent workers.
     """
-    seen = read_shown(weights, show_rows(rows), torch)
-    done = policy.begin(seen)
-    what = torch.zeros(len(rows), policy.CHOICES)
-    what[:, 0] = 1
-    state = policy.state_of(weights, seen, done, 0, torch)
-    scores = policy.worker_scores(weights, seen, done, state, what, torch)
+    hidden = read_shown(weights, show_rows(rows), torch)
+    history = policy.begin(hidden)
+    task = torch.zeros(len(rows), policy.CHOICES)
+    task[:, 0] = 1
+    state = policy.state_of(weights, hidden, history, 0, torch)
+    scores = policy.worker_scores(weights, hidden, history, state, task, torch)
     return -(torch.softmax(scores, -1) * torch.from_numpy(worth).float()).sum(-1).mean()
 
 
@@ -263,16 +266,16 @@ def random_plans(count: int, workers: int, rng: Generator) -> Plans:
         np.full((count, policy.MAX_STEPS), policy.END),
         np.zeros((count, policy.MAX_STEPS), np.int64),
     )
-    for at, size in enumerate(rng.choice([1, 2, 3], count, p=SIZES).tolist()):
+    for index, size in enumerate(rng.choice([1, 2, 3], count, p=SIZES).tolist()):
         for step in range(size):
-            last = step == size - 1
+            is_last = step == size - 1
             fits = [
                 number
                 for number, task in enumerate(policy.TASKS)
-                if not (step == 0 and task.reads) and (task.answers or not last)
+                if not (step == 0 and task.reads) and (task.answers or not is_last)
             ]
-            plans.tasks[at, step] = rng.choice(fits)
-            plans.workers[at, step] = rng.integers(workers)
+            plans.tasks[index, step] = rng.choice(fits)
+            plans.workers[index, step] = rng.integers(workers)
     return plans
 
 
@@ -286,7 +289,7 @@ class Lesson:
 
 
 def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, float]) -> Lesson:
-    """Return what to imitate: the plans that beat the best worker alone, or else that one.
+    """Return the plans to imitate: those that beat the best worker alone, or else that worker.
 
     `alone` is the index of the worker that is best by its mean, and its value on this question.
     """
@@ -299,47 +302,47 @@ def lesson_of(row: Row, plans: Plans, values: np.ndarray, alone: tuple[int, floa
     return Lesson(row, Plans(*(np.concatenate(pair) for pair in both)), shares)
 
 
-def log_chances(weights: Any, seen: Any, plans: Plans, torch: Any) -> tuple[Any, Any]:
+def log_chances(weights: Any, hidden: Any, plans: Plans, torch: Any) -> tuple[Any, Any]:
     """Return the log of each plan's chance, and the mean entropy of its choices, both (plans,).
 
-    Of the mean: over the sum, a bonus would pay for every further step.
+    The mean, since a bonus on the sum would pay for every further step.
     """
-    done = policy.begin(seen)
-    size, workers = plans.tasks.shape[0], seen.there.shape[1]
-    before = np.zeros(size, np.int64)
+    history = policy.begin(hidden)
+    size, workers = plans.tasks.shape[0], hidden.there.shape[1]
+    last_tasks = np.zeros(size, np.int64)
     total, entropy, choices = torch.zeros(size), torch.zeros(size), torch.zeros(size)
     for step in range(policy.MAX_STEPS):
         tasks = plans.tasks[:, step]
-        live = torch.from_numpy((before != policy.END) if step else np.ones(size, bool)).float()
+        live = torch.from_numpy((last_tasks != policy.END) if step else np.ones(size, bool)).float()
         ends = torch.from_numpy(tasks != policy.END).float() * live
-        what = torch.eye(policy.CHOICES)[torch.from_numpy(tasks)]
-        who = torch.eye(workers)[torch.from_numpy(plans.workers[:, step])]
-        state = policy.state_of(weights, seen, done, step, torch)
-        open_ = torch.from_numpy(policy.allowed_tasks(step, before))
+        task = torch.eye(policy.CHOICES)[torch.from_numpy(tasks)]
+        worker = torch.eye(workers)[torch.from_numpy(plans.workers[:, step])]
+        state = policy.state_of(weights, hidden, history, step, torch)
+        open_ = torch.from_numpy(policy.allowed_tasks(step, last_tasks))
         task_logs = torch.log_softmax(policy.task_scores(weights, state) + open_, -1)
         whom_logs = torch.log_softmax(
-            policy.worker_scores(weights, seen, done, state, what, torch), -1
+            policy.worker_scores(weights, hidden, history, state, task, torch), -1
         )
-        total = total + live * (task_logs * what).sum(-1) + ends * (whom_logs * who).sum(-1)
+        total = total + live * (task_logs * task).sum(-1) + ends * (whom_logs * worker).sum(-1)
         entropy = entropy - live * (task_logs.exp() * task_logs.clip(min=-50)).sum(-1)
         entropy = entropy - ends * (whom_logs.exp() * whom_logs.clip(min=-50)).sum(-1)
         choices = choices + live + ends
         if not ends.any():
             break
-        done = policy.after(weights, seen, done, what, who, torch)
-        before = tasks
+        history = policy.after(weights, hidden, history, task, worker, torch)
+        last_tasks = tasks
     return total, entropy / choices
 
 
-def advantages_of(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+def advantages_of(values: np.ndarray, row_index: np.ndarray) -> np.ndarray:
     """Return each plan's value less its question's mean, over the deviation of the whole batch.
 
     Over the deviation of its own question, small differences of cost would weigh as much as right
-    and wrong. NaN, for what has no value, is 0.
+    and wrong. NaN, no value, becomes 0.
     """
     centred = np.full(len(values), np.nan)
-    for one in np.unique(at):
-        rows = at == one
+    for row in np.unique(row_index):
+        rows = row_index == row
         if not np.isnan(values[rows]).all():
             centred[rows] = values[rows] - np.nanmean(values[rows])
     spread = np.sqrt(np.nanmean(centred**2)) if not np.isnan(centred).all() else 0.0

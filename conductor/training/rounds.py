@@ -31,7 +31,7 @@ class _FirstRounds:
     kept: Mapping[str, _KeptRound] = field(default_factory=dict[str, _KeptRound])  # by `first_id`
     unread: tuple[str, ...] = ()  # rows for which the model wrote no plan
     failed: tuple[str, ...] = ()  # rows whose plan a worker failed
-    why: str = ""  # what the first failure was
+    why: str = ""  # the first failure
 
     @property
     def asked(self) -> int:
@@ -54,39 +54,39 @@ def with_later_rounds(
     assert recursion is not None, "only a recursive training has later rounds"
     assert answerer is not None, "recorded verdicts have no plans to go on from (config.py)"
     again = later_places(len(teach), recursion.share, training.config.run.seed)
-    wanted = [*dict.fromkeys([*(teach[at] for at in again), *held_out])]
-    found = from_first_process(lambda: _kept_or_made(training, answerer, write, wanted))
-    for id, kept in found.kept.items():
-        answerer.firsts[id] = kept.first
-        training.earlier[id] = kept.said, kept.first.answer.text
-    unread = f"; {len(found.unread)} could not be read" if found.unread else ""
-    failed = f"; {len(found.failed)} met a worker's failure and stay first rounds"
-    failed = failed if found.failed else ""
-    say(f"First plans: {len(found.kept)} of {found.asked} have a later round{unread}{failed}.")
-    later = [_later(row, found) if at in again else row for at, row in enumerate(teach)]
-    seconds = [_later(row, found) for row in held_out]
+    first_rows = [*dict.fromkeys([*(teach[place] for place in again), *held_out])]
+    plans = from_first_process(lambda: _kept_or_made(training, answerer, write, first_rows))
+    for id, entry in plans.kept.items():
+        answerer.firsts[id] = entry.first
+        training.earlier[id] = entry.said, entry.first.answer.text
+    unread = f"; {len(plans.unread)} could not be read" if plans.unread else ""
+    failed = f"; {len(plans.failed)} met a worker's failure and stay first rounds"
+    failed = failed if plans.failed else ""
+    say(f"First plans: {len(plans.kept)} of {plans.asked} have a later round{unread}{failed}.")
+    later = [_later(row, plans) if place in again else row for place, row in enumerate(teach)]
+    seconds = [_later(row, plans) for row in held_out]
     return later, [*held_out, *(row for row in seconds if row.first)]
 
 
 def later_places(count: int, share: float, seed: int) -> frozenset[int]:
-    """Return the places of so many rows that become later rounds."""
+    """Return the places of the rows, a `share` of `count`, that become later rounds."""
     return frozenset(
         Random(f"podium later rounds {seed}").sample(range(count), round(share * count))
     )
 
 
 def first_id(row: TrainingRow) -> str:
-    """Return what later rounds call a row's first round: who was asked what, and no text."""
+    """Return the id of a row's first round: suite, question, epoch and workers, no text."""
     return "/".join((row.suite, row.question, str(row.epoch), *row.workers))
 
 
-def _later(row: TrainingRow, found: _FirstRounds) -> TrainingRow:
+def _later(row: TrainingRow, plans: _FirstRounds) -> TrainingRow:
     id = first_id(row)
-    return replace(row, first=id) if id in found.kept else row
+    return replace(row, first=id) if id in plans.kept else row
 
 
 def _kept_or_made(
-    training: TrainingJob, answerer: PlanAnswerer, write: Write, wanted: list[TrainingRow]
+    training: TrainingJob, answerer: PlanAnswerer, write: Write, rows: list[TrainingRow]
 ) -> _FirstRounds:
     folder = training.out
     if (folder / KEPT).is_file():
@@ -102,18 +102,18 @@ def _kept_or_made(
             f"{folder} has checkpoints but no {KEPT}, so its later rounds would be others (a suite "
             "that must not be published leaves none): begin anew with --out."
         )
-    texts = dict(zip(wanted, write(wanted), strict=True))
-    found = run_in_loop(_carried_out(answerer, training, texts))
-    most = training.config.reward.max_masked
-    if len(found.failed) > most * found.asked:  # nothing was kept, so all may be asked again
+    texts = dict(zip(rows, write(rows), strict=True))
+    plans = run_in_loop(_carried_out(answerer, training, texts))
+    limit = training.config.reward.max_masked
+    if len(plans.failed) > limit * plans.asked:  # nothing was kept, so all may be asked again
         raise TooManyMasked(
-            f"Of {found.asked} first plans {len(found.failed)} met a worker's failure, more than "
-            f"[reward] max_masked={most:g} allows ({found.why}). Nothing is trained yet: --resume "
+            f"Of {plans.asked} first plans {len(plans.failed)} met a worker's failure, more than "
+            f"[reward] max_masked={limit:g} allows ({plans.why}). Nothing is trained yet: --resume "
             "asks those that failed again, and pays no reply twice."
         )
     if training.publishable:
-        write_json(folder / KEPT, _ROUNDS.dump_python(found, mode="json"))
-    return found
+        write_json(folder / KEPT, _ROUNDS.dump_python(plans, mode="json"))
+    return plans
 
 
 async def _carried_out(
@@ -122,24 +122,26 @@ async def _carried_out(
 
     async def one(row: TrainingRow, text: str) -> FirstRound | WorkerError | None:
         item = RewardItem(row.suite, row.question, text, row.epoch, 0, row.workers)
-        async with most:
+        async with limiter:
             try:
-                first = await answerer.first_round(item, training.question(row))
+                result = await answerer.first_round(item, training.question(row))
             except WorkerError as error:
                 return error
-        if first is None:
+        if result is None:
             return None
-        # What it noted becomes plain, to be told to other processes and written down.
-        return replace(first, answer=replace(first.answer, noted=dict(first.answer.noted)))
+        # Its notes become a plain dict, to be sent to other processes and saved.
+        return replace(result, answer=replace(result.answer, noted=dict(result.answer.noted)))
 
-    most = asyncio.Semaphore(training.config.reward.concurrency)
-    came = await asyncio.gather(*(one(row, text) for row, text in texts.items()))
-    pairs = list(zip(texts, came, strict=True))
-    failed = [(first_id(row), str(one)) for row, one in pairs if isinstance(one, WorkerError)]
-    firsts = {row: one for row, one in pairs if isinstance(one, FirstRound)}
+    limiter = asyncio.Semaphore(training.config.reward.concurrency)
+    results = await asyncio.gather(*(one(row, text) for row, text in texts.items()))
+    pairs = list(zip(texts, results, strict=True))
+    failed = [
+        (first_id(row), str(result)) for row, result in pairs if isinstance(result, WorkerError)
+    ]
+    firsts = {row: result for row, result in pairs if isinstance(result, FirstRound)}
     return _FirstRounds(
-        kept={first_id(row): _KeptRound(texts[row], one) for row, one in firsts.items()},
-        unread=tuple(first_id(row) for row, one in pairs if one is None),
+        kept={first_id(row): _KeptRound(texts[row], result) for row, result in firsts.items()},
+        unread=tuple(first_id(row) for row, result in pairs if result is None),
         failed=tuple(id for id, _ in failed),
         why=failed[0][1] if failed else "",
     )

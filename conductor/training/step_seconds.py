@@ -1,4 +1,4 @@
-"""Where the seconds of a training's steps go: what a formula foretells and a probe measures."""
+"""The seconds of a training's steps by phase, from a formula or a probe."""
 
 from dataclasses import dataclass
 
@@ -15,39 +15,39 @@ REHEARSED_S = 3.7 / 256
 
 @dataclass(frozen=True, slots=True)
 class StepSeconds:
-    """Where the seconds of a generation of plans and its updates go, and what else is made."""
+    """The seconds of a generation of plans and its updates, and of other phases."""
 
     writing: float
     rewards: float
     update: float
     warm: float  # of a step of the warm start
     validation: float
-    probed: str = ""  # what was measured, with what; empty for what a formula says
+    probed: str = ""  # what was measured, with what; empty for a formula
 
     def hours(self, config: TrainingConfig) -> float:
         """Return the hours of a training: its warm start, its steps and its validations."""
         sizes, warm = batch_sizes(config), config.warm_start
-        begun = self.warm * (warm.steps if warm.kind != "none" else 0)
-        made = sizes["generations"] * (self.writing + self.rewards + self.update)
-        return (begun + made + sizes["validations"] * self.validation) / HOUR_S
+        start = self.warm * (warm.steps if warm.kind != "none" else 0)
+        generations = sizes["generations"] * (self.writing + self.rewards + self.update)
+        return (start + generations + sizes["validations"] * self.validation) / HOUR_S
 
     def text(self, config: TrainingConfig) -> str:
-        """Say the seconds of a step, and in what they are spent."""
+        """Return the seconds of a step as text, by phase."""
         sizes = batch_sizes(config)
         share = sizes["generations"] / sizes["steps"]  # generations of a step
-        parts = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
-        each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in parts.items())
-        others = (
+        phases = {"writing": self.writing, "rewards": self.rewards, "updates": self.update}
+        each = ", ".join(f"{name} {seconds * share:.3g}" for name, seconds in phases.items())
+        warm_text = (
             f"warm start {self.warm:.3g} s a step, " if config.warm_start.kind != "none" else ""
         )
         return (
-            f"{sum(parts.values()) * share:.3g} s a step: {each}; {others}"
+            f"{sum(phases.values()) * share:.3g} s a step: {each}; {warm_text}"
             f"a validation {self.validation:.3g} s"
         )
 
 
 def reward_seconds(training: TrainingJob, plans: int) -> float:
-    """Return the seconds in which so many plans are carried out and graded, if nobody measured."""
+    """Return the seconds to run and grade some plans, without a measurement."""
     config = training.config
     if training.verdicts:
         return 0.0

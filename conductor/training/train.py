@@ -1,6 +1,6 @@
-"""A training from top to bottom: load, warm start, GRPO, validate, keep."""
+"""A training from start to end: load, warm start, GRPO, validate, save."""
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 import shutil
 import signal
@@ -82,12 +82,12 @@ def _story(run: _Run) -> str:
         torch.set_num_threads(config.run.threads)
     set_seed(config.run.seed)
 
-    # Load, and warm start: what GRPO begins with.
+    # Load, and warm start, before GRPO.
     model, tokenizer = _first_model(run)
     if run.newest:
         run_folder.refuse_foreign_checkpoint(run.newest, model.config.to_dict(), len(tokenizer))
 
-    # GRPO, on what the steps before have left; its callback validates and keeps the best model.
+    # GRPO, after the steps already made; its callback validates and keeps the best model.
     trainer = _trainer(run, model, tokenizer)
     watch, lines = trainer.stepping, _lines_so_far(run)
     watch.state = run_folder.replay_state(lines)
@@ -113,29 +113,29 @@ def _make_start(run: _Run) -> None:
     job, config, start = run.job, run.job.config, run.job.out / run_folder.START
     if (start / INFO).is_file():
         return
-    model, tokenizer, shown = starting_model(job, "" if config.lora else "float32")
+    model, tokenizer, rows = starting_model(job, "" if config.lora else "float32")
     if config.model.path and config.lora and not hasattr(model, "peft_config"):
         model = with_adapters(model, config)
     if config.warm_start.kind != "none":
         run.say(f"Warm start: {config.warm_start.steps} steps on {config.warm_start.kind}.")
-        warm_start(config, model, tokenizer, shown, run.job.out)
-    part = start.with_name(f"{start.name}.part")  # whole or not at all
-    shutil.rmtree(part, ignore_errors=True)
-    model.save_pretrained(part)
-    tokenizer.save_pretrained(part)
-    describe_checkpoint(job, part, 0, None)
-    part.rename(start)
+        warm_start(config, model, tokenizer, rows, run.job.out)
+    scratch = start.with_name(f"{start.name}.part")  # whole or not at all
+    shutil.rmtree(scratch, ignore_errors=True)
+    model.save_pretrained(scratch)
+    tokenizer.save_pretrained(scratch)
+    describe_checkpoint(job, scratch, 0, None)
+    scratch.rename(start)
 
 
 def starting_model(job: TrainingJob, dtype: str) -> tuple[Any, Any, list[ShownRow]]:
-    """Return the model and tokenizer that a training begins with, and what a warm start shows."""
+    """Return the model and tokenizer that a training begins with, and the warm start's rows."""
     config = job.config
     loaded = load_model(config.model.path, config, dtype) if config.model.path else None
-    # Asked as GRPO and validations ask, or a chat model would be warmed up off its format.
+    # The template of GRPO and validations, or a chat model would be warmed up off its format.
     prompts = replace(job.prompts, template=chat_template(loaded[1]) if loaded else joined)
-    shown = [prompts.shown(row) for row in warm_start_rows(job)]
-    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, shown))
-    return model, tokenizer, shown
+    rows = [prompts.shown(row) for row in warm_start_rows(job)]
+    model, tokenizer = loaded or build_model(config, tokenizer_rows(job, rows))
+    return model, tokenizer, rows
 
 
 def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
@@ -143,14 +143,14 @@ def _trainer(run: _Run, model: Any, tokenizer: Any) -> Any:
 
     job, config, rewards = run.job, run.job.config, run.rewards
     trainer.freeze_parameters(model, config.model.frozen)
-    most = run.args.max_completion_length
+    limit = run.args.max_completion_length
     rows, held_out = job.rows(grpo_options.batch_sizes(config)["rows"]), job.validation_rows()
     if config.recursion:
-        first = trainer.Validator(job, rewards.validation, (), most)
-        write = partial(first.texts, model.to(run.args.device), tokenizer)
+        writer = trainer.Validator(job, rewards.validation, (), limit)
+        write = partial(writer.texts, model.to(run.args.device), tokenizer)
         both = rows, held_out
         rows, held_out = with_later_rounds(job, rewards.answerer, both, write, run.say)
-    validator = trainer.Validator(job, rewards.validation, held_out, most)
+    validator = trainer.Validator(job, rewards.validation, held_out, limit)
     callback = trainer.StepCallback(job, rewards, validator, run.say)
     return make_trainer(callback, model, tokenizer, run.args, rows)
 
@@ -179,89 +179,89 @@ def _lines_so_far(run: _Run) -> list[dict[str, Any]]:
     """Return the lines of the steps that were made, without those that are made again."""
     step = int(run.newest.name.rpartition("-")[2]) if run.newest else -1
     lines = run.job.out / run_folder.METRICS
-    if not grpo_options.is_main():  # the first process may not have come to this yet
+    if not grpo_options.is_main():  # the first process may not be here yet
         return [line for line in run_folder.read_lines(lines) if line["step"] <= step]
     run_folder.rewind_lines(run.job.out / PLANS, step)
     return run_folder.rewind_lines(lines, step)
 
 
 def _validate_start(run: _Run, trainer: Any) -> bool:
-    """Validate what training begins with; return whether the money lasted for that."""
-    first = {"step": 0, "validation": trainer.stepping.validate(0)}
-    if first["validation"] is None:
+    """Validate the initial model; return whether the money lasted for that."""
+    line = {"step": 0, "validation": trainer.stepping.validate(0)}
+    if line["validation"] is None:
         return False
     if grpo_options.is_main():
-        run_folder.append_line(run.job.out / run_folder.METRICS, first)
-    trainer.stepping.say_step(first)
+        run_folder.append_line(run.job.out / run_folder.METRICS, line)
+    trainer.stepping.say_step(line)
     return True
 
 
 def _make_steps(run: _Run, trainer: Any) -> None:
-    """Make the steps; where the money ends within one, the one before is saved."""
+    """Make the steps; if the money ends within one, the one before is saved."""
     try:
         trainer.train(resume_from_checkpoint=str(run.newest) if run.newest else None)
     except (SpendLimit, TooManyMasked) as error:
         if isinstance(error, TooManyMasked) and not run.rewards.stopped():
-            where = run_folder.newest_checkpoint(run.job.out)
-            kept = f"the newest checkpoint is {where.name}" if where else "there is no checkpoint"
-            raise TooManyMasked(f"{error} Training stopped; {kept}: --resume goes on.") from None
+            path = run_folder.newest_checkpoint(run.job.out)
+            text = f"the newest checkpoint is {path.name}" if path else "there is no checkpoint"
+            raise TooManyMasked(f"{error} Training stopped; {text}: --resume goes on.") from None
         trainer.save_before()
         state = trainer.stepping.state
         state.ended = state.ended or "stopped, for the money is spent"
 
 
 def _keep_last(run: _Run, trainer: Any) -> str:
-    state, step, last = (
+    state, step, last_folder = (
         trainer.stepping.state,
         trainer.state.global_step,
         run.job.out / run_folder.LAST,
     )
-    trainer.save_model(str(last))
+    trainer.save_model(str(last_folder))
     if grpo_options.is_main():
-        describe_checkpoint(run.job, last, step, state.validation)
+        describe_checkpoint(run.job, last_folder, step, state.validation)
         merge_adapters(run.job.config, run.job.out)
     best = "No validation has picked a checkpoint"
     if state.best is not None:
-        where = run.job.out / run_folder.BEST
-        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {where}"
+        best_folder = run.job.out / run_folder.BEST
+        best = f"Best validation {state.best:.3f} at step {state.best_step}, in {best_folder}"
     again = "; --resume goes on" if state.ended.startswith("stopped") else ""
     return f"Step {step}: {state.ended or 'all steps are made'}. {best}{again}."
 
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Keep transformers' bars and its warnings about its own next version to itself."""
+    """Silence transformers' progress bars and its warnings about its next version."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    before = logging.get_verbosity()
+    verbosity = logging.get_verbosity()
     logging.set_verbosity_error()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         try:
             yield
         finally:
-            logging.set_verbosity(before)
+            logging.set_verbosity(verbosity)
             logging.enable_progress_bar()
 
 
 @contextmanager
 def memory_said() -> Generator[None]:
-    """Turn an out-of-memory error into one sentence that says what to lower."""
+    """Turn an out-of-memory error into one sentence with the settings to lower."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        said = str(error).lower()
-        if not isinstance(error, MemoryError) and not any(one in said for one in NO_MEMORY):
+        text = str(error).lower()
+        if not isinstance(error, MemoryError) and not any(phrase in text for phrase in NO_MEMORY):
             raise
-        where = "this machine" if "cpu" in said or isinstance(error, MemoryError) else "the GPU"
-        raise UserError(f"Out of memory on {where}: {SMALLER}.") from error
+        device = "this machine" if "cpu" in text or isinstance(error, MemoryError) else "the GPU"
+        raise UserError(f"Out of memory on {device}: {SMALLER}.") from error
 
 
 @contextmanager
 def stopping(state: Any, say: Say) -> Generator[None]:
     """End after the running step at the first signal to stop, at once at a second Ctrl-C."""
-    before = {number: signal.getsignal(number) for number in stopping_signals()}
+    handlers = {number: signal.getsignal(number) for number in stopping_signals()}
 
     def stop(number: int, frame: Any) -> None:
         if state.asked_to_stop and number == signal.SIGINT:
@@ -269,10 +269,10 @@ def stopping(state: Any, say: Say) -> Generator[None]:
         state.asked_to_stop = True
         say("Stopping after this step, with a checkpoint; once more ends at once.")
 
-    for number in before:
+    for number in handlers:
         signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

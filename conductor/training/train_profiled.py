@@ -1,6 +1,6 @@
-"""A training of `conductor-profiled` from top to bottom: try workers, draw, plan, learn, keep."""
+"""Trains `conductor-profiled`: try workers, draw rows, write plans, learn, save."""
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 import math
 from collections import Counter
@@ -63,7 +63,7 @@ WARM_UP = 10  # steps in which the learning rate rises
 LEAST_RATE = 0.05  # share of it at the last step; half a cosine between
 SEARCHED_AT_ONCE = 50  # questions
 ROUTING, WARM_ENTROPY = 40.0, 0.01  # weights of the warm start's terms beside imitation
-TRIED = "trial.npz"  # what workers did alone: asked once for all sessions of a training
+TRIED = "trial.npz"  # workers' results alone, measured once for all sessions of a training
 STATE = "state.npz"
 
 
@@ -102,13 +102,13 @@ class _Learner:
         return {name: values.detach().numpy().copy() for name, values in self.weights.items()}
 
     def state(self) -> dict[str, Any]:
-        held: dict[str, Any] = self.arrays()
+        state: dict[str, Any] = self.arrays()
         for name, values in self.weights.items():
             moments = self.optimiser.state[values]
-            held["updates"] = np.array(float(moments["step"]))  # those of the warm start, too
-            held[f"mean/{name}"] = moments["exp_avg"].numpy()
-            held[f"square/{name}"] = moments["exp_avg_sq"].numpy()
-        return held
+            state["updates"] = np.array(float(moments["step"]))  # those of the warm start, too
+            state[f"mean/{name}"] = moments["exp_avg"].numpy()
+            state[f"square/{name}"] = moments["exp_avg_sq"].numpy()
+        return state
 
     def learn(self, loss: Any, rate: float) -> float:
         import torch
@@ -144,32 +144,32 @@ class _Training:
         )
         if newest is None:
             self._warm_start(learner, trial, teaches)
-        done = int(newest["step"]) if newest else 0
-        lines = run_folder.rewind_lines(out / run_folder.METRICS, done if newest else -1)
+        step = int(newest["step"]) if newest else 0
+        lines = run_folder.rewind_lines(out / run_folder.METRICS, step if newest else -1)
         self.state = run_folder.replay_state(lines)
         if not lines:
             first_usd = self.searched_usd + sum(float(np.nansum(usd)) for usd in trial.usd.values())
             self._validated(learner, rows, {"step": 0, "usd": first_usd})
         with stopping(self.state, self.say):
-            done = self._steps(learner, teaches, rows, done)
-        self._write(learner, run_folder.LAST, done)
+            step = self._steps(learner, teaches, rows, step)
+        self._write(learner, run_folder.LAST, step)
         best = "No validation has picked a policy"
         if self.state.best is not None:
-            where = out / run_folder.BEST
+            folder = out / run_folder.BEST
             best = (
-                f"Best validation {self.state.best:.3f} at step {self.state.best_step}, in {where}"
+                f"Best validation {self.state.best:.3f} at step {self.state.best_step}, in {folder}"
             )
         again = "; --resume goes on" if self.state.ended.startswith("stopped") else ""
-        return f"Step {done}: {self.state.ended or 'all steps are made'}. {best}{again}."
+        return f"Step {step}: {self.state.ended or 'all steps are made'}. {best}{again}."
 
     def _trial(self) -> Trial:
-        """Return what every worker does alone; asked once, and read by later sessions."""
-        given, path = self._given, self.job.out / TRIED
+        """Return every worker's results alone: measured once, then read from its file."""
+        options, path = self._given, self.job.out / TRIED
         if path.is_file():
-            return Trial.read(self.job, given.questions, dict(np.load(path, allow_pickle=False)))
-        count = len(self.job.spec.names) * given.questions * len(self.job.splits)
+            return Trial.read(self.job, options.questions, dict(np.load(path, allow_pickle=False)))
+        count = len(self.job.spec.names) * options.questions * len(self.job.splits)
         self.say(f"Trying {len(self.job.spec.names)} workers: {count:,} calls.")
-        trial = try_workers(self.job, self.rewards.training, given.questions)
+        trial = try_workers(self.job, self.rewards.training, options.questions)
         _write_arrays(path, trial.arrays())
         return trial
 
@@ -182,118 +182,118 @@ class _Training:
         )
 
     def _warm_start(self, learner: _Learner, trial: Trial, teaches: Sampler) -> None:
-        """Learn whom to ask alone, by what was tried; and own right plans of a first search."""
+        """Learn which worker to ask alone, from the trial; and good plans, from a first search."""
         import torch
 
-        given, rng = self._given, default_rng([self.job.config.run.seed, 0, 2])
+        options, rng = self._given, default_rng([self.job.config.run.seed, 0, 2])
         lessons = self._search(trial, teaches, rng)
-        for step in range(given.warm_steps):
-            part = step / given.warm_steps
-            drawn = rng.integers(len(trial.questions), size=given.warm_batch)
-            rows = [draw_row(teaches, trial.questions[at], rng) for at in drawn.tolist()]
+        for step in range(options.warm_steps):
+            progress = step / options.warm_steps
+            drawn = rng.integers(len(trial.questions), size=options.warm_batch)
+            rows = [draw_row(teaches, trial.questions[index], rng) for index in drawn.tolist()]
             worth = np.zeros((len(rows), max(len(row.workers) for row in rows)))
-            for number, (at, row) in enumerate(zip(drawn.tolist(), rows, strict=True)):
-                values = [self._alone(trial, who, at, row) for who in row.workers]
+            for number, (index, row) in enumerate(zip(drawn.tolist(), rows, strict=True)):
+                values = [self._alone(trial, worker, index, row) for worker in row.workers]
                 worth[number, : len(values)] = np.array(values) - np.mean(values)
             loss = ROUTING * routing_loss(learner.weights, rows, worth, torch)
-            some = [lessons[at] for at in rng.integers(len(lessons), size=given.warm_batch)]
-            again = [teaches.shown_again(one.row, rng) for one in some]
+            some = [lessons[index] for index in rng.integers(len(lessons), size=options.warm_batch)]
+            again = [teaches.shown_again(lesson.row, rng) for lesson in some]
             plans = policy.Plans(
-                np.concatenate([one.plans.tasks for one in some]),
-                np.concatenate([one.plans.workers for one in some]),
+                np.concatenate([lesson.plans.tasks for lesson in some]),
+                np.concatenate([lesson.plans.workers for lesson in some]),
             )
-            at = np.repeat(np.arange(len(some)), [len(one.shares) for one in some])
-            shares = torch.from_numpy(np.concatenate([one.shares for one in some])).float()
-            logs, entropy = self._chances(learner, show_rows(again), at, plans)
+            lesson_index = np.repeat(np.arange(len(some)), [len(lesson.shares) for lesson in some])
+            shares = torch.from_numpy(np.concatenate([lesson.shares for lesson in some])).float()
+            logs, entropy = self._chances(learner, show_rows(again), lesson_index, plans)
             loss = loss - (shares * logs).sum() / len(some) - WARM_ENTROPY * entropy.mean()
-            norm = learner.learn(loss, _rate(step + 1, part) * given.warm_rate)
+            norm = learner.learn(loss, _rate(step + 1, progress) * options.warm_rate)
             if step % 20 == 0:
                 line = {"step": step, "loss": round(loss.item(), 5), "grad_norm": round(norm, 4)}
                 run_folder.append_line(self.job.out / run_folder.WARM, line)
 
     def _search(self, trial: Trial, teaches: Sampler, rng: Any) -> list[Lesson]:
-        """Draw plans evenly for questions that were tried; keep those that beat a worker alone."""
-        given, size, found = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
-        self.say(f"Searching: {given.searched} questions, {size} plans each.")
+        """Draw plans evenly for the trial's questions; keep those that beat a worker alone."""
+        options, size, lessons = self._given, batch_sizes(self.job.config)["group"], list[Lesson]()
+        self.say(f"Searching: {options.searched} questions, {size} plans each.")
         chance = self._chance([name for name, _ in trial.questions])
-        for start in range(0, given.searched, SEARCHED_AT_ONCE):
-            count = min(SEARCHED_AT_ONCE, given.searched - start)
+        for start in range(0, options.searched, SEARCHED_AT_ONCE):
+            count = min(SEARCHED_AT_ONCE, options.searched - start)
             drawn = rng.choice(len(trial.questions), count, p=chance).tolist()
-            rows = [draw_row(teaches, trial.questions[at], rng) for at in drawn]
+            rows = [draw_row(teaches, trial.questions[index], rng) for index in drawn]
             plans = [random_plans(size, len(row.workers), rng) for row in rows]
-            at = np.repeat(np.arange(count), size)
+            row_index = np.repeat(np.arange(count), size)
             both = zip(*plans, strict=True)
-            items = self._items(rows, at, policy.Plans(*map(np.concatenate, both)))
-            said = run_in_loop(self.rewards.training.score(items))
+            items = self._items(rows, row_index, policy.Plans(*map(np.concatenate, both)))
+            outcomes = run_in_loop(self.rewards.training.score(items))
             self.rewards.training.take()
-            self.searched_usd += float(sum(one.usd or 0 for one in said))
-            values = [self._value(one, rows[on]) for one, on in zip(said, at, strict=True)]
+            self.searched_usd += float(sum(outcome.usd or 0 for outcome in outcomes))
+            values = [self._value(o, rows[i]) for o, i in zip(outcomes, row_index, strict=True)]
             every = np.array(values).reshape(count, size)
-            for asked, row, some, worth in zip(drawn, rows, plans, every, strict=True):
+            for question, row, row_plans, worth in zip(drawn, rows, plans, every, strict=True):
                 best = teaches.best_alone(row.suite, row.workers)
-                alone = best, self._alone(trial, row.workers[best], asked, row)
-                found.append(lesson_of(row, some, worth, alone))
-        return found
+                alone = best, self._alone(trial, row.workers[best], question, row)
+                lessons.append(lesson_of(row, row_plans, worth, alone))
+        return lessons
 
     def _chance(self, suites: Sequence[str]) -> Any:
-        """Return how likely each question is drawn, given the suites that they are of."""
+        """Return each question's probability of being drawn, given the questions' suites."""
         weights = np.array([self.job.config.suites.weights.get(name, 1.0) for name in suites])
         weights /= np.array([suites.count(name) for name in suites])
         return weights / weights.sum()
 
     def _chances(
-        self, learner: _Learner, shown: policy.Shown, at: Any, plans: policy.Plans
+        self, learner: _Learner, inputs: policy.Shown, row_index: Any, plans: policy.Plans
     ) -> tuple[Any, Any]:
         import torch
 
-        seen = read_shown(learner.weights, shown, torch).at(torch.from_numpy(at))
-        return log_chances(learner.weights, seen, plans, torch)
+        hidden = read_shown(learner.weights, inputs, torch).at(torch.from_numpy(row_index))
+        return log_chances(learner.weights, hidden, plans, torch)
 
-    def _alone(self, trial: Trial, who: str, at: int, row: Row) -> float:
-        grade = float(np.nan_to_num(trial.right[who][at]))
-        usd = Decimal(float(np.nan_to_num(trial.usd[who][at])))
+    def _alone(self, trial: Trial, worker: str, index: int, row: Row) -> float:
+        grade = float(np.nan_to_num(trial.right[worker][index]))
+        usd = Decimal(float(np.nan_to_num(trial.usd[worker][index])))
         return self._worth(row).of(Status.SCORED, grade, Effort(usd, 1)) or 0.0
 
     def _worth(self, row: Row) -> CostAware:
-        """Return what answers are worth in a row's pool: dollars count beside its usual call."""
+        """Return the reward for a row's pool: dollars are weighed against its usual call."""
         return CostAware(self._given.cost_weight, self._given.cost_calls * row.usual_usd)
 
     @property
     def _given(self) -> ProfiledPart:
-        given = self.job.config.model.profiled
-        assert given is not None, "train() came here for it"
-        return given
+        options = self.job.config.model.profiled
+        assert options is not None, "train() came here for it"
+        return options
 
     def _validation_rows(self, held_out: Sampler) -> list[Row]:
         """Return the held-out questions, each with one of the pools that never teach."""
         rng, pools = default_rng([self.job.config.run.seed, 0, 1]), held_out.groups
         return [
-            draw_row(held_out, (name, question), rng, pools[at % len(pools)])
+            draw_row(held_out, (name, question), rng, pools[number % len(pools)])
             for name, split in self.job.held_out.items()
-            for at, question in enumerate(split.questions.values())
+            for number, question in enumerate(split.questions.values())
         ]
 
-    def _steps(self, learner: _Learner, teaches: Sampler, rows: Sequence[Row], done: int) -> int:
+    def _steps(self, learner: _Learner, teaches: Sampler, rows: Sequence[Row], step: int) -> int:
         config, state = self.job.config, self.state
-        last = int(config.grpo["max_steps"])
-        with tqdm(total=last, initial=done, disable=None, dynamic_ncols=True) as bar:
-            while done < last and not state.ended:
+        last_step = int(config.grpo["max_steps"])
+        with tqdm(total=last_step, initial=step, disable=None, dynamic_ncols=True) as bar:
+            while step < last_step and not state.ended:
                 try:
-                    line = self._step(learner, teaches, done + 1)
+                    line = self._step(learner, teaches, step + 1)
                 except SpendLimit as error:
                     state.ended = f"stopped, for the money is spent ({error})"
                     break
-                done += 1
+                step += 1
                 bar.update(1)
-                if run_folder.validation_due(config, done):
+                if run_folder.validation_due(config, step):
                     self._validated(learner, rows, line)
                 else:
                     run_folder.append_line(self.job.out / run_folder.METRICS, line)
                 if state.asked_to_stop:
                     state.ended = "stopped as asked"
-                if state.ended or done % config.run.save_every == 0 or done == last:
-                    self._save(learner, done)
-        return done
+                if state.ended or step % config.run.save_every == 0 or step == last_step:
+                    self._save(learner, step)
+        return step
 
     def _step(self, learner: _Learner, teaches: Sampler, step: int) -> dict[str, Any]:
         """Make one step: draw questions and plans, reward them, update."""
@@ -302,26 +302,26 @@ class _Training:
         config, began = self.job.config, monotonic()
         sizes, rng = batch_sizes(config), default_rng([config.run.seed, step])
         rows = self._drawn(teaches, sizes["questions"], rng)
-        at = np.repeat(np.arange(len(rows)), sizes["group"])
-        shown, weights = show_rows(rows), learner.arrays()
-        plans = policy.write(weights, policy.read(weights, shown, np).at(at), rng)
+        row_index = np.repeat(np.arange(len(rows)), sizes["group"])
+        inputs, weights = show_rows(rows), learner.arrays()
+        plans = policy.write(weights, policy.read(weights, inputs, np).at(row_index), rng)
         wrote = monotonic()
-        found = run_in_loop(self.rewards.training.score(self._items(rows, at, plans)))
-        if any(one.status is Status.BUDGET for one in found):
+        outcomes = run_in_loop(self.rewards.training.score(self._items(rows, row_index, plans)))
+        if any(outcome.status is Status.BUDGET for outcome in outcomes):
             raise SpendLimit(self.rewards.stopped() or "no call is left")
         results, rewarded = self.rewards.training.take(), monotonic()
-        values = np.array([self._value(one, rows[on]) for one, on in zip(found, at, strict=True)])
-        logs, entropy = self._chances(learner, shown, at, plans)
-        worth = torch.from_numpy(advantages_of(values, at)).float()
-        part = step / int(config.grpo["max_steps"])
-        bonus = float(config.grpo.get("entropy_coef", 0.0)) * (1 - part)
+        values = [self._value(o, rows[i]) for o, i in zip(outcomes, row_index, strict=True)]
+        logs, entropy = self._chances(learner, inputs, row_index, plans)
+        worth = torch.from_numpy(advantages_of(np.array(values), row_index)).float()
+        progress = step / int(config.grpo["max_steps"])
+        bonus = float(config.grpo.get("entropy_coef", 0.0)) * (1 - progress)
         loss = -(worth * logs).mean() - bonus * entropy.mean()
-        norm = learner.learn(loss, config.grpo["learning_rate"] * _rate(step, part))
+        norm = learner.learn(loss, config.grpo["learning_rate"] * _rate(step, progress))
         line = {
             "step": step,
             **run_folder.step_summary(results, self.job.read_plan),
             "workers": _programs(run_folder.worker_shares(results, self.job.read_plan)),
-            "reward": run_folder.mean([one for one in values.tolist() if not math.isnan(one)]),
+            "reward": run_folder.mean([value for value in values if not math.isnan(value)]),
             "entropy": round(entropy.mean().item(), 4),
             "loss": round(loss.item(), 5),
             "grad_norm": round(norm, 4),
@@ -337,49 +337,49 @@ class _Training:
     def _drawn(self, teaches: Sampler, count: int, rng: Any) -> list[Row]:
         splits = self.job.splits
         names = rng.choice([*splits], count, p=self._chance([*splits]))
-        asked = {name: [*split.questions.values()] for name, split in splits.items()}
+        questions = {name: [*split.questions.values()] for name, split in splits.items()}
         return [
-            draw_row(teaches, (str(name), asked[name][rng.integers(len(asked[name]))]), rng)
+            draw_row(teaches, (str(name), questions[name][rng.integers(len(questions[name]))]), rng)
             for name in names
         ]
 
-    def _items(self, rows: Sequence[Row], at: Any, plans: policy.Plans) -> list[RewardItem]:
-        """Return what is rewarded; equal plans of a question get replies of their own."""
-        seen, items = Counter[tuple[int, str]](), list[RewardItem]()
-        for number, on in enumerate(at.tolist()):
-            row, text = rows[on], completion(self.job.config.form, plans.steps(number))
-            again = seen[on, text]
-            seen[on, text] += 1
+    def _items(self, rows: Sequence[Row], row_index: Any, plans: policy.Plans) -> list[RewardItem]:
+        """Return the reward items; equal plans of a question get separate replies."""
+        repeats, items = Counter[tuple[int, str]](), list[RewardItem]()
+        for number, index in enumerate(row_index.tolist()):
+            row, text = rows[index], completion(self.job.config.form, plans.steps(number))
+            again = repeats[index, text]
+            repeats[index, text] += 1
             items.append(
                 RewardItem(row.suite, row.question, text, replicate=again, workers=row.workers)
             )
         return items
 
-    def _value(self, found: RewardOutcome, row: Row) -> float:
-        """Return what a plan is worth; NaN for what has no value."""
-        grade = found.components.get("correct") or 0.0
-        value = self._worth(row).of(found.status, grade, Effort(found.usd, found.calls))
+    def _value(self, outcome: RewardOutcome, row: Row) -> float:
+        """Return a plan's value; NaN if it has none."""
+        grade = outcome.components.get("correct") or 0.0
+        value = self._worth(row).of(outcome.status, grade, Effort(outcome.usd, outcome.calls))
         return math.nan if value is None else value
 
     def _validated(self, learner: _Learner, rows: Sequence[Row], line: dict[str, Any]) -> None:
-        """Write a step's line with what the likeliest plans come to; keep the best policy."""
+        """Write a step's line with the validation of the likeliest plans; keep the best policy."""
         weights = learner.arrays()
         plans = policy.write(weights, policy.read(weights, show_rows(rows), np))
         form = self.job.config.form
-        texts = [completion(form, plans.steps(at)) for at in range(len(rows))]
-        asked = [TrainingRow(row.suite, row.question, workers=row.workers) for row in rows]
-        found = run_folder.judged(self.job, self.rewards.validation, asked, texts)
-        if run_folder.cut_short(found):
+        texts = [completion(form, plans.steps(index)) for index in range(len(rows))]
+        training_rows = [TrainingRow(row.suite, row.question, workers=row.workers) for row in rows]
+        validation = run_folder.judged(self.job, self.rewards.validation, training_rows, texts)
+        if run_folder.cut_short(validation):
             self.state.ended = (
                 f"stopped, for the money ended within the validation of step {line['step']}"
             )
             return
-        found["workers"] = _programs(found["workers"])
-        if run_folder.note_validation(self.state, line["step"], found):
+        validation["workers"] = _programs(validation["workers"])
+        if run_folder.note_validation(self.state, line["step"], validation):
             self._write(learner, run_folder.BEST, line["step"])
-        whole = {**line, "validation": found}
-        run_folder.append_line(self.job.out / run_folder.METRICS, whole)
-        self.say(run_folder.validation_text(whole))
+        step_line = {**line, "validation": validation}
+        run_folder.append_line(self.job.out / run_folder.METRICS, step_line)
+        self.say(run_folder.validation_text(step_line))
 
     def _newest(self) -> dict[str, Any] | None:
         path = self.job.out / CHECKPOINTS / STATE
@@ -391,14 +391,14 @@ class _Training:
         )
 
     def _write(self, learner: _Learner, name: str, step: int) -> None:
-        """Write a policy's file: its weights, and what taught it."""
+        """Write a policy's file: its weights and the digests of its training questions."""
         config, splits = self.job.config, self.job.splits
-        asked = [one for split in splits.values() for one in split.questions.values()]
+        questions = [question for split in splits.values() for question in split.questions.values()]
         about = ArtifactSource(
             system=TRAINING,
             rows_sha256="",
             suites=tuple(splits),
-            questions=taught_digests(asked, self.job.bare),
+            questions=taught_digests(questions, self.job.bare),
             workers=(),
             settings={
                 "seed": config.run.seed,
@@ -413,13 +413,13 @@ class _Training:
         (self.job.out / name / "README.md").write_text(card, encoding="utf-8")
 
 
-def _rate(step: int, part: float) -> float:
-    cosine = 0.5 * (1 + math.cos(math.pi * part))
+def _rate(step: int, progress: float) -> float:
+    cosine = 0.5 * (1 + math.cos(math.pi * progress))
     return min(1.0, step / WARM_UP) * (LEAST_RATE + (1 - LEAST_RATE) * cosine)
 
 
 def _programs(shares: Mapping[str, float]) -> dict[str, float]:
-    """Return shares of workers by their programs: each pool has workers of its own.
+    """Sum workers' shares by program: worker names differ between pools.
 
     >>> _programs({"sage.0": 0.25, "sage.11": 0.5, "swift.0": 0.25})
     {'sage': 0.75, 'swift': 0.25}

@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer (arXiv 2402.03300) on our rows and reward, and the callback that watches it."""
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 import logging
 import random
@@ -56,29 +56,29 @@ LOGGED = {  # TRL's names -> ours, in a line of metrics.jsonl
 
 
 def without_prompts(record: logging.LogRecord) -> bool:
-    """Say whether a record is shown: TRL's warning of a row without a reward prints the prompt."""
+    """Return whether to print a record: TRL's warning of a missing reward has the prompt."""
     return "All reward functions returned None" not in record.getMessage()
 
 
-def freeze_parameters(model: Any, parts: Sequence[str]) -> None:
-    """Keep parameters as they are whose names have one of `parts`; UserError where none has."""
-    for part in parts:
-        found = [values for name, values in model.named_parameters() if part in name]
-        if not found:
-            raise UserError(f"[model] frozen: no parameter's name has {part!r} in it.")
-        for values in found:
+def freeze_parameters(model: Any, fragments: Sequence[str]) -> None:
+    """Freeze parameters whose names contain one of `fragments`; UserError if none does."""
+    for fragment in fragments:
+        matches = [values for name, values in model.named_parameters() if fragment in name]
+        if not matches:
+            raise UserError(f"[model] frozen: no parameter's name has {fragment!r} in it.")
+        for values in matches:
             values.requires_grad = False
 
 
 class PromptTransform:
     """Renders a batch for `datasets`, which hashes its transforms to name what it caches.
 
-    Nothing is cached here, and to hash the bound method took seconds: all of a training hangs on a
-    prompt, and where a part of it could not be pickled its text filled the screen.
+    Nothing is cached here, and hashing the bound method took seconds: it reaches the whole
+    training, and a part that could not be pickled was printed in full.
     """
 
     def __init__(self, prompts: PromptBuilder) -> None:
-        """Keep what makes prompts."""
+        """Keep the prompt builder."""
         self._prompts = prompts
 
     def __call__(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -90,20 +90,20 @@ class PromptTransform:
         return self
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
-        """Stand as a word where it is hashed."""
+        """Pickle as a constant string, which is what gets hashed."""
         return str, ("prompts of a training",)
 
 
 def make_dataset(rows: Sequence[TrainingRow], prompts: PromptBuilder) -> Any:
-    """Return the rows as TRL reads them: ids only, and a prompt when one is asked for."""
+    """Return the rows as TRL reads them: ids only; prompts are rendered on access."""
     columns = [row.as_columns() for row in rows]
-    plain: Any = Dataset.from_dict({name: [one[name] for one in columns] for name in COLUMNS})
+    plain: Any = Dataset.from_dict({name: [record[name] for record in columns] for name in COLUMNS})
     return plain.with_transform(PromptTransform(prompts))
 
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Greedy plans for fixed questions, and what they are worth: no random number is drawn."""
+    """Greedy plans for fixed questions, and their rewards; draws no random number."""
 
     training: TrainingJob
     watching: RewardRecorder
@@ -114,17 +114,17 @@ class Validator:
         """Return the greedy completion of each row's prompt."""
         size, prompts = self.training.config.validation.batch, self.training.prompts
         template = chat_template(tokenizer)
-        asked = [template(prompts.messages(row)) for row in rows]
+        prompt_texts = [template(prompts.messages(row)) for row in rows]
         with grpo_options.autocast(self.training.config):
-            return greedy_texts(model, tokenizer, asked, self.most_tokens, size)
+            return greedy_texts(model, tokenizer, prompt_texts, self.most_tokens, size)
 
     def judged(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Return what plans for the rows came to, over all and by suite."""
+        """Return the figures of plans for the rows, over all and by suite."""
         return run_folder.judged(self.training, self.watching, self.rows, texts)
 
 
 def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[TrainingRow]:
-    """Return the rows that one process writes, as many in each: none leaves the others waiting.
+    """Return the rows that one process writes; each has equally many, so none waits for long.
 
     >>> rows = [TrainingRow("s", str(n)) for n in range(5)]
     >>> [len(rank_share(rows, rank, 2)) for rank in (0, 1)]
@@ -136,29 +136,29 @@ def rank_share(rows: Sequence[TrainingRow], rank: int, processes: int) -> list[T
 
 
 class ConductorTrainer(TrlAdapter):
-    """TRL's trainer, told what a run folder is."""
+    """TRL's trainer, extended by a run folder."""
 
-    def __init__(self, stepping: "StepCallback", **given: Any) -> None:
-        """Hand everything else to TRL."""
+    def __init__(self, stepping: "StepCallback", **arguments: Any) -> None:
+        """Pass everything else to TRL."""
         logging.getLogger("trl.trainer.grpo_trainer").addFilter(without_prompts)
-        super().__init__(callbacks=[stepping], **given)
+        super().__init__(callbacks=[stepping], **arguments)
         self.stepping = stepping
         stepping.trainer = self
         training = stepping.training
         rounds, sizes = training.config.reward.resample, grpo_options.batch_sizes(training.config)
-        others = training.rows(sizes["rows"] * (1 + rounds))[sizes["rows"] :]
+        spare_rows = training.rows(sizes["rows"] * (1 + rounds))[sizes["rows"] :]
         pad = self.processing_class.pad_token_id
-        self.resampling = grpo_options.Resampling(others, training.prompts, sizes, rounds, pad)
+        self.resampling = grpo_options.Resampling(spare_rows, training.prompts, sizes, rounds, pad)
         for theirs in (ProgressCallback, PrinterCallback):  # they print every figure, as dicts
             self.remove_callback(theirs)
         divided = grpo_options.sharding(training.config)
-        # What is divided, or written by vLLM, is lent by TRL, which merges adapters itself.
+        # TRL lends sharded models and vLLM's, and merges their adapters itself.
         self.lends = not (divided or self.use_vllm or self.use_transformers_continuous_batching)
         self.merged = MergedAdapters(self.model if self.lends else None)
         self.told: Told | None = None
-        # What TRL parses before it is rewarded is not the text that has ended.
-        named = ("response_schema", "response_template")
-        parsed = any(getattr(self.processing_class, name, None) for name in named)
+        # If TRL parses replies before the reward, that text is not the generated one.
+        attributes = ("response_schema", "response_template")
+        parsed = any(getattr(self.processing_class, name, None) for name in attributes)
         self.ahead = training.config.reward.ahead and self.lends and not parsed
         if self.lends:
             record_graphs(self.generation_config)
@@ -166,38 +166,38 @@ class ConductorTrainer(TrlAdapter):
     def write_plans(self, prompts: Any) -> Any:
         """Write plans, and note how long that took."""
         started = monotonic()
-        made = super().write_plans(prompts)
+        plans = super().write_plans(prompts)
         self.stepping.state.generating += monotonic() - started
-        return made
+        return plans
 
     @contextmanager
     def writing(self) -> Generator[Any]:
-        """Lend the model as it writes, adapters merged, in the arithmetic of an update."""
-        given = self.args.gradient_checkpointing_kwargs
+        """Lend the model for generation: adapters merged, in the arithmetic of an update."""
+        checkpointing = self.args.gradient_checkpointing_kwargs
         with (
             unwrap_model_for_generation(
-                self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=given
+                self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=checkpointing
             ) as model,
             self.merged(),
             grpo_options.autocast(self.stepping.training.config),
         ):
             yield model
 
-    def write_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
-        """Write with the model itself, unless TRL is what writes."""
+    def write_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
+        """Generate with the model itself, unless TRL generates."""
         if not self.lends:
-            return super().write_turn(prompt_ids, *given, **named)
+            return super().write_turn(prompt_ids, *arguments, **options)
         with self.writing() as model:
             tokenizer, config = self.processing_class, self.generation_config
             return sampled_ids(model, tokenizer, prompt_ids, config, self.told), None
 
     def write_and_score(self, inputs: Any) -> Any:
-        """Write and score a batch; groups that teach nothing make room, where that is asked for."""
+        """Write and score a batch; if set so, groups that teach nothing are resampled."""
         if not self.resampling.rounds:
             return self.scored(inputs)
-        made = self.resampling.learnt_from(self, inputs, self.state.global_step)
+        batch = self.resampling.learnt_from(self, inputs, self.state.global_step)
         self.stepping.state.resampled = self.resampling.said
-        return made
+        return batch
 
     @property
     def constant(self) -> Any:
@@ -205,50 +205,50 @@ class ConductorTrainer(TrlAdapter):
         return self.reward_funcs[0].constant
 
     def scored(self, inputs: Any) -> Any:
-        """Let TRL do it; SpendLimit where the money ended within, before anything is learnt."""
+        """Score by TRL; SpendLimit if the money ended meanwhile, before any update."""
         self.told = self._begins(inputs) if self.ahead else None
-        made = super().write_and_score(inputs)
+        batch = super().write_and_score(inputs)
         outcomes = self.stepping.rewards.training.seen.outcomes
-        if any(gather([any(one.status is Status.BUDGET for one in outcomes)])):
+        if any(gather([any(outcome.status is Status.BUDGET for outcome in outcomes)])):
             raise SpendLimit("The money is spent.")
-        return made
+        return batch
 
     def _begins(self, inputs: Any) -> Told:
-        """Return what begins the rewards of ended plans while others are still written."""
+        """Return a callback that rewards finished plans while others are still generated."""
         columns = {name: [row[name] for row in inputs] for name in COLUMNS}
         columns["trainer_state"] = self.state
-        asked = self.reward_funcs[0].items([""] * len(inputs), columns)
+        row_items = self.reward_funcs[0].items([""] * len(inputs), columns)
         rewards = self.stepping.rewards.training
 
         def begin(rows: Sequence[int], texts: Sequence[str]) -> None:
             pairs = zip(rows, texts, strict=True)
-            ended = [replace(asked[row], completion=text) for row, text in pairs]
-            rewards.begin(ended, self.async_loop)
+            finished_items = [replace(row_items[row], completion=text) for row, text in pairs]
+            rewards.begin(finished_items, self.async_loop)
 
         return begin
 
     def save_before(self) -> None:
-        """Save the last whole step, as if the one that broke off had not begun."""
+        """Save the last whole step, as if the interrupted one had not begun."""
         newest = run_folder.newest_checkpoint(self.stepping.out)
         saved = newest is not None and newest.name == f"checkpoint-{self.state.global_step}"
         if not saved and self.stepping.restore_random():
             self.stepping.state.line = {}
             self.save_step(self.model, None)
 
-    def create_model_card(self, *given: Any, **named: Any) -> None:
-        """Write none of TRL's: ours has the provenance."""
+    def create_model_card(self, *arguments: Any, **options: Any) -> None:
+        """Skip TRL's card: podium's has the provenance."""
 
     def save_step(self, model: Any, trial: Any) -> None:
-        """Save as TRL does, and beside it what a checkpoint of ours has."""
+        """Save as TRL does, with podium's files of a checkpoint beside it."""
         super().save_step(model, trial)
         step = self.state.global_step
         folder = self.stepping.out / grpo_options.CHECKPOINTS / f"checkpoint-{step}"
         if grpo_options.is_main() and folder.is_dir():
-            found = self.stepping.state.validation  # its line is written and gone by now
-            describe_checkpoint(self.stepping.training, folder, step, found)
+            validation = self.stepping.state.validation  # its line is written and gone by now
+            describe_checkpoint(self.stepping.training, folder, step, validation)
 
     def validated(self, validator: Validator) -> dict[str, Any]:
-        """Return a validation of the model as it is: each process writes its share of plans."""
+        """Validate the current model: each process writes its share of plans."""
         rank, size = self.accelerator.process_index, self.accelerator.num_processes
         mine = rank_share(validator.rows, rank, size)
         with self.writing() as model:
@@ -261,30 +261,30 @@ class ConductorTrainer(TrlAdapter):
         try:
             return validator.judged(texts)
         except TooManyMasked:
-            if self.stepping.rewards.stopped():  # no failure of whoever grades: the money ended
+            if self.stepping.rewards.stopped():  # the money ended; no grader failed
                 return {f"status/{Status.BUDGET}": 1.0}
             raise
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log a step's figures, those of its validation among them."""
-        found = self.stepping.state.validation
-        if found and "loss" in logs:
-            logs |= run_folder.validation_scalars(found)
+        validation = self.stepping.state.validation
+        if validation and "loss" in logs:
+            logs |= run_folder.validation_scalars(validation)
         super().log(logs, start_time)
 
 
-def gathered(seen: StepResults) -> StepResults:
-    """Return what all processes saw in a step."""
+def gathered(results: StepResults) -> StepResults:
+    """Return a step's results of all processes."""
     if grpo_options.world_size() == 1:
-        return seen
-    items: Any = gather(seen.items)
-    outcomes: Any = gather(seen.outcomes)
-    return StepResults(items, outcomes, max(gather([seen.seconds])))
+        return results
+    items: Any = gather(results.items)
+    outcomes: Any = gather(results.outcomes)
+    return StepResults(items, outcomes, max(gather([results.seconds])))
 
 
-def agreed(why: str) -> str:
-    """Return a reason to end that any process has: all of them end, or none."""
-    return next((said for said in gather([why]) if said), "")
+def agreed(reason: str) -> str:
+    """Return the first reason to end of any process: all of them end, or none."""
+    return next((text for text in gather([reason]) if text), "")
 
 
 class StepCallback(Callback):
@@ -297,31 +297,31 @@ class StepCallback(Callback):
         validator: Validator,
         say: Callable[[str], None],
     ) -> None:
-        """Keep what it needs; `trainer` and `state` are set before training begins."""
+        """Store the arguments; `trainer` and `state` are set before training begins."""
         self.training, self.rewards, self.validator = training, rewards, validator
         self.say = say
         self.out: Path = training.out
         self.state = run_folder.TrainingState()
         self.trainer: Any = None
         self.owed: dict[str, Any] | None = None  # a step's line without its validation
-        self.bar: Any = None  # on a terminal only; lines are said above it
+        self.bar: Any = None  # on a terminal only; lines are printed above it
         self._started = monotonic()
         self._random: Any = None
         self._first: Any = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Show where training stands, and make a validation that is owed."""
+        """Show the progress bar, and make the validation that the last line lacks."""
         if grpo_options.is_main():
             bar: Any = tqdm
-            done = state.global_step
-            self.bar = bar(total=state.max_steps, initial=done, disable=None, dynamic_ncols=True)
+            step = state.global_step
+            self.bar = bar(total=state.max_steps, initial=step, disable=None, dynamic_ncols=True)
         if self.owed is not None:
             self._pay(self.owed, state.global_step)
         if self.state.validation and (self.owed is not None or not state.global_step):
             self.trainer.log(run_folder.validation_scalars(self.state.validation))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Leave the bar."""
+        """Close the progress bar."""
         if self.bar is not None:
             self.bar.close()
 
@@ -340,39 +340,39 @@ class StepCallback(Callback):
         self.state.spent = self.rewards.spent()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Count the step, validate when it is time, and say whether it was the last."""
+        """Count the step, validate if due, and end the training after the last step."""
         step = state.global_step
         seconds = monotonic() - self._started
-        seen = gathered(self.rewards.training.take())
+        results = gathered(self.rewards.training.take())
         self._random = None
-        self.state.line = self._line(step, seen, seconds)
+        self.state.line = self._line(step, results, seconds)
         self.state.validation = None
         run_folder.note_step(self.state, self.state.line)
         self.state.dearest = max(self.state.dearest, self.rewards.spent() - self.state.spent)
         if run_folder.validation_due(self.training.config, step):
-            found = self.validate(step)
-            self.state.line |= {"validation": found} if found else {}
+            validation = self.validate(step)
+            self.state.line |= {"validation": validation} if validation else {}
         self._end(step, control)
         if grpo_options.is_main():
-            self._write_plans(step, seen)
+            self._write_plans(step, results)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kw: Any) -> None:
-        """Write the step's line, with what TRL counted of it."""
+        """Write the step's line, with TRL's figures."""
         if not self.state.line or "loss" not in (logs or {}):
             return
-        said = {ours: logs[theirs] for theirs, ours in LOGGED.items() if theirs in logs}
-        line = {**self.state.line, **said}
+        figures = {ours: logs[theirs] for theirs, ours in LOGGED.items() if theirs in logs}
+        line = {**self.state.line, **figures}
         self.state.line = {}
         if grpo_options.is_main():
             run_folder.append_line(self.out / run_folder.METRICS, line)
             self.say_step(line)
 
     def say_step(self, line: dict[str, Any]) -> None:
-        """Tell the person who waits where it stands."""
+        """Print the progress of a step."""
         if self.bar is not None and line["step"]:
             reward = line.get("reward")
-            shown = "unknown" if reward is None else f"{reward:.3f}"
-            self.bar.set_postfix_str(f"reward {shown}, read {line.get('parsed') or 0.0:.0%}")
+            reward_text = "unknown" if reward is None else f"{reward:.3f}"
+            self.bar.set_postfix_str(f"reward {reward_text}, read {line.get('parsed') or 0.0:.0%}")
             self.bar.update(1)
         self._say_validation(line)
 
@@ -381,7 +381,7 @@ class StepCallback(Callback):
             self.say(text)
 
     def restore_random(self) -> bool:
-        """Put the random states back to where the running step began; say whether one runs."""
+        """Restore the random states of the running step's start; return whether a step runs."""
         states: Any = self._random
         if states is None:
             return False
@@ -392,93 +392,93 @@ class StepCallback(Callback):
             torch.cuda.set_rng_state_all(states["cuda"])
         return True
 
-    def _line(self, step: int, seen: StepResults, seconds: float) -> dict[str, Any]:
-        found = run_folder.step_summary(seen, self.training.read_plan)
-        made = self.state.generating
-        updating = seconds - made - (found["reward_seconds"] or 0.0)
-        held = {"peak_memory_gib": run_folder.peak_gib()}
+    def _line(self, step: int, results: StepResults, seconds: float) -> dict[str, Any]:
+        summary = run_folder.step_summary(results, self.training.read_plan)
+        generating = self.state.generating
+        updating = seconds - generating - (summary["reward_seconds"] or 0.0)
+        memory = {"peak_memory_gib": run_folder.peak_gib()}
         if torch.cuda.is_available():
-            held["peak_gpu_memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 3)
+            memory["peak_gpu_memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 3)
         return {
             "step": step,
-            **found,
+            **summary,
             **self.state.resampled,
-            "workers": run_folder.worker_shares(seen, self.training.read_plan),
-            "generation_seconds": round(made, 3),
+            "workers": run_folder.worker_shares(results, self.training.read_plan),
+            "generation_seconds": round(generating, 3),
             "update_seconds": round(max(0.0, updating), 3),
             "seconds": round(seconds, 3),
-            **{name: max(gather([size])) for name, size in held.items()},
+            **{name: max(gather([size])) for name, size in memory.items()},
         }
 
     def validate(self, step: int) -> dict[str, Any] | None:
-        """Return what the fixed held-out questions come to; keep the model where it is the best."""
+        """Validate on the fixed held-out questions; keep the model if it is the best."""
         self.state.ended = agreed(self._too_dear(self.state.validating, "a validation"))
         if self.state.ended:
             return None
-        found: dict[str, Any] = self.trainer.validated(self.validator)
-        if run_folder.cut_short(found):
+        figures: dict[str, Any] = self.trainer.validated(self.validator)
+        if run_folder.cut_short(figures):
             self.state.ended = f"stopped, for the money ended within the validation of step {step}"
             return None
-        if run_folder.note_validation(self.state, step, found):
-            self.keep(step, found)
-        if found["masked"]:
-            self.say(f"step {step}: {run_folder.ungraded_text(found)}; they count as not right.")
-        return found
+        if run_folder.note_validation(self.state, step, figures):
+            self.keep(step, figures)
+        if figures["masked"]:
+            self.say(f"step {step}: {run_folder.ungraded_text(figures)}; they count as not right.")
+        return figures
 
-    def _too_dear(self, needed: Any, what: str) -> str:
-        """Return why something that takes so many dollars is not begun; empty where it is."""
-        most, gone = self.training.max_usd, self.rewards.spent()
-        if most is None or gone + needed <= most:
+    def _too_dear(self, needed: Any, action: str) -> str:
+        """Return why an action that needs `needed` dollars must not begin; empty if it may."""
+        limit, gone = self.training.max_usd, self.rewards.spent()
+        if limit is None or gone + needed <= limit:
             return ""
-        return f"stopped, for ${gone:.4f} are spent and {what} could pass ${most}"
+        return f"stopped, for ${gone:.4f} are spent and {action} could pass ${limit}"
 
     def _pay(self, line: dict[str, Any], step: int) -> None:
-        """Make the validation that a step's line lacks; SpendLimit where there is no money yet."""
-        found = self.validate(step)
-        if found is None:
+        """Make the validation that a step's line lacks; SpendLimit if there is no money yet."""
+        validation = self.validate(step)
+        if validation is None:
             raise SpendLimit(self.state.ended)
-        whole = {**line, "validation": found}
+        validated_line = {**line, "validation": validation}
         if grpo_options.is_main():
             run_folder.rewind_lines(self.out / run_folder.METRICS, step - 1)
-            run_folder.append_line(self.out / run_folder.METRICS, whole)
-            self._say_validation(whole)
+            run_folder.append_line(self.out / run_folder.METRICS, validated_line)
+            self._say_validation(validated_line)
 
     def keep(self, step: int, validation: Mapping[str, Any]) -> None:
         """Write the best model; a reader finds the old one or the new one, never a part."""
-        part = self.out / f"{run_folder.BEST}.part"
-        self.trainer.save_model(str(part))
+        partial = self.out / f"{run_folder.BEST}.part"
+        self.trainer.save_model(str(partial))
         if not grpo_options.is_main():
             return
-        describe_checkpoint(self.training, part, step, validation)
+        describe_checkpoint(self.training, partial, step, validation)
         final = self.out / run_folder.BEST
         shutil.rmtree(final, ignore_errors=True)
-        part.rename(final)
+        partial.rename(final)
 
     def _end(self, step: int, control: Any) -> None:
         config, state = self.training.config, self.state
         patience = config.validation.patience
-        why = state.ended
+        reason = state.ended
         if state.asked_to_stop:
-            why = "stopped as asked"
+            reason = "stopped as asked"
         elif patience is not None and state.since >= patience:
-            why = f"no better validation in {patience}, best at step {state.best_step}"
+            reason = f"no better validation in {patience}, best at step {state.best_step}"
         elif state.unread >= run_folder.UNREAD:
-            why = run_folder.NOTHING_READ
-        elif not why and step < int(config.grpo["max_steps"]):
+            reason = run_folder.NOTHING_READ
+        elif not reason and step < int(config.grpo["max_steps"]):
             due = run_folder.validation_due(config, step + 1)
             needed = state.dearest + (state.validating if due else 0)
-            why = self._too_dear(needed, "another step")
-        why = agreed(why)
-        if why:
-            state.ended = why
+            reason = self._too_dear(needed, "another step")
+        reason = agreed(reason)
+        if reason:
+            state.ended = reason
             control.should_training_stop = True
             control.should_save = True
 
-    def _write_plans(self, step: int, seen: StepResults) -> None:
-        """Write what was planned; words of a plan only where every suite's may be published."""
-        for item, outcome in zip(seen.items, seen.outcomes, strict=True):
+    def _write_plans(self, step: int, results: StepResults) -> None:
+        """Write the plans; their texts only if every suite may be published."""
+        for item, outcome in zip(results.items, results.outcomes, strict=True):
             plan = self.training.read_plan(item)
-            steps = plan and [(one.worker, [*plan.reads(at)]) for at, one in enumerate(plan.steps)]
+            steps = plan and [(task.worker, [*plan.reads(n)]) for n, task in enumerate(plan.steps)]
             line: dict[str, Any] = {
                 "step": step,
                 "suite": item.suite,

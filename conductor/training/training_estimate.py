@@ -1,4 +1,4 @@
-"""What a training would take, before it begins: memory, worker calls, dollars, hours."""
+"""Estimates of a training before it begins: memory, worker calls, dollars, hours."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ GB = 1e9
 # Whole on a GPU 18, for bf16 computes with copies of float32 weights, and 22 on several, where DDP
 # holds gradients a second time, in its buckets. Divided by DeepSpeed ZeRO-3, 2 + 2 + 12, all over
 # the number of devices (arXiv 1910.02054, section 3.1). Activations: 34 bytes per token, layer and
-# hidden unit in 16 bits, 2 where layers are computed again (arXiv 2205.05198, section 4, without
+# hidden unit in 16 bits, 2 if layers are computed again (arXiv 2205.05198, section 4, without
 # its attention term, for attention is fused).
 
 
@@ -96,7 +96,7 @@ PUBLISHED = {
 
 
 def shape_of(config: TrainingConfig) -> ModelShape | None:
-    """Return the model's sizes, None where they are not known here."""
+    """Return the model's sizes, None if they are not known here."""
     size = config.model.from_scratch
     if size:
         rows = max(size.vocab, size.embeddings or 0)
@@ -104,19 +104,19 @@ def shape_of(config: TrainingConfig) -> ModelShape | None:
         return ModelShape(*sizes, rows, size.tied)
     for folder in (RELEASED / config.model.path, Path(config.model.path)):
         if (folder / "config.json").is_file():
-            said = json.loads((folder / "config.json").read_text())
-            if not said.keys() >= {*SIZES, "vocab_size"}:
+            data = json.loads((folder / "config.json").read_text())
+            if not data.keys() >= {*SIZES, "vocab_size"}:
                 return None
-            kv_heads = said.get("num_key_value_heads") or said["num_attention_heads"]
-            vocab, tied = said["vocab_size"], bool(said.get("tie_word_embeddings"))
-            hidden, inner, layers, heads = (said[name] for name in SIZES)
+            kv_heads = data.get("num_key_value_heads") or data["num_attention_heads"]
+            vocab, tied = data["vocab_size"], bool(data.get("tie_word_embeddings"))
+            hidden, inner, layers, heads = (data[name] for name in SIZES)
             return ModelShape(hidden, inner, layers, heads, kv_heads, vocab, tied)
     return PUBLISHED.get(config.model.path.rpartition("/")[2].removesuffix("-Instruct"))
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceBatch:
-    """What is on one device at once."""
+    """The plans and tokens on one device at once."""
 
     plans: int  # in an update
     written: int  # in generation
@@ -126,7 +126,7 @@ class DeviceBatch:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """Gigabytes (1e9 bytes) on each device; `host` on the machine where states are offloaded."""
+    """Gigabytes (1e9 bytes) on each device; `host` on the machine if states are offloaded."""
 
     weights: float
     gradients: float
@@ -142,14 +142,14 @@ class DeviceMemory:
 
 
 Spread = tuple[int, Literal["whole", "zero3", "offload"]]
-"""Devices, and how a training lies on them: all of it on each; divided by ZeRO-3; or divided, with
-the optimiser's states on the host."""
+"""Devices, and how a training is spread over them: all of it on each; divided by ZeRO-3; or
+divided, with the optimiser's states on the host."""
 
 
 def memory_of(
     shape: ModelShape, batch: DeviceBatch, config: TrainingConfig, spread: Spread = (1, "whole")
 ) -> DeviceMemory:
-    """Return the memory of a training of all weights, or of adapters where it has some."""
+    """Return the memory of a training of all weights, or of adapters if it has some."""
     (devices, way), size, gpu = spread, shape.parameters, config.run.device == "gpu"
     wide, buckets = (2 if gpu else 4), 2 if gpu and way == "whole" and devices > 1 else 1
     if config.lora:
@@ -160,18 +160,18 @@ def memory_of(
         states = (6 if gpu else 4) * size, 4 * buckets * size, 8 * size
     else:
         states = 2 * size, 2 * size, 12 * size
-    parts = GB if way == "whole" else GB * devices
+    divisor = GB if way == "whole" else GB * devices
     tokens = batch.plans * (batch.prompt + batch.completion)
-    stream = 2 if config.lora and gpu else 4  # what runs from layer to layer is as weights are
-    full, kept = 34 * wide / 2 * tokens * shape.hidden, stream * tokens * shape.hidden
+    stream = 2 if config.lora and gpu else 4  # activations between layers have the weights' type
+    full, inputs = 34 * wide / 2 * tokens * shape.hidden, stream * tokens * shape.hidden
     again = gpu and config.grpo.get("gradient_checkpointing", True)
-    activations = shape.layers * kept + full if again else shape.layers * full
+    activations = shape.layers * inputs + full if again else shape.layers * full
     logits = 3 * 4 * batch.plans * batch.completion * shape.vocab  # float32, kept about three times
     written = batch.written * (batch.prompt + batch.completion)
     return DeviceMemory(
-        weights=states[0] / parts,
-        gradients=states[1] / parts,
-        optimiser=0.0 if way == "offload" else states[2] / parts,
+        weights=states[0] / divisor,
+        gradients=states[1] / divisor,
+        optimiser=0.0 if way == "offload" else states[2] / divisor,
         activations=(activations + logits) / GB,
         kv_cache=2 * wide * shape.kv * shape.layers * written / GB,
         host=states[2] / GB if way == "offload" else 0.0,
@@ -181,18 +181,18 @@ def memory_of(
 def warm_memory(shape: ModelShape, batch: DeviceBatch, config: TrainingConfig) -> DeviceMemory:
     """Return the memory of the warm start: all weights learn, and nothing is computed again."""
     plain = {**config.grpo, "gradient_checkpointing": False}
-    whole = config.model_copy(update={"lora": None, "grpo": plain})
+    full_config = config.model_copy(update={"lora": None, "grpo": plain})
     width = batch.prompt + round(batch.completion * SHARE)  # prompts are scored, too
-    return memory_of(shape, DeviceBatch(config.warm_start.batch, 0, 0, width), whole)
+    return memory_of(shape, DeviceBatch(config.warm_start.batch, 0, 0, width), full_config)
 
 
 # --- hours --------------------------------------------------------------------------------------
 #
-# Measured in the training's folder, by a probe where its device and PyTorch are here (probe.py), or
+# Measured in the training's folder, by a probe if its device and PyTorch are here (probe.py), or
 # on the released runs; else by a formula. A position of decoding, and a pass of an update, cost as
-# many kernel launches as a model has layers, however few rows there are: that floor is what small
-# models take. What comes above it counts operations: 2 a weight for a token that is written, for
-# one that is learnt from 6, or 8 where layers are computed again; adapters save the 2 of weights.
+# many kernel launches as a model has layers, however few rows there are: small models take that
+# minimum. Above it operations count: 2 a weight for a token that is written, 6 for one that is
+# learnt from, or 8 if layers are computed again; adapters save the 2 of weights.
 
 WHOLE = 18  # bytes that a trained weight takes on one GPU
 
@@ -204,7 +204,7 @@ PASSES = 3  # of an update, forwards and backwards
 # Assumed, not measured by us:
 CARD = "H100"
 FLOPS = 989e12  # operations a second in bf16, without sparsity: its data sheet
-CARD_BYTES = 80e9  # a larger model is told for two and more
+CARD_BYTES = 80e9  # a larger model is estimated for two and more
 UPDATING = 0.30  # share of its speed in updates
 WRITING = 0.10  # share of it while plans are written, where rows are many
 VLLM_LAUNCH_S = 0.3e-3  # of a position and a layer, by vLLM's graphs
@@ -214,9 +214,9 @@ SHARE = 0.5  # of its token limit that a plan takes
 def formula_seconds(
     training: TrainingJob, batch: DeviceBatch, shape: ModelShape, cards: int
 ) -> StepSeconds:
-    """Return what GPUs would take, by a formula, on plans and prompts of a batch's lengths."""
+    """Return the seconds on GPUs, by a formula, for plans and prompts of a batch's lengths."""
     config, sizes = training.config, batch_sizes(training.config)
-    weights, layers, said = shape.parameters, shape.layers, batch.completion * SHARE
+    weights, layers, plan_tokens = shape.parameters, shape.layers, batch.completion * SHARE
     launch = VLLM_LAUNCH_S if config.grpo.get("use_vllm") else LAUNCH_S
 
     def written(rows: float) -> float:  # the longest plan of many runs to its limit
@@ -224,7 +224,7 @@ def formula_seconds(
         return batch.completion * max(layers * launch, computes)
 
     def learnt(rows: float, each: int, flops: int, adapted: int) -> float:
-        passes, tokens = PASSES * -(-rows // each), rows * (batch.prompt + said)
+        passes, tokens = PASSES * -(-rows // each), rows * (batch.prompt + plan_tokens)
         return passes * layers * LAUNCH_S * adapted + flops * weights * tokens / UPDATING / FLOPS
 
     plans = sizes["whole"] * int(config.grpo.get("num_iterations", 1))
@@ -247,7 +247,7 @@ def formula_seconds(
 
 
 def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
-    """Say how long it takes, and on what that rests: `batch` has the lengths of a GPU's plans."""
+    """Return the hours and their source as text: `batch` has the lengths of a GPU's plans."""
     config, steps = training.config, batch_sizes(training.config)["steps"]
     if here := _step_seconds(training.out):
         return (
@@ -255,8 +255,8 @@ def hours_text(training: TrainingJob, batch: DeviceBatch | None) -> str:
         )
     if config.model.profiled:
         return _released(config, steps)
-    if found := _probed(training):
-        return f"{found.hours(config):.3g} by {found.probed}: {found.text(config)}"
+    if seconds := _probed(training):
+        return f"{seconds.hours(config):.3g} by {seconds.probed}: {seconds.text(config)}"
     if config.run.device == "cpu":
         return _released(config, steps)
     shape = shape_of(config)
@@ -299,10 +299,10 @@ def _released(config: TrainingConfig, steps: int) -> str:
 
 def _estimated(training: TrainingJob, batch: DeviceBatch, shape: ModelShape) -> str:
     config, writer = training.config, "vLLM" if training.config.grpo.get("use_vllm") else "eager"
-    whole = config.lora is not None or WHOLE * shape.parameters < CARD_BYTES
-    numbers = (world_size(),) if world_size() > 1 else ((1, 2, 8) if whole else (2, 8))
-    found = {n: formula_seconds(training, batch, shape, n) for n in numbers}
-    on = ", ".join(f"{one.hours(config):.3g} on {n} {CARD}" for n, one in found.items())
+    fits_one = config.lora is not None or WHOLE * shape.parameters < CARD_BYTES
+    numbers = (world_size(),) if world_size() > 1 else ((1, 2, 8) if fits_one else (2, 8))
+    times = {n: formula_seconds(training, batch, shape, n) for n in numbers}
+    on = ", ".join(f"{step.hours(config):.3g} on {n} {CARD}" for n, step in times.items())
     workers = (
         f"workers {CALL_S:g} s a call, {min(USUAL_STEPS, config.form.max_steps)} steps a plan, "
         f"{config.reward.concurrency} plans at once"
@@ -310,7 +310,7 @@ def _estimated(training: TrainingJob, batch: DeviceBatch, shape: ModelShape) -> 
         else f"practice programs {REHEARSED_S * 1000:.3g} ms a plan"
     )
     return (
-        f"{on} ({found[numbers[0]].text(config)}): an estimate, not measured here. "
+        f"{on} ({times[numbers[0]].text(config)}): an estimate, not measured here. "
         f"{LAUNCH_S * 1000:.2g} ms of launches a layer and pass ({writer} decoding), as once seen "
         f"on an H100; assumed: {FLOPS / 1e12:g} TFLOP/s a card, {UPDATING:.0%} of it in updates, "
         f"plans of up to {batch.completion} tokens, prompts of {batch.prompt}; {workers}"
@@ -323,7 +323,7 @@ SHORT = 100  # tokens of a short reply
 
 @dataclass(frozen=True, slots=True)
 class PlanTotals:
-    """The plans of a training, and what the worker calls that carry them out take."""
+    """The plans of a training, and the totals of the worker calls that run them."""
 
     plans: int  # in training and validation
     others: int = 0  # plans that dynamic sampling may add at most
@@ -333,63 +333,63 @@ class PlanTotals:
 
 
 def plan_totals(training: TrainingJob) -> PlanTotals:
-    """Return how many plans are carried out, and what that takes at the pool's price book."""
+    """Return how many plans are run, and their calls at the pool's price book."""
     config, sizes = training.config, batch_sizes(training.config)
     held_out, steps = len(training.validation_rows()), config.form.max_steps
     plans = sizes["generations"] * sizes["whole"] + sizes["validations"] * held_out
     if config.recursion:  # first plans, and a later round of each question that is held out
         rounds = 1 + sizes["validations"]
         plans += round(config.recursion.share * sizes["rows"]) + rounds * held_out
-    if given := config.model.profiled:
-        tried = len(training.spec.names) * len(training.splits) * given.questions
-        plans += tried + given.searched * sizes["group"]
-    others = sizes["generations"] * sizes["whole"] * config.reward.resample
+    if profiled := config.model.profiled:
+        tried = len(training.spec.names) * len(training.splits) * profiled.questions
+        plans += tried + profiled.searched * sizes["group"]
+    extra = sizes["generations"] * sizes["whole"] * config.reward.resample
     if training.verdicts:
-        return PlanTotals(plans, others)
+        return PlanTotals(plans, extra)
     texts = [q.text for split in training.splits.values() for q in split.questions.values()]
-    asked = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
+    tokens = sum(len(text.encode()) for text in texts) // max(1, len(texts)) // BYTES_PER_TOKEN
     names = training.spec.names
     limits = [training.spec.worker(name).config.max_tokens for name in names]
 
-    def taken(steps: int, said: Sequence[int | None]) -> list[CallTotals]:
-        """Return what a plan takes by each worker alone, whose replies are taken to be so long."""
-        known = {
+    def taken(steps: int, lengths: Sequence[int | None]) -> list[CallTotals]:
+        """Return a plan's totals by each worker alone, with replies of these lengths in tokens."""
+        totals = {
             ("", name): CallTotals(Decimal(1), output=Decimal(tokens))
-            for name, tokens in zip(names, said, strict=True)
+            for name, tokens in zip(names, lengths, strict=True)
             if tokens is not None
         }
         estimator = Estimator(
-            training.spec, training.book, PastRuns(workers=known), "", reasoning=0
+            training.spec, training.book, PastRuns(workers=totals), "", reasoning=0
         )
-        return [estimator.expected(chained_calls(name, asked, steps)) for name in names]
+        return [estimator.expected(chained_calls(name, tokens, steps)) for name in names]
 
-    short = [one for one in taken(1, [SHORT] * len(names)) if one.usd is not None]
-    half = taken(min(USUAL_STEPS, steps), [most and most // 2 for most in limits])
+    short = [call for call in taken(1, [SHORT] * len(names)) if call.usd is not None]
+    half = taken(min(USUAL_STEPS, steps), [limit and limit // 2 for limit in limits])
     return PlanTotals(
         plans,
-        others,
+        extra,
         least=min(short, key=by_cost, default=UNKNOWN_CALL).times(plans),
         usual=mean_of(half).times(plans),
-        most=max(taken(steps, limits), key=by_cost).times(plans + others),
+        most=max(taken(steps, limits), key=by_cost).times(plans + extra),
     )
 
 
 def estimate_text(training: TrainingJob) -> str:
     """Return the estimate as lines of text."""
     config, sizes, totals = training.config, batch_sizes(training.config), plan_totals(training)
-    weight_dtype(config)  # refuses what a training would, and so does the next one
+    weight_dtype(config)  # raises what a training would, and so does the next call
     refuse_missing_folder(config)
     data = ", ".join(
         f"{name} {len(split.questions)} + {len(training.held_out[name].questions)} held out"
         for name, split in training.splits.items()
     )
     fits = batch_of(training, world_size()) if config.run.device == "gpu" else None
-    others = f", and up to {totals.others:,} for questions that are replaced"
-    said = [
+    extra = f", and up to {totals.others:,} for questions that are replaced"
+    rows = [
         f"{config.name}: {sizes['steps']} steps of {sizes['questions']} questions x "
         f"{sizes['group']} plans on {training.spec.label} pool {training.spec.name}",
         f"data: {data}",
-        f"plans: {totals.plans:,} (training and validation){others if totals.others else ''}",
+        f"plans: {totals.plans:,} (training and validation){extra if totals.others else ''}",
         *_bill(training, totals),
         *_memory(training),
         f"hours: {hours_text(training, fits)}",
@@ -397,19 +397,19 @@ def estimate_text(training: TrainingJob) -> str:
     rpm = config.reward.rpm
     if rpm is not None and not training.verdicts:
         least = int(totals.least.calls) / (rpm * len(training.spec.names)) / 60
-        said.append(f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each")
-    return "\n".join(said)
+        rows.append(f"hours at least: {least:.2f}, for workers are asked {rpm} times a minute each")
+    return "\n".join(rows)
 
 
 def _bill(training: TrainingJob, totals: PlanTotals) -> Iterator[str]:
     if training.verdicts:
         yield "worker calls: none, verdicts are recorded; nothing is spent"
         return
-    steps, least, most = training.config.form.max_steps, totals.least, totals.most
-    yield f"worker calls: {least.calls:,} to {most.calls:,}, one to {steps} a plan"
+    steps, least, maximum = training.config.form.max_steps, totals.least, totals.most
+    yield f"worker calls: {least.calls:,} to {maximum.calls:,}, one to {steps} a plan"
     yield (
         f"dollars at {training.book.name}: {_usd(least.usd)} (one step, cheapest worker, "
-        f"{SHORT} tokens) to {_usd(most.usd)} (dearest worker, full replies, all steps); "
+        f"{SHORT} tokens) to {_usd(maximum.usd)} (dearest worker, full replies, all steps); "
         f"{_usd(totals.usual.usd)} if all workers are asked alike, "
         f"{min(USUAL_STEPS, steps)} steps, half their token limit"
     )
@@ -460,9 +460,9 @@ def _memory(training: TrainingJob) -> Iterator[str]:
         return
     lora = config.lora or Lora()
     adapters: tuple[Spread, str, Lora] = (1, "whole"), f"adapters of rank {lora.r}, one GPU", lora
-    whole = [(spread, f"all weights, {said}", None) for said, spread in SPREADS.items()]
-    for spread, name, trained in (*whole, adapters):
-        with suppress(UserError):  # so many devices do not divide its batch
+    spreads = [(spread, f"all weights, {label}", None) for label, spread in SPREADS.items()]
+    for spread, name, trained in (*spreads, adapters):
+        with suppress(UserError):  # its batch is not divisible by that many devices
             batch = batch_of(training, spread[0])
             memory = memory_of(shape, batch, config.model_copy(update={"lora": trained}), spread)
             yield _memory_line(name, memory)

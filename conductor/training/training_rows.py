@@ -1,7 +1,7 @@
-"""What a policy is asked and begins with: rows by id, and plans for a warm start, drawn or given.
+"""Training data of a policy: rows by id, and plans for a warm start, drawn or given.
 
-Workers named at random would teach a model to ignore the question (EXPERIMENTS.md). So whom a plan
-names depends on the words that question and subtask share with each card; no target is known.
+Random workers would teach a model to ignore the question (EXPERIMENTS.md). So a plan's workers
+depend on the words that question and subtask share with each card; targets are not used.
 """
 
 import re
@@ -67,8 +67,8 @@ PHRASES: Mapping[str, tuple[str, ...]] = {
     "program": ("Write the program", "Write the code in Python"),
     "plan": ("Take the question apart into steps", "Name the steps that are needed"),
 }
-"""What subtasks ask for, in our words; which ones is drawn without a look at the question."""
-ROLES = ("gather", "check", "finish", "plan")  # a role of their own: they count as the question
+"""Phrases for each kind of subtask; the draw ignores the question."""
+ROLES = ("gather", "check", "finish", "plan")  # their phrases weigh as much as the question
 ENDINGS = (".", " step by step.", " and be brief.", " with care.")
 
 SHAPES: tuple[tuple[str, ...], ...] = (
@@ -83,14 +83,14 @@ SHAPES: tuple[tuple[str, ...], ...] = (
     ("solve", "|solve", "finish"),
     ("gather", "use", "gather", "use"),
 )
-"""Kinds of subtask in order; every step reads all before it, but the first, and `|` reads none."""
+"""Kinds of subtask in order. Each step reads all earlier steps; one marked `|` reads none."""
 FLOOR = 1e-6
 MOST_LINES, MOST_WORDS = 8, 12  # of a made-up reply and its lines: as long as a short reply
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """One question put to the policy once; `workers` is empty where the pool's order is kept."""
+    """One question, put to the policy once; `workers` is empty if the pool's order is used."""
 
     suite: str
     question: str
@@ -106,12 +106,12 @@ class TrainingRow:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row with its texts: what a warm start and a tokenizer learn from. Never written down."""
+    """A row with its texts, for a warm start and a tokenizer. Never saved to a file."""
 
     row: TrainingRow
-    question: str  # the question's text, as a worker is asked
-    cards: tuple[str, ...]  # one per worker shown, empty where cards are hidden
-    known: tuple[str, ...]  # the same cards, even where the form hides them: a warm start may
+    question: str  # the question's text, as sent to a worker
+    cards: tuple[str, ...]  # one per worker in the prompt, empty if cards are hidden
+    known: tuple[str, ...]  # the same cards, even if the form hides them
     workers: tuple[str, ...]  # names in the order of their numbers; the policy never sees them
     prompt: str  # the whole request, as `template` has it
     template: "ChatTemplate"
@@ -123,21 +123,21 @@ def draw_rows(
     *,
     weights: Mapping[str, float],
     workers: tuple[str, ...],
-    shown: ShownWorkers,
+    display: ShownWorkers,
     seed: int,
 ) -> list[TrainingRow]:
-    """Return `count` rows: each suite's questions are all used before one of them comes again."""
+    """Return `count` rows: a suite's question repeats only after all its questions were used."""
     rng = Random(f"podium rows {seed}")
     names = list(questions)
     each = [weights.get(name, float(len(questions[name]))) for name in names]
     ids = {name: _shuffled(questions[name], Random(rng.random())) for name in names}
     rows = [TrainingRow(name, next(ids[name])) for name in rng.choices(names, each, k=count)]
-    if shown.whole:
+    if display.whole:
         return rows
-    drawn = [replace(shown, seed=seed * SEEDS + at) for at in range(count)]
+    drawn = [replace(display, seed=seed * SEEDS + number) for number in range(count)]
     return [
-        replace(row, workers=shown_workers(workers, row.question, one))
-        for row, one in zip(rows, drawn, strict=True)
+        replace(row, workers=shown_workers(workers, row.question, row_display))
+        for row, row_display in zip(rows, drawn, strict=True)
     ]
 
 
@@ -149,11 +149,11 @@ def _shuffled(ids: Sequence[str], rng: Random) -> Iterator[str]:
 
 
 ChatTemplate = Callable[[list[dict[str, str]]], str]
-"""How chat messages become the text that the policy goes on from: its tokenizer's own."""
+"""Turns chat messages into the text that the policy continues: its tokenizer's template."""
 
 
 def joined(messages: list[dict[str, str]]) -> str:
-    """Return what messages say, one behind the other: the template of a model made from nothing."""
+    """Return the messages' contents, concatenated: the template of a model built from scratch."""
     return "".join(turn["content"] for turn in messages)
 
 
@@ -162,8 +162,8 @@ def _chat(turns: Sequence[ChatMessage]) -> list[dict[str, str]]:
 
 
 EarlierRound = tuple[str, str]
-"""The policy's whole text of a first round, and the last reply of what that came to: what a later
-round shows. Never written down."""
+"""The policy's whole text of a first round, and the last reply of its workflow, for the prompt of
+a later round. Never saved to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class PromptBuilder:
     template: ChatTemplate = joined
 
     def messages(self, row: TrainingRow) -> list[dict[str, str]]:
-        """Return what the policy is sent, as chat messages."""
+        """Return the policy's prompt, as chat messages."""
         turns = plan_prompt(self.form, self.question(row).text, self._cards(row))
         if row.first:
             turns = later_prompt(self.form, turns, *self.earlier[row.first])
@@ -190,20 +190,20 @@ class PromptBuilder:
     def shown(self, row: TrainingRow) -> ShownRow:
         """Return a row with its texts."""
         prompt, template = self.template(self.messages(row)), self.template
-        workers, known = row.workers or self.spec.names, self._cards(row)
-        cards = known if self.form.cards else ("",) * len(known)
-        return ShownRow(row, self.question(row).text, cards, known, workers, prompt, template)
+        workers, known_cards = row.workers or self.spec.names, self._cards(row)
+        cards = known_cards if self.form.cards else ("",) * len(known_cards)
+        return ShownRow(row, self.question(row).text, cards, known_cards, workers, prompt, template)
 
     def render(self, batch: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         """Return a batch of columns with a `prompt` beside them (for `Dataset.with_transform`)."""
         columns = zip(*(batch[name] for name in COLUMNS), strict=True)
-        rows = (TrainingRow(*ids, workers=tuple(shown), first=one) for *ids, shown, one in columns)
+        rows = (TrainingRow(*ids, workers=tuple(names), first=id) for *ids, names, id in columns)
         return {**batch, "prompt": [self.messages(row) for row in rows]}
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionKinds:
-    """How questions are told apart."""
+    """Clusters of questions by their words."""
 
     stems: dict[str, int]
     weights: Floats  # (stems,): inverse document frequencies
@@ -227,42 +227,42 @@ def asking_sentences(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     ... ]
     ('Let c be 2.', 'What is c?')
     """
-    found = {text: tuple(_SENTENCE_END.split(text.strip())) for text in texts}
-    counts = Counter(one for sentences in found.values() for one in set(sentences))
-    most = max(1.0, MOST_COMMON * len(found))
+    sentences_of = {text: tuple(_SENTENCE_END.split(text.strip())) for text in texts}
+    counts = Counter(sentence for sentences in sentences_of.values() for sentence in set(sentences))
+    limit = max(1.0, MOST_COMMON * len(sentences_of))
     return {
-        text: tuple(one for one in sentences if counts[one] <= most) or sentences
-        for text, sentences in found.items()
+        text: tuple(sentence for sentence in sentences if counts[sentence] <= limit) or sentences
+        for text, sentences in sentences_of.items()
     }
 
 
-def stem_overlaps(text: str, others: Sequence[str]) -> Floats:
-    """Return (others,): how much of a text each other one shares; zeros where nobody shares any.
+def stem_overlaps(text: str, texts: Sequence[str]) -> Floats:
+    """Return (texts,): how much of a text each of `texts` shares; zeros if none shares a stem.
 
-    A stem weighs the more, the fewer of the others have it.
+    A stem weighs more, the fewer of `texts` have it.
 
     >>> stem_overlaps("look up facts", ["Looks up facts.", "No facts.", "Writes code."]).argmax()
     np.int64(0)
     """
-    wanted = set(_stems(text))
-    held = [set(_stems(one)) for one in others]
-    count = {stem: sum(stem in one for one in held) for stem in wanted}
+    stems = set(_stems(text))
+    stem_sets = [set(_stems(candidate)) for candidate in texts]
+    count = {stem: sum(stem in stem_set for stem_set in stem_sets) for stem in stems}
     rare = {stem: 1.0 / times for stem, times in count.items() if times}
-    return np.array([sum(rare.get(stem, 0.0) for stem in wanted & one) for one in held])
+    return np.array([sum(rare.get(stem, 0.0) for stem in stems & group) for group in stem_sets])
 
 
 def cluster_questions(texts: Sequence[str], count: int, seed: int) -> QuestionKinds:
-    """Return `count` kinds of the questions, fewer where there are fewer questions."""
+    """Sort the questions into `count` kinds, fewer if there are fewer distinct questions."""
     counts = Counter(stem for text in texts for stem in set(_stems(text)))
-    most = max(1.0, MOST_COMMON * len(texts))
-    kept = sorted(stem for stem, times in counts.items() if times <= most)
-    if not kept:  # nothing tells them apart: they are of one kind
+    limit = max(1.0, MOST_COMMON * len(texts))
+    stems = sorted(stem for stem, times in counts.items() if times <= limit)
+    if not stems:  # no stem distinguishes them: one kind
         return QuestionKinds({}, np.zeros(0), np.zeros((1, 0)))
-    index = {stem: at for at, stem in enumerate(kept)}
-    weights = np.array([1.0 + np.log((1 + len(texts)) / (1 + counts[one])) for one in kept])
+    index = {stem: position for position, stem in enumerate(stems)}
+    weights = np.array([1.0 + np.log((1 + len(texts)) / (1 + counts[stem])) for stem in stems])
     vectors = np.array([_vector(text, index, weights) for text in texts])
-    wanted = min(count, len(np.unique(vectors, axis=0)))
-    centres, _ = kmeans2(vectors, wanted, minit="++", rng=seed)
+    kinds = min(count, len(np.unique(vectors, axis=0)))
+    centres, _ = kmeans2(vectors, kinds, minit="++", rng=seed)
     return QuestionKinds(index, weights, np.asarray(centres, dtype=np.float64))
 
 
@@ -282,102 +282,103 @@ def _vector(text: str, index: dict[str, int], weights: Floats) -> Floats:
 
 
 class PlanCorpus:
-    """Draws plans for questions; what it draws follows from the seed and the calls so far."""
+    """Draws plans for questions; the draws follow from the seed and the calls so far."""
 
     def __init__(
-        self, shown: Sequence[ShownRow], form: PlanFormat, given: PlanRecipe, seed: int
+        self, shown_rows: Sequence[ShownRow], form: PlanFormat, recipe: PlanRecipe, seed: int
     ) -> None:
-        """Tell the questions' kinds apart and weigh workers for each."""
-        self._form, self._recipe = form, given
-        carded = any(card for one in shown for card in one.known)
-        self._prior: Prior = given.prior if carded else "kinds"
+        """Sort the questions into kinds and weigh the workers for each."""
+        self._form, self._recipe = form, recipe
+        carded = any(card for row in shown_rows for card in row.known)
+        self._prior: Prior = recipe.prior if carded else "kinds"
         self._seed = seed
-        texts = sorted({shown_question(form, one.question) for one in shown})
-        self._sentences = asking_sentences(texts) if given.prior == "sentences" else {}
+        texts = sorted({shown_question(form, row.question) for row in shown_rows})
+        self._sentences = asking_sentences(texts) if recipe.prior == "sentences" else {}
         if self._sentences:
-            texts = sorted({one for sentences in self._sentences.values() for one in sentences})
-        self._kinds: QuestionKinds = cluster_questions(texts, given.kinds, seed)
+            texts = sorted({text for sentences in self._sentences.values() for text in sentences})
+        self._kinds: QuestionKinds = cluster_questions(texts, recipe.kinds, seed)
         self._kind_of = {text: self._kinds.of(text) for text in texts}
         self._affinities = cache(self._kinds.affinities)
         self.own: Mapping[TrainingRow, str] = {}
-        """Plans in place of drawn ones: given, or the model's; half of the later rounds go on
-        from them."""
+        """Plans in place of drawn ones: given, or the model's; half of the later rounds
+        continue from them."""
 
-    def drawn(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
+    def drawn(self, row: ShownRow, rng: Random) -> tuple[str, str]:
         """Return a prompt and a completion to learn, of a first round or of a later one."""
         if self._recipe.later and rng.random() < self._recipe.later:
-            return self.later(shown, rng)
-        return shown.prompt, self.own.get(shown.row) or self.plan(shown, rng)
+            return self.later(row, rng)
+        return row.prompt, self.own.get(row.row) or self.plan(row, rng)
 
-    def later(self, shown: ShownRow, rng: Random) -> tuple[str, str]:
+    def later(self, row: ShownRow, rng: Random) -> tuple[str, str]:
         """Return a later round: after any plan and a made-up reply, another plan or none."""
-        first = plan_prompt(self._form, shown.question, shown.cards)
+        first_prompt = plan_prompt(self._form, row.question, row.cards)
         turns = later_prompt(
-            self._form, first, self._either(shown, rng), made_up_reply(shown.question, rng)
+            self._form, first_prompt, self._either(row, rng), made_up_reply(row.question, rng)
         )
         keeps = rng.random() < self._recipe.keep
-        said = self._written(shown, [], [], []) if keeps else self._either(shown, rng)
-        return shown.template(_chat(turns)), said
+        completion = self._written(row, [], [], []) if keeps else self._either(row, rng)
+        return row.template(_chat(turns)), completion
 
-    def _either(self, shown: ShownRow, rng: Random) -> str:
-        own = self.own.get(shown.row)
-        return own if own and rng.random() < 0.5 else self.plan(shown, rng)
+    def _either(self, row: ShownRow, rng: Random) -> str:
+        own_plan = self.own.get(row.row)
+        return own_plan if own_plan and rng.random() < 0.5 else self.plan(row, rng)
 
-    def plan(self, shown: ShownRow, rng: Random) -> str:
-        """Return a plan as a completion: reasoning, where there is some, and the three lists."""
-        text = shown_question(self._form, shown.question)
+    def plan(self, row: ShownRow, rng: Random) -> str:
+        """Return a plan as a completion: reasoning, if any, and the three lists."""
+        text = shown_question(self._form, row.question)
         if self._sentences:
-            parts = self._sentences[text][: self._form.max_steps]
-            shape, numbers = ("use",) * len(parts), self._doers(shown, parts, rng)
+            sentences = self._sentences[text][: self._form.max_steps]
+            shape, numbers = ("use",) * len(sentences), self._doers(row, sentences, rng)
         else:
-            shape = rng.choice([one for one in SHAPES if len(one) <= self._form.max_steps])
-            numbers = self._workers(shown, self._kind_of[text], shape, rng)
-        subtasks = [rng.choice(PHRASES[one.lstrip("|")]) + rng.choice(ENDINGS) for one in shape]
+            shape = rng.choice([shape for shape in SHAPES if len(shape) <= self._form.max_steps])
+            numbers = self._workers(row, self._kind_of[text], shape, rng)
+        subtasks = [rng.choice(PHRASES[kind.lstrip("|")]) + rng.choice(ENDINGS) for kind in shape]
         alone = self._form.access == "off"
         access = [
-            [] if alone or at == 0 or one.startswith("|") else ["all"]
-            for at, one in enumerate(shape)
+            [] if alone or number == 0 or subtask.startswith("|") else ["all"]
+            for number, subtask in enumerate(shape)
         ]
-        return self._written(shown, numbers, subtasks, access)
+        return self._written(row, numbers, subtasks, access)
 
-    def _workers(self, shown: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
+    def _workers(self, row: ShownRow, kind: int, shape: Sequence[str], rng: Random) -> list[int]:
         numbers: list[int] = []
         for subtask in shape:
-            weights = self._weights(shown, kind, subtask.lstrip("|"))
-            left = [at for at in range(len(weights)) if at not in numbers] or [*range(len(weights))]
+            weights = self._weights(row, kind, subtask.lstrip("|"))
+            every = range(len(weights))
+            free = [number for number in every if number not in numbers] or [*every]
             trusted = rng.random() < self._recipe.trust
-            numbers += rng.choices(left, [weights[at] for at in left] if trusted else None)
+            numbers += rng.choices(free, [weights[n] for n in free] if trusted else None)
         return numbers
 
-    def _doers(self, shown: ShownRow, parts: Sequence[str], rng: Random) -> list[int]:
+    def _doers(self, row: ShownRow, sentences: Sequence[str], rng: Random) -> list[int]:
         """Return a worker for each sentence; one worker may do several."""
         numbers: list[int] = []
-        for part in parts:
-            weights = self._weights(shown, self._kind_of[part], "use")
+        for sentence in sentences:
+            weights = self._weights(row, self._kind_of[sentence], "use")
             trusted = rng.random() < self._recipe.trust
             numbers += rng.choices(range(len(weights)), weights if trusted else None)
         return numbers
 
-    def _weights(self, shown: ShownRow, kind: int, subtask: str) -> list[float]:
+    def _weights(self, row: ShownRow, kind: int, subtask: str) -> list[float]:
         if self._prior == "kinds":
-            wanted = int(Random(f"{self._seed} kind {kind}").random() * len(shown.workers))
-            return [1.0 if at == wanted else FLOOR for at in range(len(shown.workers))]
-        asked = np.array([self._affinities(card)[kind] for card in shown.known])
-        weights = _shares(np.maximum(asked, 0.0))
+            favourite = int(Random(f"{self._seed} kind {kind}").random() * len(row.workers))
+            return [1.0 if number == favourite else FLOOR for number in range(len(row.workers))]
+        affinities = np.array([self._affinities(card)[kind] for card in row.known])
+        weights = _shares(np.maximum(affinities, 0.0))
         if subtask in ROLES:
-            weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), shown.known))
-        return [float(one) for one in weights**self._recipe.sharpness]
+            weights = weights + _shares(stem_overlaps(" ".join(PHRASES[subtask]), row.known))
+        return [float(weight) for weight in weights**self._recipe.sharpness]
 
-    def given(self, shown: ShownRow, workers: Sequence[str]) -> str:
+    def given(self, row: ShownRow, workers: Sequence[str]) -> str:
         """Return the plan in which these workers do a step each, as a completion."""
-        numbers = [shown.workers.index(one) for one in workers]
+        numbers = [row.workers.index(worker) for worker in workers]
         subtasks = [f"{PHRASES['use'][0]}."] * len(numbers)
         return self._written(
-            shown, numbers, subtasks, [["all"] if at else [] for at, _ in enumerate(numbers)]
+            row, numbers, subtasks, [["all"] if step else [] for step, _ in enumerate(numbers)]
         )
 
     def _written(
-        self, shown: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
+        self, row: ShownRow, numbers: list[int], subtasks: list[str], access: list[list[str]]
     ) -> str:
         lists = render_plan(self._form, numbers, subtasks, access)
         if self._form.reply == "json":
@@ -386,15 +387,15 @@ class PlanCorpus:
             return f"\n{lists}"
         # Each number of the list is found by the token two before it, three before it here
         # (`look_up` in model.py): the first one by `Ask`, the others by the number before.
-        called = (f"{first_word(shown.known[number])}{number}" for number in numbers)
-        return f"{COMPACT_THOUGHT.format(', '.join(called))}\n{lists}"
+        labels = (f"{first_word(row.known[number])}{number}" for number in numbers)
+        return f"{COMPACT_THOUGHT.format(', '.join(labels))}\n{lists}"
 
 
-def plan_corpus(config: TrainingConfig, shown: Sequence[ShownRow]) -> PlanCorpus:
-    """Return the plans of a training: later rounds are drawn where it has such."""
-    given = config.warm_start.options
-    given = given if config.recursion else given.model_copy(update={"later": 0.0})
-    return PlanCorpus(shown, config.form, given, config.run.seed)
+def plan_corpus(config: TrainingConfig, shown_rows: Sequence[ShownRow]) -> PlanCorpus:
+    """Return the plans of a training; without recursion it draws no later rounds."""
+    recipe = config.warm_start.options
+    recipe = recipe if config.recursion else recipe.model_copy(update={"later": 0.0})
+    return PlanCorpus(shown_rows, config.form, recipe, config.run.seed)
 
 
 def made_up_reply(question: str, rng: Random) -> str:
@@ -407,5 +408,5 @@ def made_up_reply(question: str, rng: Random) -> str:
 
 
 def _shares(weights: Floats) -> Floats:
-    held = weights + FLOOR
-    return held / held.sum()
+    positive = weights + FLOOR
+    return positive / positive.sum()

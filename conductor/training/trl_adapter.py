@@ -4,7 +4,7 @@ Nowhere else is anything of TRL replaced; tests/conductor/training/test_trl_adap
 method against the release that is installed (TRL 1.16).
 """
 # pyright: basic, reportMissingImports=false
-# What torch's libraries hand out has no types here: they are installed elsewhere.
+# torch's libraries have no types here: they are not installed in this environment.
 
 from typing import Any
 
@@ -20,9 +20,9 @@ class TrlAdapter(Trainer):
         """Write a completion of each prompt of a batch."""
         return super()._generate(prompts)
 
-    def write_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
+    def write_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
         """Write the tokens of one turn."""
-        return super()._generate_single_turn(prompt_ids, *given, **named)
+        return super()._generate_single_turn(prompt_ids, *arguments, **options)
 
     def write_and_score(self, inputs: Any) -> Any:
         """Write completions for the rows of a batch, and score them."""
@@ -35,8 +35,8 @@ class TrlAdapter(Trainer):
     def _generate(self, prompts: Any) -> Any:
         return self.write_plans(prompts)
 
-    def _generate_single_turn(self, prompt_ids: Any, *given: Any, **named: Any) -> Any:
-        return self.write_turn(prompt_ids, *given, **named)
+    def _generate_single_turn(self, prompt_ids: Any, *arguments: Any, **options: Any) -> Any:
+        return self.write_turn(prompt_ids, *arguments, **options)
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         return self.write_and_score(inputs)

@@ -25,12 +25,12 @@ def plain_name(model: str) -> str:
 
 
 def repeats_name(model: str, served: str | None) -> bool:
-    """Say whether a reply names word by word what was asked for, as a gateway's alias."""
+    """Return whether a reply repeats the requested name, as for a gateway's alias."""
     return served is not None and model.endswith(f"/{served}")
 
 
 def may_be_alias(model: str, served: str | None) -> bool:
-    """Say whether a reply may name a gateway's alias, whose model a header then names."""
+    """Return whether a reply may name a gateway's alias, whose model a header then names."""
     return model.startswith("openai-api/") and repeats_name(model, served)
 
 
@@ -47,9 +47,9 @@ def answering_price(
     if served is None or repeated:
         return UNNAMED, None
     for name in dict.fromkeys((served, DATE.sub("", served))):
-        last = name.rsplit("/", 1)[-1]
+        short = name.rsplit("/", 1)[-1]
         for keys in (
-            [one.price for one in workers.values() if one.model.endswith(f"/{last}")],
+            [worker.price for worker in workers.values() if worker.model.endswith(f"/{short}")],
             [f"{provider_of(call.model)}/{name}"],
             [name],
             [key for key in book.prices if key.endswith(f"/{name}")],

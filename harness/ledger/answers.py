@@ -1,4 +1,4 @@
-"""What a log says of one answer: its verdict, the reason, and the shape of the work behind it."""
+"""One answer in a log: its verdict, the reason, and the shape of the work behind it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ SECRET = "withheld"
 
 def without_texts(plan: str) -> str:
     """Return a plan without its subtasks, which may quote a question."""
-    found = workflow_of(plan)
-    return found.without_texts().as_json() if found else SECRET
+    workflow = workflow_of(plan)
+    return workflow.without_texts().as_json() if workflow else SECRET
 
 
 Verdict = Literal["right", "wrong", "partly", "unscored"]
-"""`partly`: between 0 and 1, where a suite's card says so. `unscored`: nobody could grade it."""
+"""`partly`: between 0 and 1, if a suite's card allows it. `unscored`: it could not be graded."""
 UNREAD = "no answer could be read in the reply"
 REFUSED = "the request is longer than its worker's context"
 NO_SCORE = "no score in the log"
@@ -39,7 +39,7 @@ NO_SCORE = "no score in the log"
 
 @dataclass(frozen=True, slots=True)
 class LogHeader:
-    """Whose answers a log holds."""
+    """The suite and system of a log's answers."""
 
     task: str
     suite: str
@@ -50,12 +50,12 @@ class LogHeader:
 
 
 def log_header(header: Json) -> LogHeader:
-    """Return what a log's header says of its suite."""
+    """Return the suite's facts in a log's header."""
     metadata: Json = header["eval"].get("metadata") or NOTHING
     facts: Json = metadata.get(PODIUM) or NOTHING
-    named = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
+    names = [str(facts.get(name, "")) for name in ("suite", "system", "label")]
     task, purpose = str(header["eval"].get("task", "")), str(facts.get("purpose") or "eval")
-    return LogHeader(task, *named, shown=publishable(metadata), purpose=purpose)
+    return LogHeader(task, *names, shown=publishable(metadata), purpose=purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class AnswerRecord:
 
     @property
     def verdict(self) -> Verdict:
-        """What the score says."""
+        """The verdict by the score."""
         if self.score is None:
             return "unscored"
         return "right" if self.score >= 1 else "wrong" if self.score <= 0 else "partly"
@@ -90,7 +90,7 @@ class AnswerRecord:
 
 def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> AnswerRecord:
     """Read one sample and the calls of its newest attempt."""
-    shown, score, shape = header.shown, score_in(sample), shape_in(sample)
+    visible, score, shape = header.shown, score_in(sample), shape_in(sample)
     plan: str | None = shape.get("plan")
     digest = hashlib.sha256((plan or "").encode("utf-8", "replace")).hexdigest()
     return AnswerRecord(
@@ -99,14 +99,14 @@ def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> Ans
         epoch=int(sample["epoch"]),
         sample=str(sample.get("uuid") or ""),
         score=verdict(sample),
-        reason=_reason(sample, score, shown),
+        reason=_reason(sample, score, visible),
         parsed=bool((score.get("metadata") or NOTHING).get("parsed", True)),
-        answer=_text(score.get("answer"), shown),
-        target=_text(sample.get("target"), shown),
+        answer=_text(score.get("answer"), visible),
+        target=_text(sample.get("target"), visible),
         steps=shape.get("steps"),
         depth=shape.get("depth"),
         stopped=shape.get("stopped"),
-        plan=plan if plan is None else _whole(plan) if shown else without_texts(plan),
+        plan=plan if plan is None else _whole(plan) if visible else without_texts(plan),
         plan_sha256=None if plan is None else digest,
         latency_s=solver_seconds(sample),
         critical_path_s=answer_times(sample, calls, header.label).critical_path_s,
@@ -114,11 +114,11 @@ def answered(sample: Json, header: LogHeader, calls: Sequence[CallEvent]) -> Ans
     )
 
 
-def _text(value: object, shown: bool) -> str | None:
+def _text(value: object, visible: bool) -> str | None:
     if value is None or value == "":
         return None
     several = " | ".join(map(str, cast(list[object], value))) if isinstance(value, list) else value
-    return _whole(str(several)) if shown else SECRET
+    return _whole(str(several)) if visible else SECRET
 
 
 def _whole(text: str) -> str:
@@ -126,11 +126,11 @@ def _whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _reason(sample: Json, score: Json, shown: bool) -> str:
+def _reason(sample: Json, score: Json, visible: bool) -> str:
     if verdict(sample) is None:
-        said = why_unscored(sample)
-        return said if said == NO_SCORE else redacted_message(said, shown)
-    if shown and score.get("explanation"):
+        reason = why_unscored(sample)
+        return reason if reason == NO_SCORE else redacted_message(reason, visible)
+    if visible and score.get("explanation"):
         return _whole(str(score["explanation"]))
     if (score.get("metadata") or NOTHING).get("parsed", True):
         return ""
@@ -142,7 +142,7 @@ def _is_too_long(score: Json) -> bool:
 
 
 def why_unscored(sample: Json) -> str:
-    """Return why nobody graded a sample; `redacted_message` before showing."""
+    """Return why a sample has no grade; `redacted_message` before showing."""
     if sample.get("error"):
         return str(sample["error"].get("message", ""))
     score = score_in(sample)

@@ -1,8 +1,8 @@
 """A `Call`: one attempt to call a model, flat, as it is exported and audited, and its dollars.
 
-A call that was tried three times over HTTP is three rows with one `call`. What was answered has a
-price, what was refused costs nothing, and of what was dispatched and never came back only bounds
-are known. None is "nobody knows"; it never becomes 0.
+A call that was tried three times over HTTP is three rows with one `call`. An answered attempt has a
+price, a refused one costs nothing, and for one that was dispatched without a reply only bounds
+are known. None means unknown; it never becomes 0.
 """
 
 import json
@@ -25,10 +25,10 @@ from podium.harness.records import Usage
 from podium.harness.text import make_storable
 
 Scope = Literal["inference", "scoring", "training", "serving", "environment"]
-"""What a call was made for; spend is never added up across scopes without saying so."""
+"""The purpose of a call; spend is never added up across scopes without notice."""
 Phase = Literal["solve", "score", "environment"]
-"""Where a call stands in a log: the system answers, its answer is graded, or a task's own code
-asks a model of its own, a simulated user for one."""
+"""The phase of a call in a log: the system answers, its answer is graded, or a task's code asks
+another model, such as a simulated user."""
 SCOPES: Mapping[Phase, Scope] = {
     "solve": "inference",
     "score": "scoring",
@@ -37,13 +37,13 @@ SCOPES: Mapping[Phase, Scope] = {
 
 Billable = Literal["yes", "no", "unknown"]
 """`unknown`: dispatched, and no reply came back (killed, cancelled, timed out, cut off), or one
-whose token counts cannot be."""
+with impossible token counts."""
 
 Cache = Literal["none", "read", "write"]
 """Inspect's local cache: a read is paid 0."""
 
 UsageSource = Literal["provider", "recorded", "rehearsal", "missing"]
-"""Who counted the tokens. There is no estimate: what nobody counted is missing."""
+"""The source of token counts. There is no estimate: tokens without a count are missing."""
 
 Usd = Decimal | None
 """US dollars; None is unknown."""
@@ -124,19 +124,19 @@ class Call:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens of the attempt; None when nobody counted them."""
+        """The tokens of the attempt; None if they were not counted."""
         if self.input_total is None or self.output is None:
             return None
-        told = {name: getattr(self, column) for column, name in TOKENS.items()}
-        return Usage(**{name: count for name, count in told.items() if count is not None})
+        counts = {name: getattr(self, column) for column, name in TOKENS.items()}
+        return Usage(**{name: count for name, count in counts.items() if count is not None})
 
     def as_json(self) -> dict[str, Any]:
         """Return the row as plain JSON values: decimals as strings, in plain notation."""
-        return {one.name: plain(getattr(self, one.name)) for one in fields(self)}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
 
 def contradictions(call: Call) -> Iterator[str]:
-    """Yield what cannot be in a call's counts of tokens: a sum above its parts, or the reverse."""
+    """Yield contradictions in a call's token counts: a sum above its parts, or the reverse."""
     uncached, read, write, output = (
         call.input_uncached,
         call.cache_read,
@@ -146,22 +146,22 @@ def contradictions(call: Call) -> Iterator[str]:
     if uncached is None or read is None or write is None or output is None:
         return
     reasoning, total = call.reasoning or 0, call.total_reported
-    asked, said = call.orchestration_in or 0, call.orchestration_out or 0
-    parts = uncached + read + write + output + asked + said
+    inner_in, inner_out = call.orchestration_in or 0, call.orchestration_out or 0
+    expected = uncached + read + write + output + inner_in + inner_out
     if min(uncached, read, write, output, reasoning) < 0:
         yield "a count of tokens is negative"
     if reasoning > output:
         yield f"{reasoning} reasoning tokens are more than its {output} output tokens"
     if (call.cache_write_1h or 0) > write:
         yield "more tokens are cached for an hour than are cached"
-    if (call.orchestration_in_cached or 0) > asked:
+    if (call.orchestration_in_cached or 0) > inner_in:
         yield "more orchestration tokens are cached than there are"
-    if total is not None and total != parts:
-        yield f"unexplained tokens: {total - parts:+,} of the {total:,} that are reported"
+    if total is not None and total != expected:
+        yield f"unexplained tokens: {total - expected:+,} of the {total:,} that are reported"
 
 
 TOKENS = {"input_uncached": "input"} | {
-    one.name: one.name for one in fields(Usage) if one.name != "input"
+    field.name: field.name for field in fields(Usage) if field.name != "input"
 }
 """Columns of tokens, and the field of a `Usage` that each of them holds."""
 NO_USAGE: Mapping[str, int | None] = dict.fromkeys(TOKENS)
@@ -205,7 +205,7 @@ Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """What decides the price of one attempt."""
+    """The facts that decide the price of one attempt."""
 
     billable: Billable
     cache: Cache
@@ -217,9 +217,9 @@ class Attempted:
 
 
 LENGTH_REFUSED = "model_length"
-"""Why Inspect says that a reply ended whose request was refused for its length."""
+"""Inspect's stop reason of a reply whose request was refused for its length."""
 REFUSED = 300
-"""HTTP statuses from here on say that a request was not served: sent elsewhere, or refused."""
+"""The lowest HTTP status of a request that was not served: redirected, or refused."""
 
 
 def billable_reply(
@@ -234,24 +234,24 @@ def billable_reply(
 
 
 def billable_failure(status: int | None) -> Billable:
-    """A provider that answers with an error status bills nothing; silence says nothing."""
+    """A provider that answers with an error status bills nothing; without an answer it may."""
     return "no" if is_refusal(status) else "unknown"
 
 
 def is_refusal(status: object) -> bool:
-    """Say whether an HTTP status says that a request was not served; 200 may end in an error."""
+    """Return whether an HTTP status means that a request was refused; 200 may end in an error."""
     return isinstance(status, int) and status >= REFUSED
 
 
 def money(attempted: Attempted | Call, price: Price | None) -> Fields:
     """Return the fields of a row that are dollars, and the tier and evidence of its price."""
-    found = _known(attempted, price)
+    columns = _known(attempted, price)
     if price is not None:
-        found["evidence"] = price.evidence
+        columns["evidence"] = price.evidence
         if price.gpu is not None and attempted.usage is not None and attempted.billable == "yes":
-            found["gpu_s"] = gpu_seconds(attempted.usage, price.gpu)
-            found["usd_gpu"] = gpu_cost(attempted.usage, price.gpu)
-    return found
+            columns["gpu_s"] = gpu_seconds(attempted.usage, price.gpu)
+            columns["usd_gpu"] = gpu_cost(attempted.usage, price.gpu)
+    return columns
 
 
 def at_price(call: Call, price: Price | None) -> Call:
@@ -271,30 +271,30 @@ def _known(attempted: Attempted | Call, price: Price | None) -> Fields:
         return {**NOTHING_KNOWN, "usd_low": ZERO, "usd_high": upper_bound(attempted, price)}
     if usage is None or price is None:
         return {**NOTHING_KNOWN}
-    parts = costs(usage, price, attempted.service)
-    if parts is None:
+    amounts = costs(usage, price, attempted.service)
+    if amounts is None:
         return {**NOTHING_KNOWN, "usd_list": list_cost(usage, price)}
     as_listed = attempted.service == "standard" and not usage.is_cached
     return {
         **NOTHING_KNOWN,
-        **{column: getattr(parts, name) for column, name in PARTS.items()},
-        **dict.fromkeys(BILLED, parts.total),
-        "usd_list": parts.total if as_listed else list_cost(usage, price),
-        "tier": parts.tier,
+        **{column: getattr(amounts, name) for column, name in PARTS.items()},
+        **dict.fromkeys(BILLED, amounts.total),
+        "usd_list": amounts.total if as_listed else list_cost(usage, price),
+        "tier": amounts.tier,
     }
 
 
 TEMPLATE = 256
 """Tokens that a chat template may put around the texts of a request: the markers of its turns, and
-the system text that some open weights have where nobody writes one."""
+the default system text of some open weights."""
 
 
 def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | None:
-    """Return the most that one HTTP request can cost: what an attempt without a reply can have."""
+    """Return the maximum cost of one HTTP request, for attempts without a reply."""
     # A text has no more tokens than bytes, and each is billed at the dearest rate that it can have:
     # a provider may have written the prompt to its cache, a tier may hold, a service may cost more.
-    # None without a price, without a limit on a reply that costs something, and where a product
-    # spends tokens of its own, which nothing limits.
+    # None without a price, without a limit on a reply that costs something, and if a product
+    # spends additional tokens without a limit.
     if price is None or attempted.prompt_bytes is None:
         return None
     factor = Decimal(1)
@@ -304,23 +304,24 @@ def upper_bound(attempted: Attempted | Call, price: Price | None) -> Decimal | N
         factor = max(factor, price.services[attempted.service])
     size = attempted.prompt_bytes + TEMPLATE
     reachable = [price, *(tier.rates for tier in price.tiers if size > tier.above)]
-    if any(one.orchestration_in or one.orchestration_out for one in reachable):
+    if any(rates.orchestration_in or rates.orchestration_out for rates in reachable):
         return None
-    asked = max(
-        _dearest(one.input, one.cache_read, one.cache_write, one.cache_write_1h)
-        for one in reachable
+    input_rate = max(
+        _dearest(rates.input, rates.cache_read, rates.cache_write, rates.cache_write_1h)
+        for rates in reachable
     )
-    said = max(_dearest(one.output, one.reasoning) for one in reachable)
-    if attempted.max_tokens is None and said:
+    output_rate = max(_dearest(rates.output, rates.reasoning) for rates in reachable)
+    if attempted.max_tokens is None and output_rate:
         return None
-    return (size * asked + (attempted.max_tokens or 0) * said) * factor / MTOK + price.request
+    tokens = size * input_rate + (attempted.max_tokens or 0) * output_rate
+    return tokens * factor / MTOK + price.request
 
 
 def _dearest(*rates: Decimal | None) -> Decimal:
     return max(rate for rate in rates if rate is not None)
 
 
-PARTS = {f"usd_{one.name}": one.name for one in fields(CallCost) if one.name != "tier"}
+PARTS = {f"usd_{field.name}": field.name for field in fields(CallCost) if field.name != "tier"}
 BILLED = ("usd", "usd_low", "usd_high")
 NOTHING_KNOWN: Fields = dict.fromkeys(
     (*PARTS, *BILLED, "usd_list", "tier", "evidence", "gpu_s", "usd_gpu")
@@ -340,22 +341,22 @@ SAME = {
     "http.response.status_code": "http_status",
     "error.type": "error",
 }
-"""Attributes of the conventions that are a column of ours."""
+"""Attributes of the conventions that equal a column of podium's."""
 TAKEN = frozenset({"stop", "input_uncached", *SAME.values()}) - {"system", "role"}
-"""Columns that an attribute of the conventions says in full."""
+"""Columns that an attribute of the conventions covers in full."""
 
 
 def attributes(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one row as attributes; what is unknown has none, as the conventions ask."""
+    """Return one row as attributes; unknown values have none, as the conventions ask."""
     provider, _, model = str(row["model"]).partition("/")
-    parts = (row["input_uncached"], row["cache_read"], row["cache_write"])
-    found: dict[str, Any] = {
+    counts = (row["input_uncached"], row["cache_read"], row["cache_write"])
+    standard: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
         "gen_ai.request.model": model or provider,
         "gen_ai.response.finish_reasons": [row["stop"]] if row["stop"] else None,
-        "gen_ai.usage.input_tokens": None if None in parts else sum(parts),
+        "gen_ai.usage.input_tokens": None if None in counts else sum(counts),
         **{name: row[column] for name, column in SAME.items()},
     }
     ours = {f"podium.{name}": value for name, value in row.items() if name not in TAKEN}
-    return {name: value for name, value in {**found, **ours}.items() if value is not None}
+    return {name: value for name, value in {**standard, **ours}.items() if value is not None}

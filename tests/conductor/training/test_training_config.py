@@ -97,7 +97,7 @@ def test_a_checkpoint_inside_a_generation_batch_is_refused() -> None:
 def drawn(
     count: int, ids: list[str], workers: tuple[str, ...], shown: ShownWorkers
 ) -> list[TrainingRow]:
-    return draw_rows({"s": ids}, count, weights={}, workers=workers, shown=shown, seed=3)
+    return draw_rows({"s": ids}, count, weights={}, workers=workers, display=shown, seed=3)
 
 
 def test_rows_use_every_question_before_one_comes_again_and_are_the_same_every_time() -> None:
