@@ -78,7 +78,7 @@ class Shutdown:
         """Let SIGTERM and SIGHUP do what Ctrl-C does while the block lasts."""
         self._before = {number: signal.getsignal(number) for number in ALIKE}
         # Any other handler is that of a program that calls us, which decides for itself.
-        ours = [one for one in ALIKE[1:] if self._before[one] is signal.SIG_DFL]
+        ours = [number for number in ALIKE[1:] if self._before[number] is signal.SIG_DFL]
         for number in ours:
             signal.signal(number, self._handle)
         try:

@@ -59,32 +59,32 @@ def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
 async def _asked_of(task: Task, sample: Sample) -> str:
     async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
         _refuse_tools(state)
-        asked.append(question_of("", Conversation(messages=state.messages)).text)
+        prompts.append(question_of("", Conversation(messages=state.messages)).text)
         raise _AskedOnce
 
-    asked, state = list[str](), _state(sample)
+    prompts, state = list[str](), _state(sample)
     try:
         await _solved(task, state, generate)
     except _AskedOnce:
-        return asked[0]
+        return prompts[0]
     raise UserError("Its solver asks no model by its `generate`.")
 
 
 async def _score_of(task: Task, sample: Sample, reply: str) -> Score | None:
-    asked = list[str]()
+    replies = list[str]()
 
     async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
-        if asked:
+        if replies:
             raise UserError("It asks its model more than once.")
         _refuse_tools(state)
-        asked.append(reply)
+        replies.append(reply)
         state.output = ModelOutput.from_content(MODEL, reply)
         state.messages.append(state.output.message)
         return state
 
     state = await _solved(task, _state(sample), generate)
-    first = cast(list[Scorer], task.scorer)[0]
-    return await first(state, Target(sample.target))
+    scorer = cast(list[Scorer], task.scorer)[0]
+    return await scorer(state, Target(sample.target))
 
 
 async def _solved(task: Task, state: TaskState, generate: Any) -> TaskState:

@@ -249,7 +249,7 @@ def publishable(metadata: Mapping[str, Any] | None) -> bool:
     return bool(_podium_facts(metadata).get("publishable", True))
 
 
-def redacted_message(reason: str, shown: bool) -> str:
+def redacted_message(reason: str, showable: bool) -> str:
     """Return why something failed; only its kind where a suite may not be `shown`.
 
     A provider's words can quote what it was sent.
@@ -258,13 +258,13 @@ def redacted_message(reason: str, shown: bool) -> str:
     'WorkerError (its words are withheld, they may quote a question; the log has them)'
     """
     withheld = "its words are withheld, they may quote a question; the log has them"
-    return reason if shown or not reason else f"{failure_kind(reason)} ({withheld})"
+    return reason if showable or not reason else f"{failure_kind(reason)} ({withheld})"
 
 
 def failure_kind(reason: str) -> str:
     """Return the exception's name at the start of a reason, or a word for what has none."""
-    found = re.match(r"\w*(?:Error|Exception|Miss|Limit)\b", reason)
-    return found.group() if found else "failed"
+    match = re.match(r"\w*(?:Error|Exception|Miss|Limit)\b", reason)
+    return match.group() if match else "failed"
 
 
 def refuse_redacted(metadata: Mapping[str, Any] | None, name: str) -> None:
@@ -281,11 +281,11 @@ def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
 class TaskRefusal(UserError, PrerequisiteError):
     """A UserError that Inspect's command line prints as it prints its own."""
 
-    def __init__(self, said: str) -> None:
+    def __init__(self, sentence: str) -> None:
         """Say this; Inspect reads its own copy as rich's markup."""
-        super().__init__(said)
-        self.args = (said,)
-        self.message = escape(said)
+        super().__init__(sentence)
+        self.args = (sentence,)
+        self.message = escape(sentence)
 
 
 def refuse_unjudged(

@@ -235,8 +235,8 @@ def card_header(
     """Return what a log's header says of a system, for so many workers and these arguments."""
     span = manifest.calls.span(workers, args)
     if equal and span:
-        most = min(span[1], int(equal.limit)) if equal.unit == "calls" else span[1]
-        span = 0, most
+        maximum = min(span[1], int(equal.limit)) if equal.unit == "calls" else span[1]
+        span = 0, maximum
     return {
         "source": manifest.source,
         "prompt_sha256": manifest.prompt_sha256,
@@ -264,8 +264,8 @@ def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
 def lacks_sandbox(manifest: SystemCard) -> bool:
     """Say whether a system needs a sandbox and none, or none that exists, is named."""
     kind, _, file = os.environ.get(VARIABLE, "").partition(":")
-    named = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
-    return "sandbox" in manifest.needs and not named
+    exists = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
+    return "sandbox" in manifest.needs and not exists
 
 
 def missing_sandbox(name: str) -> str:

@@ -156,7 +156,7 @@ class SystemAPI(NoModel):
         turns = self._turns(state, plays)
         question = question_of(str(state.sample_id), conversation)
         pool = ConversationPool.within(turns.pool, conversation, question.text, plays.acts)
-        begun = monotonic()
+        start = monotonic()
         with ExitStack() as inside:
             inside.enter_context(run_context(recorder=turns.recorder))
             # The limits of a task are on its turns, and not on what is asked for one of them.
@@ -169,7 +169,7 @@ class SystemAPI(NoModel):
                 self._note(state, turns, plays.journal)
                 raise
         output = pool.output_of(answer)
-        turns.add(answer, output, monotonic() - begun)
+        turns.add(answer, output, monotonic() - start)
         self._note(state, turns, plays.journal)
         stop = "model_length" if answer.too_long else output.stop_reason
         choices = [output.choices[0].model_copy(update={"stop_reason": stop})]
@@ -177,9 +177,9 @@ class SystemAPI(NoModel):
 
     def _turns(self, state: TaskState, plays: SystemInPlay) -> SampleTurns:
         if state.uuid not in self._samples:
-            made = plays.journal and Recorder(plays.journal, "inference", sample_ref(state))
+            recorder = plays.journal and Recorder(plays.journal, "inference", sample_ref(state))
             pool = active_pool(plays.spec, state.epoch, plays.override)
-            self._samples[state.uuid] = SampleTurns(pool, made)
+            self._samples[state.uuid] = SampleTurns(pool, recorder)
         return self._samples[state.uuid]
 
     def _note(self, state: TaskState, turns: SampleTurns, journal: TaskJournal | None) -> None:

@@ -102,7 +102,7 @@ def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFa
     choice = _first(body.get("choices"))
     error = _error(choice.get("error")) or _error(body.get("error"))
     reason = next(
-        (one for one in _reasons(body, choice) if FAILED.search(one.partition(" ")[2])), ""
+        (text for text in _reasons(body, choice) if FAILED.search(text.partition(" ")[2])), ""
     )
     if not (error or reason):
         return None
@@ -146,11 +146,11 @@ def _error(value: object) -> Raw:
 
 def _sentence(error: Raw, reason: str) -> str:
     code = error.get("code") or error.get("type")
-    named = [reason, f"code {code}" if isinstance(code, str | int) else ""]
+    facts = [reason, f"code {code}" if isinstance(code, str | int) else ""]
     message = error.get("message")
     text = " ".join(message.split())[:LONGEST] if isinstance(message, str) else ""
-    where = ", ".join(filter(None, named))
-    sentence = "the provider reported a failure in its reply" + (f" ({where})" if where else "")
+    place = ", ".join(filter(None, facts))
+    sentence = "the provider reported a failure in its reply" + (f" ({place})" if place else "")
     return f"{sentence}: {text}" if text else sentence
 
 
@@ -306,9 +306,9 @@ def _waits(error: BaseException | None) -> Iterator[float | None]:
         response: Any = getattr(error, "response", None)
         headers = _object(getattr(response, "headers", None) or getattr(error, "headers", None))
         if headers:
-            named = {name.lower(): str(value) for name, value in headers.items()}
-            yield _milliseconds(named.get("retry-after-ms", ""))
-            yield parse_retry_after({"retry-after": named.get("retry-after", "")})
+            by_name = {name.lower(): str(value) for name, value in headers.items()}
+            yield _milliseconds(by_name.get("retry-after-ms", ""))
+            yield parse_retry_after({"retry-after": by_name.get("retry-after", "")})
         yield from (parse_retry_after({"retry-after": text}) for text in _delays(error))
         error = error.__cause__
 
@@ -363,10 +363,10 @@ class RetryWait(wait_base):
 
     def _sentence(self, seconds: float, status: int | None) -> str:
         reason = f" ({status})" if status else ""
-        asked = f"{self.who}: asked to wait {_shown(seconds)}{reason}"
+        sentence = f"{self.who}: asked to wait {_shown(seconds)}{reason}"
         if seconds > LONGEST_S:
-            asked += f", waiting {_shown(LONGEST_S)}, the longest wait"
-        return f"{asked}; trying again"
+            sentence += f", waiting {_shown(LONGEST_S)}, the longest wait"
+        return f"{sentence}; trying again"
 
 
 def _failure(error: BaseException) -> str:

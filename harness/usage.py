@@ -116,23 +116,23 @@ def _counts(raw: Raw) -> Iterator[object]:
         yield from (holder[name] for name in names if holder.get(name) is not None)
 
 
-def _is_count(found: object) -> bool:
+def _is_count(value: object) -> bool:
     """Say whether a value can be a number of tokens; 12.0 is how some servers write 12."""
-    if type(found) is not int and type(found) is not float:  # `True` is an int by `isinstance`
+    if type(value) is not int and type(value) is not float:  # `True` is an int by `isinstance`
         return False
-    return 0 <= found <= CEILING and found == int(found)
+    return 0 <= value <= CEILING and value == int(value)
 
 
 def raw_usage(response: Raw | None, metadata: Raw | None = None) -> Raw | None:
     """Return the provider's own usage: from its response, else from where our providers keep it."""
-    said = map(_object(response).get, ("usage", "usageMetadata", "usage_metadata"))
-    found: object = next(filter(None, said), None) or _object(metadata).get(PROVIDER_USAGE)
-    return cast(Raw, found) if isinstance(found, Mapping) else None
+    fields = map(_object(response).get, ("usage", "usageMetadata", "usage_metadata"))
+    value: object = next(filter(None, fields), None) or _object(metadata).get(PROVIDER_USAGE)
+    return cast(Raw, value) if isinstance(value, Mapping) else None
 
 
-def _object(found: object) -> Raw:
+def _object(value: object) -> Raw:
     """Return some JSON where it is an object; a provider may answer with anything."""
-    return cast(Raw, found) if isinstance(found, Mapping) else NOTHING
+    return cast(Raw, value) if isinstance(value, Mapping) else NOTHING
 
 
 def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
@@ -144,17 +144,17 @@ def with_raw(usage: Usage | None, raw: Raw | None) -> Usage | None:
     outside = _under(raw, "output_tokens_details") or _under(raw, "completion_tokens_details")
     if dialect_of(raw) == "anthropic":
         inside = outside = raw
-    asked = _count(inside, "orchestration_input_tokens") or 0
-    said = _count(outside, "orchestration_output_tokens") or 0
-    if not (hour or asked or said):
+    tokens_in = _count(inside, "orchestration_input_tokens") or 0
+    tokens_out = _count(outside, "orchestration_output_tokens") or 0
+    if not (hour or tokens_in or tokens_out):
         return usage  # as nearly always, and a report may read a million calls
     total = _count(raw, "total_tokens")  # Inspect adds one up for Anthropic, who says none
     return replace(
         usage,
         cache_write_1h=hour,
-        orchestration_in=asked,
+        orchestration_in=tokens_in,
         orchestration_in_cached=_count(inside, "orchestration_input_cached_tokens") or 0,
-        orchestration_out=said,
+        orchestration_out=tokens_out,
         total_reported=usage.total_reported if total is None else total,
     )
 
@@ -223,15 +223,15 @@ def _anthropic(raw: Raw) -> Usage | None:
 
 
 def _google(raw: Raw) -> Usage | None:
-    found = ([_count(raw, name) for name in names] for names in GOOGLE)
-    prompt, said, total, thoughts, cached, tools = (
-        snake if camel is None else camel for camel, snake in found
+    pairs = ([_count(raw, name) for name in names] for names in GOOGLE)
+    prompt, candidates, total, thoughts, cached, tools = (
+        snake if camel is None else camel for camel, snake in pairs
     )
     if prompt is None:
         return None
     return Usage(
         input=prompt - (cached or 0) + (tools or 0),
-        output=(said or 0) + (thoughts or 0),  # a reply cut while thinking has no candidates
+        output=(candidates or 0) + (thoughts or 0),  # a reply cut while thinking has no candidates
         cache_read=cached or 0,
         reasoning=thoughts,
         total_reported=total,
@@ -239,10 +239,10 @@ def _google(raw: Raw) -> Usage | None:
 
 
 def _count(raw: Raw, name: str) -> int | None:
-    found = raw.get(name)
-    if isinstance(found, float) and found.is_integer():
-        return int(found)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    value = raw.get(name)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _under(raw: Raw, name: str) -> Raw:

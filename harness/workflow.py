@@ -67,14 +67,14 @@ class Workflow:
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).shape
         'a, b, c(1 2)'
         """
-        every = (self.reads(at) for at in range(len(self.steps)))
-        reads = (" ".join(str(read + 1) for read in own) for own in every)
-        named = zip(self.steps, reads, strict=True)
-        return ", ".join(f"{step.worker}({read})" if read else step.worker for step, read in named)
+        every = (self.reads(index) for index in range(len(self.steps)))
+        reads = (" ".join(str(read + 1) for read in indices) for indices in every)
+        pairs = zip(self.steps, reads, strict=True)
+        return ", ".join(f"{step.worker}({read})" if read else step.worker for step, read in pairs)
 
     def without_texts(self) -> "Workflow":
         """Return the same without subtasks and instructions: whom it asks, and who reads whom."""
-        return Workflow(tuple(Step(one.worker, "", one.reads) for one in self.steps))
+        return Workflow(tuple(Step(step.worker, "", step.reads) for step in self.steps))
 
     def as_json(self) -> str:
         """Return the workflow as one line of JSON, for logs."""
@@ -86,12 +86,12 @@ def workflow_of(plan: str | None) -> Workflow | None:
     try:
         steps = [
             Step(
-                str(one["worker"]),
-                str(one.get("subtask") or ""),
-                "all" if one["reads"] == "all" else tuple(int(read) for read in one["reads"]),
-                one.get("system"),
+                str(step["worker"]),
+                str(step.get("subtask") or ""),
+                "all" if step["reads"] == "all" else tuple(int(read) for read in step["reads"]),
+                step.get("system"),
             )
-            for one in cast(list[dict[str, Any]], json.loads(plan or ""))
+            for step in cast(list[dict[str, Any]], json.loads(plan or ""))
         ]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -103,9 +103,9 @@ def _as_dict(step: Step) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(step, name) for name in Step.__dataclass_fields__}
     sampling = fields.pop("sampling")
     if sampling is not None:
-        own = {name: getattr(sampling, name) for name in Sampling.__dataclass_fields__}
+        values = {name: getattr(sampling, name) for name in Sampling.__dataclass_fields__}
         fields["sampling"] = {
-            name: own[name] for name in own if own[name] is not None or name != "regex"
+            name: values[name] for name in values if values[name] is not None or name != "regex"
         }
     return fields
 
@@ -130,8 +130,8 @@ def check(
         return Malformed(f"{len(workflow.steps)} steps, at most {max_steps} are allowed")
     for index, step in enumerate(workflow.steps):
         if step.worker not in workers:
-            known = ", ".join(sorted(workers))
-            return Malformed(f"step {index + 1}: unknown worker {step.worker!r} (known: {known})")
+            names = ", ".join(sorted(workers))
+            return Malformed(f"step {index + 1}: unknown worker {step.worker!r} (known: {names})")
         strangers = [read for read in workflow.reads(index) if not 0 <= read < index]
         if strangers:
             return Malformed(f"step {index + 1} reads step {strangers[0] + 1}, which has not run")

@@ -31,9 +31,9 @@ def refuse_no_slurm(partition: str | None) -> None:
 
 def slurm_answers() -> bool:
     """Say whether this machine hands jobs to a SLURM whose controller is up."""
-    asked = ["sinfo", "-h"]
+    command = ["sinfo", "-h"]
     return bool(
-        shutil.which("sbatch") and not subprocess.run(asked, capture_output=True).returncode
+        shutil.which("sbatch") and not subprocess.run(command, capture_output=True).returncode
     )
 
 
@@ -66,7 +66,7 @@ class SlurmLauncher:
         """Return which shards have ended since the last call; None for a job without an end."""
         self._look()
         over = [
-            one for one, job in self._running.items() if _has_result(job) or self._gone[one] > 1
+            path for path, job in self._running.items() if _has_result(job) or self._gone[path] > 1
         ]
         return {folder: _status(folder, self._running.pop(folder)) for folder in over}
 
@@ -83,11 +83,11 @@ class SlurmLauncher:
         if self._cluster == HERE:
             return {job.job_id for job in self._running.values() if not job.done()}
         # submitit itself asks the accounting, which not every cluster has.
-        asked = subprocess.run(
+        queue = subprocess.run(
             ["squeue", "--me", "-h", "-o", "%i"], stdout=subprocess.PIPE, check=False
         )
         jobs = (job.job_id for job in self._running.values())
-        return set(asked.stdout.decode().split()) if asked.returncode == 0 else {*jobs}
+        return set(queue.stdout.decode().split()) if queue.returncode == 0 else {*jobs}
 
     def close(self) -> None:
         """Cancel all jobs."""
@@ -101,7 +101,7 @@ def _has_result(job: Any) -> bool:
 
 
 def _status(folder: Path, job: Any) -> int | None:
-    with Path(f"{folder}.log").open("a") as said:
-        said.write(job.stderr() or "")
+    with Path(f"{folder}.log").open("a") as log:
+        log.write(job.stderr() or "")
     status = None if not _has_result(job) or job.exception() is not None else job.result()
     return None if status is None or status < 0 else status

@@ -35,8 +35,8 @@ def completion_command(args: argparse.Namespace) -> int:
     for command, action in every_action(parser):
         if action.type is Path:
             vars(action)["complete"] = shtab.FILE
-        elif found := names.get(f"{command} {action.dest}") or names.get(action.dest):
-            action.choices = found
+        elif choices := names.get(f"{command} {action.dest}") or names.get(action.dest):
+            action.choices = choices
     say(shtab.complete(parser, args.shell))
     return 0
 
@@ -45,7 +45,7 @@ def known_names() -> dict[str, list[str]]:
     """Return what may stand for an argument, by its name, also behind that of its command."""
     suites = [*read_toml(HOME / "suites" / "cards.toml")]
     systems = [*SYSTEMS.split(), *GROUPS.split()]
-    pools, books = (_stems(HOME / "harness" / part) for part in ("pools", "prices"))
+    pools, books = (_stems(HOME / "harness" / folder) for folder in ("pools", "prices"))
     return {
         **dict.fromkeys(("suite", "train_on", "suites name", "data names"), suites),
         **dict.fromkeys(("system", "match", "vs", "systems name"), systems),

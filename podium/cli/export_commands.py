@@ -62,9 +62,9 @@ def write_eee(args: argparse.Namespace) -> int:
     """Write records for that archive; return 0."""
     from podium.reports import eee
 
-    made = eee.write_eee(args.dirs, args.out)
-    records = sum(path.suffix == ".json" for path in made)
-    say(f"Wrote {pluralise(records, 'record')}, {len(made) - records} with samples, below")
+    paths = eee.write_eee(args.dirs, args.out)
+    records = sum(path.suffix == ".json" for path in paths)
+    say(f"Wrote {pluralise(records, 'record')}, {len(paths) - records} with samples, below")
     say(f"{args.out}/data; check: every_eval_ever validate '{args.out}/data/**/*.json*'")
     return 0
 
@@ -82,8 +82,8 @@ def write_latex(args: argparse.Namespace) -> int:
     from podium.reports.blocks import ReportOptions
     from podium.reports.paper import export_paper
 
-    made = export_paper(args.dirs, args.out, taken(ReportOptions, args))
-    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}")
+    paths = export_paper(args.dirs, args.out, taken(ReportOptions, args))
+    say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}")
     return 0
 
 
@@ -117,16 +117,16 @@ def write_hub(args: argparse.Namespace) -> int:
 def routerarena(add: Arguments) -> None:
     """RouterArena: prediction files, configs and prices, every call of a question charged."""
     of_runs(add)
-    other = "a model that goes by another name there; repeat (ours, without the provider)"
-    add.repeated("--model OURS=THEIRS", other, renamed)
+    alias = "a model that goes by another name there; repeat (ours, without the provider)"
+    add.repeated("--model OURS=THEIRS", alias, renamed)
 
 
 def write_routerarena(args: argparse.Namespace) -> int:
     """Write files for that board; return 0."""
     from podium.reports import routerarena
 
-    for one in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
-        say(one)
+    for line in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
+        say(line)
     say(f"Copy {args.out} over a checkout; add what is new in model_cost to theirs by hand, and")
     say(
         "the models to universal_model_names.py. Check: podium audit --routerarena FILE, which also"
@@ -147,8 +147,8 @@ def write_verifiers(args: argparse.Namespace) -> int:
     from podium.cli.list_commands import suite_versions
     from podium.harness.rewards.taskset import USUAL, write_taskset
 
-    made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
-    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}: README.md says how to")
+    paths = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
+    say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}: README.md says how to")
     say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
     return 0
 

@@ -77,20 +77,20 @@ def run(
             f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
             "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
         )
-    asked, run_by = _several(suites), _several(systems)
+    suite_list, system_list = _several(suites), _several(systems)
     request = RunRequest(
-        suites=tuple(one if isinstance(one, str) else one.name for one in asked),
-        systems=tuple(one if isinstance(one, str) else one.name for one in run_by),
+        suites=tuple(suite if isinstance(suite, str) else suite.name for suite in suite_list),
+        systems=tuple(system if isinstance(system, str) else system.name for system in system_list),
         pool=pool,
         log_dir=Path(log_dir),
         **options,
     )
-    own = [one for one in (*asked, *run_by) if not isinstance(one, str)]
-    return runs.run(*with_own(request, whole_catalogue(), own), controls())
+    objects = [item for item in (*suite_list, *system_list) if not isinstance(item, str)]
+    return runs.run(*with_own(request, whole_catalogue(), objects), controls())
 
 
-def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:
-    return [*given] if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+def _several(value: str | Part | Sequence[str | Part]) -> list[str | Part]:
+    return [*value] if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 
 
 def report(
@@ -109,16 +109,16 @@ def report(
     than `equivalence` (a share: 0.02 is two points). What was written stands in `files`, the tables
     in `text`. Pages to look at are written into the folder `site`, where one is named.
     """
-    places = [Path(one) for one in _several(dirs)]
+    places = [Path(path) for path in _several(dirs)]
     options = ReportOptions(vs=vs, epochs=epochs, maj=maj, equivalence=equivalence)
     folder = Path(out) if out else report_folder(places[0])
     if site:
         refuse_foreign_site(Path(site), folder)
     beside = beside_a_report(places) if site else None
-    made = write_report(places, folder, options, beside)
+    result = write_report(places, folder, options, beside)
     if site:
-        write_site(places, made, Path(site), SiteOptions(versions=suite_versions()), beside)
-    return made
+        write_site(places, result, Path(site), SiteOptions(versions=suite_versions()), beside)
+    return result
 
 
 def grade(
@@ -133,5 +133,5 @@ def grade(
     The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
     programs run in `box`. UserError for a question that is not there.
     """
-    found = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
-    return grade_replies(found, replies, boxes(), Path(problems) if problems else None, box)
+    grader = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
+    return grade_replies(grader, replies, boxes(), Path(problems) if problems else None, box)

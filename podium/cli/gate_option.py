@@ -32,8 +32,8 @@ class GateOption:
     def bind(self, report: Report) -> None:
         """Find the rows of each rule; UserError for a name that is not there."""
         if self.gate:
-            before = load_runs([self.args.against])[0] if self.args.against else None
-            self.bound = gate_checks(self.gate[0], report, before), report
+            earlier = load_runs([self.args.against])[0] if self.args.against else None
+            self.bound = gate_checks(self.gate[0], report, earlier), report
 
     def code(self, dirs: Sequence[Path], beside: Any = None) -> int:
         """Print and write the result; return the exit code, 0 without a gate."""
@@ -41,12 +41,12 @@ class GateOption:
             return 0
         args, (gate, digest), (checks, report) = self.args, self.gate, self.bound
         strict = gate.audit == "strict"
-        audits = {one: audit(one, strict=strict, beside=beside) for one in dirs if gate.audit}
-        found = gate_result(args.gate.name, when_stated(digest, report), checks, audits)
-        say(gate_text(found))
-        made = {args.junit: junit_xml(found, args.inconclusive)}
-        made |= {args.comment: comment(found, report, args.page)}
-        for path in filter(None, made):
-            write_files(path.parent, {path.name: made[path]})
+        audits = {path: audit(path, strict=strict, beside=beside) for path in dirs if gate.audit}
+        result = gate_result(args.gate.name, when_stated(digest, report), checks, audits)
+        say(gate_text(result))
+        files = {args.junit: junit_xml(result, args.inconclusive)}
+        files |= {args.comment: comment(result, report, args.page)}
+        for path in filter(None, files):
+            write_files(path.parent, {path.name: files[path]})
         codes = {"holds": 0, "fails": 1, "cannot be shown": 3 if args.inconclusive == "fail" else 0}
-        return codes[found.outcome]
+        return codes[result.outcome]

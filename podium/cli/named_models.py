@@ -17,14 +17,14 @@ class NamedSystemAPI(SystemAPI):
         """Return the system; UserError where it needs what Inspect's command does not give it."""
         from podium.serving.models import ModelSource, served_models
 
-        asked = self.arguments
-        if unknown := sorted(asked.keys() - set(KNOWN)):
+        arguments = self.arguments
+        if unknown := sorted(arguments.keys() - set(KNOWN)):
             raise UserError(f"-M {unknown[0]} is not known here: give {', '.join(KNOWN)}.")
-        if "pool" not in asked:
+        if "pool" not in arguments:
             return SystemAPI.make(self)
-        spec = read_pool(str(asked["pool"]))
-        learnt = Path(str(asked["learnt"])) if "learnt" in asked else None
-        seed = int(asked.get("seed", 0))
+        spec = read_pool(str(arguments["pool"]))
+        learnt = Path(str(arguments["learnt"])) if "learnt" in arguments else None
+        seed = int(arguments.get("seed", 0))
         source = ModelSource(whole_catalogue(), spec, spec.book(), learnt, seed)
         (model,) = served_models([self.model_name], source).models
         return SystemInPlay(model.system, model.card.acts, model.spec)

@@ -68,8 +68,8 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     """Return directories of runs and of trainings; UserError for what does not go together."""
     from podium.reports.training_runs import is_training
 
-    trainings = [one for one in args.dirs if is_training(one)]
-    dirs = [one for one in args.dirs if one not in trainings]
+    trainings = [folder for folder in args.dirs if is_training(folder)]
+    dirs = [folder for folder in args.dirs if folder not in trainings]
     chosen = (args.vs, args.epochs, args.maj, args.derived, args.published)
     chosen = (*chosen, args.columns, args.latex, args.equivalence, args.curve, args.choices)
     refused = {
@@ -85,8 +85,8 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
             trainings and not args.site
         ),
     }
-    for said in (one for one, true in refused.items() if true):
-        raise UserError(said)
+    for sentence in (text for text, true in refused.items() if true):
+        raise UserError(sentence)
     return dirs, trainings
 
 
@@ -95,12 +95,12 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
 
 
-def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **more: Any) -> None:
+def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **opts: Any) -> None:
     """Write the pages of a report, with what `SiteOptions` takes more, and say where they begin."""
     from podium.reports.site import SiteOptions, write_site
 
-    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **more), beside)
-    say("\n".join((*made.notes, f"To look at: {made.address}")))
+    pages = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **opts), beside)
+    say("\n".join((*pages.notes, f"To look at: {pages.address}")))
 
 
 def view_command(args: argparse.Namespace) -> int:
@@ -117,7 +117,7 @@ def power_command(args: argparse.Namespace) -> int:
     """Print how many questions and epochs it takes; return 0."""
     from podium.reports.power import assumed_variance, measured_variances, power_text
 
-    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
+    guess = {key: getattr(args, key) for key in ("discordant", "accuracy", "correlation", "within")}
     if args.dirs and set(guess.values()) != {None}:
         raise UserError("--from takes the variance from logs: leave the assumptions out.")
     if args.vs and not args.dirs:
@@ -127,6 +127,6 @@ def power_command(args: argparse.Namespace) -> int:
         if args.dirs
         else [assumed_variance(args.effect, **guess)]
     )
-    texts = (power_text(one, args.effect, args.epochs, args.questions) for one in sources)
+    texts = (power_text(source, args.effect, args.epochs, args.questions) for source in sources)
     say(fitted_text("\n\n".join(texts)))
     return 0

@@ -80,13 +80,13 @@ def _typed(
             content = json.dumps(value, default=str)
             values[name] = TypeAdapter[Any](types[name]).validate_json(content, strict=True)
         except ValidationError as error:
-            where = f"{table}{name}.{first_fault(error)[0]}".rstrip(".")
-            raise _wrong(path, where, first_fault(error)[1]) from error
+            place = f"{table}{name}.{first_fault(error)[0]}".rstrip(".")
+            raise _wrong(path, place, first_fault(error)[1]) from error
     return values
 
 
-def _wrong(path: Path, name: str, said: object) -> UserError:
-    return UserError(f"{path}: {name} has a wrong value. {said}.")
+def _wrong(path: Path, name: str, reason: object) -> UserError:
+    return UserError(f"{path}: {name} has a wrong value. {reason}.")
 
 
 def _number_words(name: str, value: Any) -> list[str]:
@@ -101,7 +101,7 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
     if name in ("log_dir", "profile", "gate"):
         return folder / Path(value).expanduser()
     if isinstance(value, tuple):
-        return tuple(_placed(name, part, folder) for part in cast(Iterable[Any], value))
+        return tuple(_placed(name, item, folder) for item in cast(Iterable[Any], value))
     if (name in PARTS and OWN in value) or (name == "pool" and value.endswith(".toml")):
         return str(folder / Path(value).expanduser())
     return value
@@ -114,8 +114,8 @@ def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
     if path.exists():
         raise UserError(f"{path} is there already. Name another --save-run FILE.")
     values = {name: getattr(request, name, getattr(args, name, None)) for name in KEYS}
-    stated = {name: one for name, one in values.items() if one is not None and one not in ((), {})}
-    lines = (f"{name} = {_toml(name, one, path)}\n" for name, one in stated.items())
+    stated = {name: v for name, v in values.items() if v is not None and v not in ((), {})}
+    lines = (f"{name} = {_toml(name, value, path)}\n" for name, value in stated.items())
     path.write_text(HEAD + "".join(lines))
 
 

@@ -84,10 +84,10 @@ class SpentBefore:
             for purse in _purses(request.key, request.day):
                 rows[purse] += request.rows
         try:
-            whole = spent_by(rows[Purse()], limit="a limit of dollars")
+            total = spent_by(rows[Purse()], limit="a limit of dollars")
         except UserError as error:
             return cls(unpriced=str(error))
-        return cls({purse: spent_by(calls, whole) for purse, calls in rows.items()})
+        return cls({purse: spent_by(calls, total) for purse, calls in rows.items()})
 
 
 class Admission:
@@ -98,11 +98,11 @@ class Admission:
         book: Book,
         limits: ServingLimits,
         clock: Callable[[], datetime],
-        before: SpentBefore | None = None,
+        earlier: SpentBefore | None = None,
     ) -> None:
         """Begin where `before` ended; UserError where a limit is set and that is not known."""
         self._book, self.limits, self._clock = book, limits, clock
-        self._before = before or SpentBefore()
+        self._before = earlier or SpentBefore()
         self._day = date.min
         self._meters: dict[Purse, Spend] = {}
         self._within: Counter[str | None] = Counter()
@@ -117,10 +117,10 @@ class Admission:
         """Let one request in for as long as the block lasts, and yield its meter."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key may not ask {model}.", param="model")
-        most = caller.concurrency or self.limits.concurrency
-        if self._within[caller.name] >= most:
-            said = f"{most} requests of this key are in flight, the most that it may have at once."
-            raise Refusal(429, "too_many", said, retry_after_s=1)
+        cap = caller.concurrency or self.limits.concurrency
+        if self._within[caller.name] >= cap:
+            text = f"{cap} requests of this key are in flight, the most that it may have at once."
+            raise Refusal(429, "too_many", text, retry_after_s=1)
         above = self._above(caller)
         self._refuse_spent(above)
         self._within[caller.name] += 1
@@ -156,7 +156,7 @@ class Admission:
             (self.limits.max_usd, self.spend.name),
         )
         purses = _purses(caller.name, day)
-        return tuple(self._meter(purse, *one) for purse, one in zip(purses, limits, strict=True))
+        return tuple(self._meter(purse, *pair) for purse, pair in zip(purses, limits, strict=True))
 
     def _today(self) -> date:
         """Return the day in UTC; with a new one, the meters of the last are let go."""
@@ -164,17 +164,17 @@ class Admission:
         # nobody a day's dollars twice.
         if (day := self._clock().astimezone(UTC).date()) > self._day:
             self._day = day
-            self._meters = {one: at for one, at in self._meters.items() if one.day in (None, day)}
+            self._meters = {key: m for key, m in self._meters.items() if key.day in (None, day)}
         return self._day
 
     def _meter(self, purse: Purse, limit: Decimal | None, name: LimitName) -> Spend:
         """Return a purse's meter, with a limit that may have changed with its key's table."""
         if purse not in self._meters:
-            begun = self._before.by_purse.get(purse, SpentSoFar())
+            spent = self._before.by_purse.get(purse, SpentSoFar())
             self._meters[purse] = Spend(
                 self._book,
-                spent=begun.usd,
-                unbounded=Counter(begun.unbounded),
+                spent=spent.usd,
+                unbounded=Counter(spent.unbounded),
                 above=() if purse == Purse() else (self.spend,),
             )
         meter = self._meters[purse]
@@ -183,7 +183,7 @@ class Admission:
 
     def _refuse_spent(self, above: Sequence[Spend]) -> None:
         """Raise Refusal (429) where a limit is reached; first for one that no new day lifts."""
-        for meter in sorted(above, key=lambda one: one.name.ends is not None):
+        for meter in sorted(above, key=lambda each: each.name.ends is not None):
             if meter.limit is None:
                 continue
             if self._before.unpriced:

@@ -91,8 +91,8 @@ class _RedactedThinking(_Fields):
 _Shown = Annotated[_Text | _Image | _Document, Field(discriminator="type")]
 
 
-def _is_text(found: object) -> str:
-    return WORDS if isinstance(found, str) else BLOCKS
+def _is_text(value: object) -> str:
+    return WORDS if isinstance(value, str) else BLOCKS
 
 
 WORDS, BLOCKS = "words", "blocks"  # tags that stand in no name
@@ -228,6 +228,6 @@ def read_fields(kind: type[Found], body: Mapping[str, Any]) -> Found:
     """Return a request's fields; Refusal names the first one that is wrong."""
 
     def name_of(place: Place) -> str:
-        return ".".join(str(part) for part in place if part not in (WORDS, BLOCKS))
+        return ".".join(str(key) for key in place if key not in (WORDS, BLOCKS))
 
     return checked(kind, dict(body), name_of)

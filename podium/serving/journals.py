@@ -31,11 +31,11 @@ class RequestLines(Journal):
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         """Append one line, and hold it; OSError where it cannot be written."""
         self.shared.write(kind, fields)
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.lines.append({"kind": kind, "at": at, **fields})
-        asked = call_in_flight()
-        if kind == "intent" and asked is not None:
-            self.calls[str(fields["call"])] = asked
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.lines.append({"kind": kind, "at": now, **fields})
+        call = call_in_flight()
+        if kind == "intent" and call is not None:
+            self.calls[str(fields["call"])] = call
 
     def close(self) -> None:
         """Leave the shared journal open: others write to it."""
@@ -90,7 +90,7 @@ class DailyJournals:
     def _close_past(self) -> None:
         """Close the journals of earlier days that nobody writes to any more."""
         now = self.today()
-        for key in [one for one, day in self._open.items() if one[1] < now and not day.users]:
+        for key in [key for key, day in self._open.items() if key[1] < now and not day.users]:
             self._open.pop(key).journal.close()
 
     def close(self) -> None:
@@ -100,11 +100,11 @@ class DailyJournals:
         self._open.clear()
 
 
-def keep_texts(lines: RequestLines, trace: str, said: Mapping[str, Any]) -> None:
+def keep_texts(lines: RequestLines, trace: str, texts: Mapping[str, Any]) -> None:
     """Append a request's texts to a file that its owner alone may read; OSError where it fails."""
     path = texts_path(lines.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    row = {"query": trace, **said, "calls": [*_calls(lines.calls.items())]}
+    row = {"query": trace, **texts, "calls": [*_calls(lines.calls.items())]}
     text = json.dumps(make_storable(row), ensure_ascii=False)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(handle, "ab") as file:
@@ -112,7 +112,7 @@ def keep_texts(lines: RequestLines, trace: str, said: Mapping[str, Any]) -> None
 
 
 def _calls(calls: Iterable[tuple[str, CallInFlight]]) -> Iterable[dict[str, Any]]:
-    for call, asked in calls:
-        prompt = [[turn.role, turn.text] for turn in asked.request.messages]
-        reply = asked.output.completion if asked.output and not asked.output.empty else None
+    for call, sent in calls:
+        prompt = [[turn.role, turn.text] for turn in sent.request.messages]
+        reply = sent.output.completion if sent.output and not sent.output.empty else None
         yield {"call": call, "prompt": prompt, "reply": reply}

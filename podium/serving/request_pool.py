@@ -25,18 +25,18 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
         raise Refusal(400, "invalid_request", "There is no message to answer.", param="messages")
     if model.passes_through:
         return
-    asked = request.params.keys() & {"images"}
+    fields = request.params.keys() & {"images"}
     if not (request.conversation.has_tools and model.acts):  # who acts is sent all the rest
-        asked |= request.config.model_dump(exclude_none=True).keys() - WITH_PLANS
-        asked |= {"tools"} if request.conversation.has_tools else set[str]()
-    for name in sorted(asked):
-        said = request.params.get(name, name)
+        fields |= request.config.model_dump(exclude_none=True).keys() - WITH_PLANS
+        fields |= {"tools"} if request.conversation.has_tools else set[str]()
+    for name in sorted(fields):
+        param = request.params.get(name, name)
         raise Refusal(
             400,
             "unsupported_parameter",
-            f"{model.id} asks several models and cannot honour {said!r}: leave it out, or "
+            f"{model.id} asks several models and cannot honour {param!r}: leave it out, or "
             "ask another model (GET /v1/models says which take tools).",
-            param=said,
+            param=param,
         )
 
 
@@ -54,17 +54,17 @@ class RequestGate:
     closed: Refusal | None = None
     """Why no new call is made; None while some may be."""
 
-    def close(self, why: Refusal) -> None:
+    def close(self, refusal: Refusal) -> None:
         """Let no new call be made; the first reason stays."""
         if self.closed is None:
-            self.closed = why
-            self.spend.ended = self.spend.ended or SpendLimit(str(why))
+            self.closed = refusal
+            self.spend.ended = self.spend.ended or SpendLimit(str(refusal))
 
     def enter(self, worker: str) -> None:
         """Count a call that is about to be made; Refusal where it may not be."""
         if self.closed is None and self.calls >= self.max_calls:
-            said = f"This request made {self.calls} calls, and may make no more (--max-calls)."
-            self.close(Refusal(402, "out_of_budget", said))
+            text = f"This request made {self.calls} calls, and may make no more (--max-calls)."
+            self.close(Refusal(402, "out_of_budget", text))
         if self.closed is not None:
             raise self.closed
         self.calls += 1
@@ -83,8 +83,8 @@ class RequestPool(ConversationPool):
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
         """Return how long a reply may be, and the headers that every request has."""
-        own = self.models[worker].config
-        headers = {**(own.extra_headers or {}), **self.headers} if self.headers else None
+        model_config = self.models[worker].config
+        headers = {**(model_config.extra_headers or {}), **self.headers} if self.headers else None
         limited = ConversationPool.limits(self, worker, config)
         return limited.merge(GenerateConfig(extra_headers=headers))
 
@@ -94,8 +94,8 @@ class RequestPool(ConversationPool):
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         self.gate.enter(request.role)
-        found: list[tuple[ModelOutput, Reply]] = []
+        results: list[tuple[ModelOutput, Reply]] = []
         # Whatever becomes of the request, a call in flight is waited for: it is billed.
         with anyio.CancelScope(shield=True):
-            found.append(await Pool._put(self, request, number))
-        return found[0]
+            results.append(await Pool._put(self, request, number))
+        return results[0]

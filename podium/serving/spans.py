@@ -48,10 +48,10 @@ class SpanExport:
 
     def record(self, served: Served) -> None:
         """Make the spans of a request, below the client's own where it names one."""
-        named = {one: served.headers.get(one, "") for one in ("traceparent", "tracestate")}
+        headers = {name: served.headers.get(name, "") for name in ("traceparent", "tracestate")}
         span = self._tracer.start_span(
             f"invoke_workflow {served.system}",
-            context=self._parent.extract(named, context=Context()),
+            context=self._parent.extract(headers, context=Context()),
             kind=SpanKind.SERVER,
             attributes=request_attributes(served),
             start_time=_ns(served.started),
@@ -64,13 +64,13 @@ class SpanExport:
         span.end(_ns(served.started + timedelta(seconds=served.seconds)))
 
     def _call(self, row: Call, within: Any, fallback: datetime) -> None:
-        told = {name: one for name, one in attributes(row.as_json()).items() if name not in DIGESTS}
+        tags = {name: v for name, v in attributes(row.as_json()).items() if name not in DIGESTS}
         began = _moment(row.started, fallback)
         span = self._tracer.start_span(
-            f"chat {told['gen_ai.request.model']}",
+            f"chat {tags['gen_ai.request.model']}",
             context=within,
             kind=SpanKind.CLIENT,
-            attributes=told,
+            attributes=tags,
             start_time=_ns(began),
         )
         if row.error:
@@ -80,10 +80,10 @@ class SpanExport:
     def close(self) -> None:
         """Send what is left, for as long as `FLUSH_S`."""
         # In a thread: the library would wait thirty seconds for a collector that hangs.
-        last = threading.Thread(target=self._batches.shutdown, daemon=True)
-        last.start()
-        last.join(FLUSH_S)
-        if last.is_alive():
+        thread = threading.Thread(target=self._batches.shutdown, daemon=True)
+        thread.start()
+        thread.join(FLUSH_S)
+        if thread.is_alive():
             self._watched.lose()
 
 
@@ -123,7 +123,7 @@ def request_attributes(served: Served) -> dict[str, Any]:
     """Return a request in the words of `podium.harness.ledger.call`; what is unknown has none."""
     tokens = tokens_of(served.bill)
     usd: Decimal | None = served.bill.usd if served.bill else None
-    found = {
+    values = {
         "gen_ai.operation.name": "invoke_workflow",
         "gen_ai.workflow.name": served.system,
         "gen_ai.request.model": served.model,
@@ -139,4 +139,4 @@ def request_attributes(served: Served) -> dict[str, Any]:
         "podium.orchestration_out": tokens["orchestration_output"],
         "podium.usd": shortest(usd),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}

@@ -35,9 +35,9 @@ class SpanSink(Protocol):
 def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
     """Return what sends spans to a collector; UserError for no URL, or without the extra."""
     try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        bare = parts.path in ("", "/") and not parts.query
+        address = urlsplit(url)
+        good = address.scheme in ("http", "https") and address.hostname and address.port != 0
+        bare = address.path in ("", "/") and not address.query
     except ValueError:  # no address, or no port
         good = bare = False
     if not good:
@@ -45,8 +45,8 @@ def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
     try:
         from podium.serving.spans import SpanExport
     except ImportError as error:
-        said = "--otlp needs an extra: `pip install 'podium[otlp]'`. All else works without."
-        raise UserError(said) from error
+        sentence = "--otlp needs an extra: `pip install 'podium[otlp]'`. All else works without."
+        raise UserError(sentence) from error
     # A collector's address, as its manual gives it, has no path.
     return SpanExport(url.rstrip("/") + "/v1/traces" if bare else url, note)
 
@@ -108,8 +108,8 @@ class _Metrics:
     """The series of one service, in a registry of its own: two in one process do not clash."""
 
     def __init__(self, systems: Sequence[str]) -> None:
-        def made(kind: Any, name: str, said: str, *labels: str, **more: Any) -> Any:
-            return kind(f"podium_{name}", said, labels, registry=self.registry, **more)
+        def made(kind: Any, name: str, text: str, *labels: str, **options: Any) -> Any:
+            return kind(f"podium_{name}", text, labels, registry=self.registry, **options)
 
         self.registry = CollectorRegistry()
         self.requests = made(Counter, "requests", "Ended.", "system", "dialect", "status")
@@ -128,8 +128,8 @@ class _Metrics:
 
     def _zero(self, system: str) -> None:
         """Let a system that nobody asked show zeros: no rate can be had of what is not there."""
-        for one in (self.in_flight, self.dollars, self.unpriced, self.seconds):
-            one.labels(system)
+        for series in (self.in_flight, self.dollars, self.unpriced, self.seconds):
+            series.labels(system)
         for dialect in ("chat", "responses", "messages"):
             self.requests.labels(system, dialect, "200")
         for role in ("worker", "conductor"):
@@ -141,8 +141,8 @@ class _Metrics:
     def count(self, system: str, served: Served) -> None:
         self.requests.labels(system, served.dialect, str(served.status)).inc()
         self.seconds.labels(system).observe(served.seconds)
-        last = {row.call: row for row in served.calls}  # a call tried three times is one
-        for row in last.values():
+        last_rows = {row.call: row for row in served.calls}  # a call tried three times is one
+        for row in last_rows.values():
             role = "conductor" if row.role == CONDUCTOR else "worker"
             self.calls.labels(system, role, "failed" if row.error else "ok").inc()
         for direction, count in tokens_of(served.bill).items():
