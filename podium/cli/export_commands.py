@@ -1,4 +1,4 @@
-"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS."""
+"""`podium export KIND`: runs in formats of other tools. A kind is one line of KINDS."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,13 +10,13 @@ from podium.harness.errors import UserError
 from podium.harness.text import pluralise, say
 
 Exporter = Callable[[Sequence[Path], Path], Iterable[Path]]
-"""Of another package: (log directories, a folder that is not there yet) -> the files it wrote."""
+"""Another package's exporter: (log directories, a new folder) -> the files it wrote."""
 Declare = Callable[[Arguments], None]
 Carry = Callable[[argparse.Namespace], int]
 
 
 def declare_kinds(add: Arguments) -> None:
-    """Add every kind with what it takes."""
+    """Add every kind with its arguments."""
     action = add.actions("KIND")
     for name, (declare, _) in KINDS.items():
         declare(action(name, declare.__doc__ or name))
@@ -43,7 +43,7 @@ def export_command(args: argparse.Namespace) -> int:
 
 
 def of_runs(add: Arguments) -> None:
-    """Add what kinds take that are made of runs."""
+    """Add the arguments of kinds that export runs."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     into_folder(add)
 
@@ -77,7 +77,7 @@ def latex(add: Arguments) -> None:
 
 
 def write_latex(args: argparse.Namespace) -> int:
-    """Write what a paper takes; return 0."""
+    """Write the files for a paper; return 0."""
     from podium.cli.arguments import taken
     from podium.reports.blocks import ReportOptions
     from podium.reports.paper import export_paper
@@ -102,7 +102,7 @@ def write_hub(args: argparse.Namespace) -> int:
     from podium.reports.report import report_of
 
     folder = checkpoint_folder(args.checkpoint)
-    read_info(folder)  # which refuses a folder that is none
+    read_info(folder)  # refuses a folder without a checkpoint
     rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
     files = dict(eval_results(rows))
     write_model(folder, args.out, results_text(rows), files)
@@ -177,4 +177,4 @@ KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "routerarena": (routerarena, write_routerarena),
     "site": (site, write_site),
 }
-"""Name -> what declares its arguments, its docstring being its help; and what carries it out."""
+"""Name -> the function that declares its arguments (its docstring is the help), and the command."""

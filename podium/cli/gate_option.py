@@ -1,4 +1,4 @@
-"""`podium report --gate FILE`: what its options do, and to the exit code."""
+"""`podium report --gate FILE`: its options and its exit code."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from podium.reports.report import Report
 
 
 class GateOption:
-    """The gate of a report, if any: read first, bound to the names in the logs, at last judged."""
+    """The gate of a report, if any: read first, then bound to the logs' names, then evaluated."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Read the file; UserError for a mistake in it or in the options beside it."""
+        """Read the file; UserError for a mistake in it or in its options."""
         files = {"--junit": args.junit, "--comment": args.comment}
         if not args.gate and (any(files.values()) or args.page or args.inconclusive != "fail"):
             raise UserError("--junit, --comment, --page and --inconclusive go with --gate: add it.")
@@ -30,7 +30,7 @@ class GateOption:
                 refuse_gate_file(path, option)
 
     def bind(self, report: Report) -> None:
-        """Find the rows of each rule; UserError for a name that is not there."""
+        """Find the rows of each rule; UserError for an unknown name."""
         if self.gate:
             earlier = load_runs([self.args.against])[0] if self.args.against else None
             self.bound = gate_checks(self.gate[0], report, earlier), report

@@ -17,7 +17,7 @@ from podium.harness.text import say
 
 
 def grade_command(args: argparse.Namespace) -> int:
-    """Grade a file of replies; return 1 while one is unscored."""
+    """Grade a file of replies; return 1 if one is unscored."""
     from podium.harness.grade_file import GradeRequest, explain_reply, grade_file
 
     if args.explain:
@@ -50,7 +50,7 @@ def redact_command(args: argparse.Namespace) -> int:
 
 
 def regrade_command(args: argparse.Namespace) -> int:
-    """Grade logs again; return 1 while an answer is unscored."""
+    """Grade logs again; return 1 if an answer is unscored."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue, args.max_sandboxes) as box:
         results = regrade_dir(args.dir, catalogue.suites, box, everything=args.all)
@@ -69,7 +69,7 @@ def regrade_command(args: argparse.Namespace) -> int:
 
 
 def refuse_box(args: argparse.Namespace) -> None:
-    """Raise UserError for a box that does not exist, or that nothing would be run in."""
+    """Raise UserError for a box that does not exist, or that would not be used."""
     if args.box and not args.regrade:
         raise UserError("--box is where --regrade runs programs: name --regrade, too.")
     if args.box:
@@ -77,7 +77,7 @@ def refuse_box(args: argparse.Namespace) -> None:
 
 
 def regraded(args: argparse.Namespace) -> list[Remade]:
-    """Give the verdicts of a directory anew; those of programs where a box was named."""
+    """Regrade a directory; programs only if a box is named."""
     catalogue = whole_catalogue()
     with box_for_logs(args.dir, args.box, catalogue) if args.box else nullcontext() as box:
         return [*remade_dir(args.dir, catalogue.suites, box)]

@@ -1,4 +1,4 @@
-"""`--model podium/SYSTEM` of Inspect's own command: a system by its name, its pool by `-M`."""
+"""`--model podium/SYSTEM` of Inspect's own command: a system by name, its pool by `-M`."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ KNOWN = ("pool", "learnt", "seed")
 
 
 class NamedSystemAPI(SystemAPI):
-    """A system that is made of its name and of `pool`, `learnt` and `seed`."""
+    """A system that is made from its name and from `pool`, `learnt` and `seed`."""
 
     def make(self) -> SystemInPlay:
-        """Return the system; UserError where it needs what Inspect's command does not give it."""
+        """Return the system; UserError if it needs parts that Inspect's command cannot give."""
         from podium.serving.models import ModelSource, served_models
 
         arguments = self.arguments

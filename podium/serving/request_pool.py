@@ -1,4 +1,4 @@
-"""What a client's request may ask of a system, and the pool that answers it, call by call."""
+"""The checks of a client's request, and the pool that answers its calls."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ from podium.serving.exchange import Refusal, ServedRequest, StepBegun
 from podium.serving.models import ServedModel
 
 WITH_PLANS = frozenset({"max_tokens"})
-"""Fields of sampling that hold for systems that plan: each worker's reply is as short as asked."""
+"""Sampling fields that systems that plan support: the limit holds for each worker's reply."""
 
 
 def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
-    """Raise Refusal (400) for what the model cannot honour, by its name in the dialect."""
+    """Raise Refusal (400) for a field that the model does not support, by its dialect's name."""
     if not request.messages:
         raise Refusal(400, "invalid_request", "There is no message to answer.", param="messages")
     if model.passes_through:
@@ -42,26 +42,26 @@ def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
 
 @dataclass(slots=True)
 class RequestGate:
-    """What one request may still do: asked before each of its calls."""
+    """Limits of one request, checked before each of its calls."""
 
     max_calls: int
     spend: Spend
-    """The request's own meter: a call that waits for its turn is not made once this has ended."""
+    """The request's own meter; after it has ended, queued calls are not made."""
     begun: Callable[[StepBegun], None]
     calls: int = 0
     steps: int = 0
     planned: int | None = None
     closed: Refusal | None = None
-    """Why no new call is made; None while some may be."""
+    """Why no new call is made; None while calls are allowed."""
 
     def close(self, refusal: Refusal) -> None:
-        """Let no new call be made; the first reason stays."""
+        """Stop new calls; the first reason is kept."""
         if self.closed is None:
             self.closed = refusal
             self.spend.ended = self.spend.ended or SpendLimit(str(refusal))
 
     def enter(self, worker: str) -> None:
-        """Count a call that is about to be made; Refusal where it may not be."""
+        """Count a call that is about to be made; Refusal if it is not allowed."""
         if self.closed is None and self.calls >= self.max_calls:
             text = f"This request made {self.calls} calls, and may make no more (--max-calls)."
             self.close(Refusal(402, "out_of_budget", text))
@@ -75,27 +75,27 @@ class RequestGate:
 
 @dataclass(slots=True, kw_only=True)
 class RequestPool(ConversationPool):
-    """The workers for one request of a client: each call asks a gate first."""
+    """The workers for one client request; each call first passes the gate."""
 
     gate: RequestGate
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What every request of it says beside its worker's own headers."""
+    """Added to the worker's own headers in every request."""
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        """Return how long a reply may be, and the headers that every request has."""
+        """Return the limit of a reply's length, and the headers of every request."""
         model_config = self.models[worker].config
         headers = {**(model_config.extra_headers or {}), **self.headers} if self.headers else None
         limited = ConversationPool.limits(self, worker, config)
         return limited.merge(GenerateConfig(extra_headers=headers))
 
     def has_planned(self, steps: int) -> None:
-        """Note how many steps there are, for those who wait."""
+        """Store the number of steps, for progress events."""
         self.gate.planned = steps
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         self.gate.enter(request.role)
         results: list[tuple[ModelOutput, Reply]] = []
-        # Whatever becomes of the request, a call in flight is waited for: it is billed.
+        # A call in flight is always awaited, even if the request is cancelled: it is billed.
         with anyio.CancelScope(shield=True):
             results.append(await Pool._put(self, request, number))
         return results[0]
