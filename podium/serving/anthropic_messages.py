@@ -133,7 +133,7 @@ async def _request(
 async def _conversation(fields: CountFields) -> list[ChatMessage]:
     if fields.messages[-1].role == "assistant":
         raise unsupported("messages", "end them with the user's, for no answer can be begun here")
-    # Inspect stores data without a message field per sample; without a sample of its own, a
+    # Inspect stores data without a message field per sample; without its own sample, a
     # request would leave it in the process permanently.
     init_sample_assistant_internal()
     try:
