@@ -140,7 +140,7 @@ def shard_command(args: argparse.Namespace) -> int:
 
 
 PRACTICE = ("practice-choice", "practice-composed")
-"""One that a single worker can answer, and one that needs the knowledge and maths of two workers."""
+"""One that a single worker can answer, and one that needs the facts and maths of two workers."""
 SYSTEMS = """
 single best-single self-consistency moa-lite conductor-prompted compute-matched-usd random-worker
 oracle
