@@ -1,8 +1,8 @@
-"""How a command that asks models is stopped: Ctrl-C, SIGTERM and SIGHUP alike.
+"""How commands that call models are stopped: by Ctrl-C, SIGTERM and SIGHUP alike.
 
-The first signal lets no new call begin and waits for the calls in flight, which are billed whether
-anybody reads their replies or not. A second signal, or the end of the grace period, cancels them; a
-third ends the process. A signal that was ignored at the start, as `nohup` ignores SIGHUP, stays so.
+The first signal stops new calls and waits for the calls in flight, which are billed even if their
+replies are not read. A second signal, or the end of the grace period, cancels them; a third ends
+the process. A signal that was ignored at the start, as `nohup` ignores SIGHUP, stays ignored.
 """
 
 import os
@@ -20,7 +20,7 @@ from podium.harness.context import current, run_context
 from podium.harness.text import pluralise
 
 GRACE_S = 20.0
-"""Seconds that calls in flight are waited for. SLURM kills a job 30 s after its SIGTERM."""
+"""Seconds to wait for calls in flight. SLURM kills a job 30 s after its SIGTERM."""
 WAITING = "\npodium: {}: no new call is made; up to {:g} s for {}. A second signal ends at once.\n"
 CUT_OFF = "podium: {} not waited for any longer: they may be billed, and the ledger bounds them.\n"
 
@@ -36,24 +36,24 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(slots=True)
 class Shutdown:
-    """What signals do to a command; one for each process, in its main thread."""
+    """Handles the signals of a command; one for each process, in its main thread."""
 
     grace_s: float = GRACE_S
     number: int | None = None
-    """The first signal that came."""
+    """The first signal received."""
     _state: Literal["running", "waiting", "cancelled"] = "running"
     _in_flight: set[int] = field(default_factory=set[int])
     _interrupt: Any = None
-    """What the event loop does at Ctrl-C, while a handler of ours stands in its place."""
+    """The event loop's own SIGINT handler, while `_handle` replaces it."""
     _timer: threading.Timer | None = None
     _expired: bool = False
     _before: dict[int, Any] = field(default_factory=dict[int, Any])
-    """What each signal did at the start."""
+    """Each signal's handler at the start."""
 
     async def admit(self, call: object) -> None:
         """Count a call that is about to be sent; never returns once the command is stopped."""
-        # It waits to be cancelled with its sample, and nothing says that it was ever made.
-        if not _in_main_thread():  # a loop in another thread is none that a signal reaches
+        # It waits to be cancelled with its sample; no record shows that it was made.
+        if not _in_main_thread():  # signals do not reach loops in other threads
             return
         if self._state != "running":
             await anyio.sleep_forever()
@@ -62,7 +62,7 @@ class Shutdown:
         self._in_flight.add(id(call))
 
     def landed(self, call: object) -> None:
-        """Note that a call is no longer in flight; whatever it came to is written down."""
+        """Note that a call is no longer in flight; its outcome is recorded already."""
         if id(call) not in self._in_flight:
             return
         self._in_flight.discard(id(call))
@@ -75,10 +75,10 @@ class Shutdown:
 
     @contextmanager
     def handlers(self) -> Generator[None]:
-        """Let SIGTERM and SIGHUP do what Ctrl-C does while the block lasts."""
+        """Handle SIGTERM and SIGHUP like Ctrl-C for the duration of the block."""
         self._before = {number: signal.getsignal(number) for number in ALIKE}
-        # Any other handler is that of a program that calls us, which decides for itself.
-        ours = [one for one in ALIKE[1:] if self._before[one] is signal.SIG_DFL]
+        # Any other handler belongs to a calling program and is kept.
+        ours = [number for number in ALIKE[1:] if self._before[number] is signal.SIG_DFL]
         for number in ours:
             signal.signal(number, self._handle)
         try:
@@ -91,9 +91,9 @@ class Shutdown:
 
     @contextmanager
     def event_loop(self) -> Generator[None]:
-        """Let an event loop that begins within be cancelled, also where Ctrl-C is ignored."""
-        # A loop of asyncio listens only to a SIGINT that does what it does by default. Ours is in
-        # its place from the first call on, and ignores it again.
+        """Make an event loop inside the block cancellable, even if Ctrl-C is ignored."""
+        # asyncio's loop handles SIGINT only if its handler is the default one. `_handle` replaces
+        # it from the first call on, and ignores SIGINT again.
         ignored = _in_main_thread() and self._ignores(signal.SIGINT)
         if ignored:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -158,7 +158,7 @@ class Shutdown:
         self._cancel()
 
     def _cancel(self) -> None:
-        """Cancel what runs, as Ctrl-C does: logs and journals are closed in good order."""
+        """Cancel the command as Ctrl-C does: logs and journals are closed properly."""
         self._state = "cancelled"
         self._stop_timer()
         handler: Any = self._interrupt or signal.getsignal(signal.SIGINT)
@@ -168,23 +168,23 @@ class Shutdown:
 
 
 ALIKE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What ends a command in good order."""
+"""Signals that stop a command gracefully."""
 
 
 def current_shutdown() -> Shutdown | None:
-    """Return what stops the command that runs; None outside a `graceful_shutdown`."""
+    """Return the current command's shutdown; None outside a `graceful_shutdown`."""
     stop = current().shutdown
     return stop if isinstance(stop, Shutdown) else None
 
 
 @contextmanager
 def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
-    """Let signals stop what is within in good order; `Interrupted` says which one did."""
+    """Let signals stop the block gracefully; `Interrupted` has the signal's number."""
     if stop := current_shutdown():
         stop.grace_s = grace_s
         yield
         return
-    if not _in_main_thread():  # the only one that may set what signals do
+    if not _in_main_thread():  # only the main thread may set signal handlers
         yield
         return
     stop = Shutdown(grace_s)
@@ -197,7 +197,7 @@ def graceful_shutdown(grace_s: float = GRACE_S) -> Generator[None]:
 
 @contextmanager
 def cancellable() -> Generator[None]:
-    """Let an event loop that begins within be cancelled by the signals that stop a command."""
+    """Let the signals that stop a command cancel an event loop inside the block."""
     if stop := current_shutdown():
         with stop.event_loop():
             yield
@@ -216,5 +216,5 @@ def _in_main_thread() -> bool:
 
 
 def _write(line: str) -> None:
-    # Not by `print`: the signal may have come in the middle of one.
+    # Not by `print`: the signal may have interrupted one.
     os.write(2, line.encode())

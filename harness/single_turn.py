@@ -1,7 +1,7 @@
-"""Tasks that ask their model once, without a run of Inspect: their own solver and scorer decide.
+"""Tasks that call their model once, without a run of Inspect, by their own solver and scorer.
 
-The solver runs with a reply that is known in place of the model's, so that what it adds to the
-question, and what it reads out of the reply, is as in a run.
+The solver runs with a known reply instead of the model's, so that its additions to the question
+and its reading of the reply are the same as in a run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,29 +22,29 @@ from podium.harness.errors import UserError
 from podium.harness.execute import first_failure
 
 MODEL = "podium/reply"
-"""The name under which a known reply stands for a model's."""
+"""The model name of a known reply."""
 
 ResultT = TypeVar("ResultT")
 
 
 class _AskedOnce(Exception):
-    """What a task asks its model is known, and nothing else was wanted."""
+    """Ends the solver once its prompt to the model is known."""
 
 
 def asked_of(task: Task, sample: Sample) -> str:
-    """Return what a task asks its model, turns written out; UserError unless it asks once."""
+    """Return a task's prompt to its model, turns written out; UserError if it has none."""
     return _in_a_thread(lambda: _asked_of(task, sample))
 
 
 def score_of(task: Task, sample: Sample, reply: str) -> Score | None:
-    """Return what a task's first scorer makes of a reply; raises what its code raises."""
+    """Return the first scorer's score of a reply; raises the errors of the task's code."""
     return _in_a_thread(lambda: _score_of(task, sample, reply))
 
 
 def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
-    # Whoever asks may be on an event loop already, and in a sample of Inspect's.
+    # The caller may be on an event loop already, and in a sample of Inspect's.
     async def without_models() -> ResultT:
-        with token_limit(0):  # a model that the task's code asks would be paid for unseen
+        with token_limit(0):  # a model that the task's code calls would be billed without a record
             try:
                 return await work()
             except* LimitExceededError:
@@ -59,32 +59,32 @@ def _in_a_thread(work: Callable[[], Awaitable[ResultT]]) -> ResultT:
 async def _asked_of(task: Task, sample: Sample) -> str:
     async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
         _refuse_tools(state)
-        asked.append(question_of("", Conversation(messages=state.messages)).text)
+        prompts.append(question_of("", Conversation(messages=state.messages)).text)
         raise _AskedOnce
 
-    asked, state = list[str](), _state(sample)
+    prompts, state = list[str](), _state(sample)
     try:
         await _solved(task, state, generate)
     except _AskedOnce:
-        return asked[0]
+        return prompts[0]
     raise UserError("Its solver asks no model by its `generate`.")
 
 
 async def _score_of(task: Task, sample: Sample, reply: str) -> Score | None:
-    asked = list[str]()
+    replies = list[str]()
 
     async def generate(state: TaskState, *_: Any, **__: Any) -> TaskState:
-        if asked:
+        if replies:
             raise UserError("It asks its model more than once.")
         _refuse_tools(state)
-        asked.append(reply)
+        replies.append(reply)
         state.output = ModelOutput.from_content(MODEL, reply)
         state.messages.append(state.output.message)
         return state
 
     state = await _solved(task, _state(sample), generate)
-    first = cast(list[Scorer], task.scorer)[0]
-    return await first(state, Target(sample.target))
+    scorer = cast(list[Scorer], task.scorer)[0]
+    return await scorer(state, Target(sample.target))
 
 
 async def _solved(task: Task, state: TaskState, generate: Any) -> TaskState:

@@ -1,6 +1,6 @@
-"""Where a reply states its answer: boxes, tags, labels, and what takes a statement back.
+"""Find where a reply states its answer (boxes, tags, labels), and what retracts a statement.
 
-Every rule is linear in the length of the reply. What a statement says is read in extract.py.
+Every rule is linear in the length of the reply. extract.py reads the statements' values.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Literal
 from podium.harness.reasoning import INVISIBLE
 from podium.harness.rules import RULE, expanded, may_match, search, words
 
-TAIL = 4000  # Characters at the end of a reply in which labels and conclusions are looked for
+TAIL = 4000  # Characters at the end of a reply that are searched for labels and conclusions
 LONGEST = 400  # Characters of a value behind a label
-MOST_BOXES = 10  # Boxes that are looked at, from the end
-MOST_BETWEEN = 6  # Words, but for joining ones, between two sentences that stand together
+MOST_BOXES = 10  # Maximum boxes that are read, from the end
+MOST_BETWEEN = 6  # Maximum words, joining ones not counted, between two sentences that agree
 ANSWER_WORDS, CHOICE_WORDS, FOREIGN_WORDS = words("ANSWER"), words("CHOICE"), words("FOREIGN")
-"""Words before a value, in small letters."""
+"""Words before a value, in lower case."""
 ASCII_FOREIGN_WORDS = tuple(word for word in FOREIGN_WORDS if word.isascii())
 SENTENCE_END = re.compile(r"(?<!\bvs)(?<!\\)[.!?\u3002](?=[\"'\u201d\u2019)\]*$]*(?:\s|$))|\n")
 MATHS = re.compile(
@@ -33,12 +33,12 @@ class Statement:
     form: Literal["box", "tag", "line", "sentence"]
     start: int
     end: int
-    text: str  # What it gives, as it is written
-    more: str = ""  # What follows a box in its sentence; the rest of the line of a label
+    text: str  # The answer as written
+    more: str = ""  # The text after a box in its sentence; the rest of a label's line
     value: int = 0  # Where the value behind a label begins
-    explicit: bool = True  # an answer wherever it stands: a box, a tag, `Answer: C`
+    explicit: bool = True  # an answer in any position: a box, a tag, `Answer: C`
     rule: str = "label"
-    flaw: str = ""  # The rule that drops it at once
+    flaw: str = ""  # The rule that drops it immediately
 
 
 _BEFORE_VALUE = re.compile(r"(?:\s*\n[>#]+|\s*\n```\w*\n|\s|\.{2,}|\u2026)*")
@@ -48,54 +48,54 @@ _PLURAL = ("option", "choice", "decisi")
 _NUMERAL, _THE = re.compile(r"[$\d]"), re.compile(r"\s*(?:\w+ly\s+|thus\s+)?(?:the|my|our)\s")
 
 
-def find(said: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
+def find(reply: str, labels: Sequence[str] = ANSWER_WORDS) -> list[Statement]:
     """Return the last boxes of a text and the tags and labels near its end, in order."""
-    base = max(0, len(said) - TAIL)
-    return in_order(said, [*_boxes(said), *_tags(said), *_labelled(said, base, labels)])
+    base = max(0, len(reply) - TAIL)
+    return in_order(reply, [*_boxes(reply), *_tags(reply), *_labelled(reply, base, labels)])
 
 
-def in_order(said: str, found: list[Statement]) -> list[Statement]:
-    """Return statements by their place; of two, one inside the other, the inner says it better."""
-    kept: list[Statement] = []
-    for one in sorted(found, key=lambda each: -each.start):
-        inner = kept[-1] if kept and kept[-1].start < one.end else None
-        if inner is None or inner.start == one.start:
-            kept.append(one)
-        elif one.value and one.flaw and not inner.flaw:  # "Rejected answer: \\boxed{B}"
-            kept[-1] = replace(inner, flaw=one.flaw)
-        elif one.form == "box" and inner.value:
-            kept[-1] = replace(one, text=said[inner.value : one.end].strip(" {}$"))
-        elif one.value and inner.value and (own := _until(said, one, inner)):
-            kept.append(replace(one, end=inner.start, text=own, more=own))
-    return kept[::-1]
+def in_order(reply: str, statements: list[Statement]) -> list[Statement]:
+    """Return statements in order of position; of two nested ones, prefer the inner one."""
+    result: list[Statement] = []
+    for statement in sorted(statements, key=lambda each: -each.start):
+        inner = result[-1] if result and result[-1].start < statement.end else None
+        if inner is None or inner.start == statement.start:
+            result.append(statement)
+        elif statement.value and statement.flaw and not inner.flaw:  # "Rejected answer: \\boxed{B}"
+            result[-1] = replace(inner, flaw=statement.flaw)
+        elif statement.form == "box" and inner.value:
+            result[-1] = replace(statement, text=reply[inner.value : statement.end].strip(" {}$"))
+        elif statement.value and inner.value and (text := _until(reply, statement, inner)):
+            result.append(replace(statement, end=inner.start, text=text, more=text))
+    return result[::-1]
 
 
-def _until(said: str, one: Statement, inner: Statement) -> str:
-    return RULE["second-label"].sub("", said[one.value : inner.start])
+def _until(reply: str, outer: Statement, inner: Statement) -> str:
+    return RULE["second-label"].sub("", reply[outer.value : inner.start])
 
 
-def _boxes(said: str) -> Iterator[Statement]:
-    """Yield the last boxes, the last one first; empty ones quote the instruction."""
-    end = len(said)
+def _boxes(reply: str) -> Iterator[Statement]:
+    """Yield the last boxes, the last one first, without placeholders from the instruction."""
+    end = len(reply)
     for _ in range(MOST_BOXES):
-        box = _box_before(said, end)
+        box = _box_before(reply, end)
         if box is None:
             return
         content, end, stop = box
-        if said[stop : stop + 5].strip(" $*(").startswith("?"):
+        if reply[stop : stop + 5].strip(" $*(").startswith("?"):
             continue
         if content and _is_placeholder(content):
             continue
-        more = SENTENCE_END.split(said[stop : stop + 200], maxsplit=1)[0]
-        near = said[max(0, end - 40) : end]
+        tail = SENTENCE_END.split(reply[stop : stop + 200], maxsplit=1)[0]
+        near = reply[max(0, end - 40) : end]
         if hedged := RULE["or-box"].search(near) if "or" in near.lower() else None:
-            more = f"or {hedged[1]}"
-        sign = "-" if content and said[max(0, end - 1) : end] in ("-", "\u2212") else ""
-        inside = RULE["inside-before"].search(said, max(0, end - 12), end)
-        inside = inside or RULE["inside-behind"].match(said, stop)
+            tail = f"or {hedged[1]}"
+        sign = "-" if content and reply[max(0, end - 1) : end] in ("-", "\u2212") else ""
+        inside = RULE["inside-before"].search(reply, max(0, end - 12), end)
+        inside = inside or RULE["inside-behind"].match(reply, stop)
         flaw = "question" if content and RULE["question"].search(content) else ""
         flaw = "inside-expression" if inside else flaw
-        yield Statement("box", end, stop, f"{sign}{content or ''}", more, 0, True, "box", flaw)
+        yield Statement("box", end, stop, f"{sign}{content or ''}", tail, 0, True, "box", flaw)
 
 
 def _is_placeholder(content: str) -> bool:
@@ -104,10 +104,10 @@ def _is_placeholder(content: str) -> bool:
     return bool(RULE["box-placeholder"].fullmatch(without_markup(content)))
 
 
-def _tags(said: str) -> Iterator[Statement]:
-    if "<" not in said or "answer>" not in said.lower():
+def _tags(reply: str) -> Iterator[Statement]:
+    if "<" not in reply or "answer>" not in reply.lower():
         return
-    for tag in [*RULE["tag"].finditer(said)][-MOST_BOXES:]:
+    for tag in [*RULE["tag"].finditer(reply)][-MOST_BOXES:]:
         content = tag[2].rpartition("<answer>")[2]
         if not RULE["placeholder"].fullmatch(content):
             start = tag.end() - len(content) - len(tag[1]) - 4
@@ -115,111 +115,111 @@ def _tags(said: str) -> Iterator[Statement]:
             yield Statement("tag", start, tag.end(), content.strip(), rule="tag", flaw=flaw)
 
 
-def _labelled(said: str, base: int, label_words: Sequence[str]) -> Iterator[Statement]:
+def _labelled(reply: str, base: int, label_words: Sequence[str]) -> Iterator[Statement]:
     """Yield "Answer: C" and "the answer is 70" near the end."""
-    tail = said[base:]
+    tail = reply[base:]
     lower = small = tail.lower()
     foreign = ASCII_FOREIGN_WORDS
-    if not tail.isascii():  # as long as the text; lower() alone is not
+    if not tail.isascii():  # keeps the length; lower() alone does not
         lower = tail.encode("ascii", "replace").decode().lower()
         small, foreign = tail.replace("\u0130", "I").lower(), FOREIGN_WORDS
-    labels = {  # `answer` replaces the `ans` that it begins with
-        at: (len(word), RULE["label"])
+    labels = {  # `answer` replaces its prefix `ans`
+        offset: (len(word), RULE["label"])
         for word in reversed(label_words)
-        for at in places(lower, word)
+        for offset in places(lower, word)
     }
     for word in [word for word in foreign if word in small]:
-        labels |= {at: (len(word), RULE["foreign-label"]) for at in places(small, word)}
-    for at, (length, after) in labels.items():
-        if not (at and lower[at - 1].isalpha() and lower[at].isalpha()):
-            statement = _before_label(tail, at, base, length)
-            statement = statement or _behind_label(said, base, at, length, after)
+        labels |= {offset: (len(word), RULE["foreign-label"]) for offset in places(small, word)}
+    for offset, (length, pattern) in labels.items():
+        if not (offset and lower[offset - 1].isalpha() and lower[offset].isalpha()):
+            statement = _before_label(tail, offset, base, length)
+            statement = statement or _behind_label(reply, base, offset, length, pattern)
             if statement:
                 yield statement
 
 
-def _before_label(tail: str, at: int, base: int, length: int) -> Statement | None:
+def _before_label(tail: str, offset: int, base: int, length: int) -> Statement | None:
     """Return the value of "9, which is the answer"."""
-    verb = tail.rfind(" is ", max(0, at - 25), at)
-    numeral = verb >= 0 and _THE.match(tail, verb + 4, at)
+    verb = tail.rfind(" is ", max(0, offset - 25), offset)
+    numeral = verb >= 0 and _THE.match(tail, verb + 4, offset)
     if not numeral or not _NUMERAL.search(tail, max(0, verb - 40), verb):
         return None
-    ahead = RULE["value-before"].search(tail, max(0, at - LONGEST // 2), at)
+    ahead = RULE["value-before"].search(tail, max(0, offset - LONGEST // 2), offset)
     if not ahead:
         return None
-    start, end, text = base + ahead.start(1), base + at + length, ahead[1]
+    start, end, text = base + ahead.start(1), base + offset + length, ahead[1]
     return Statement("sentence", start, end, text, text, start or 1, rule="value-before")
 
 
 def _behind_label(
-    said: str, base: int, at: int, length: int, after: re.Pattern[str]
+    reply: str, base: int, offset: int, length: int, pattern: re.Pattern[str]
 ) -> Statement | None:
-    at += base
-    if said.startswith("s", at + length) and said[at : at + 6].lower() in _PLURAL:
+    offset += base
+    if reply.startswith("s", offset + length) and reply[offset : offset + 6].lower() in _PLURAL:
         return None
-    label = after.match(said, at + length)
-    if label is None and after is not RULE["label"]:
-        label = RULE["label"].match(said, at + length)
-    statement = _valued(said, at, label.end()) if label else None
+    label = pattern.match(reply, offset + length)
+    if label is None and pattern is not RULE["label"]:
+        label = RULE["label"].match(reply, offset + length)
+    statement = _valued(reply, offset, label.end()) if label else None
     if not label or not statement or not statement.text:
         return None
-    gap = said[at + length : statement.value]
-    if _below(gap, statement, said):
+    gap = reply[offset + length : statement.value]
+    if _below(gap, statement, reply):
         return None
-    flaw = _flaw(said, at, gap, statement)
+    flaw = _flaw(reply, offset, gap, statement)
     if label.re is RULE["foreign-label"]:
         return replace(statement, rule="foreign-label", flaw=flaw)
     return replace(statement, flaw=flaw) if flaw else statement
 
 
-def _flaw(said: str, at: int, gap: str, statement: Statement) -> str:
-    if said[statement.end : statement.end + 1] == "?":
+def _flaw(reply: str, offset: int, gap: str, statement: Statement) -> str:
+    if reply[statement.end : statement.end + 1] == "?":
         return "question"
-    before = said[max(said.rfind("\n", 0, at) + 1, at - 60) : at]
-    if RULE["hedging-before"].search(before):
+    prefix = reply[max(reply.rfind("\n", 0, offset) + 1, offset - 60) : offset]
+    if RULE["hedging-before"].search(prefix):
         return "hedging-before"
-    rejecting = RULE["rejecting-before"].search(before) or RULE["rejecting-behind"].search(gap)
+    rejecting = RULE["rejecting-before"].search(prefix) or RULE["rejecting-behind"].search(gap)
     return "rejecting-label" if rejecting else ""
 
 
-def _below(gap: str, one: Statement, said: str) -> bool:
-    # A verb or a bare label must lead to a value on the next line, and that be no list of options.
+def _below(gap: str, statement: Statement, reply: str) -> bool:
+    # A value on the next line needs a verb or a bare label before it, and is no list of options.
     head, below, _ = gap.partition("\n")
-    bare = one.form == "line" and not head.strip(" *_#`\"'")
+    bare = statement.form == "line" and not head.strip(" *_#`\"'")
     led = bare or _LEADS.search(head)
-    return bool(below) and (not led or bool(RULE["options"].match(said, one.value)))
+    return bool(below) and (not led or bool(RULE["options"].match(reply, statement.value)))
 
 
 def places(text: str, word: str, start: int = 0) -> Iterator[int]:
-    """Yield where a word stands in a text."""
-    at = text.find(word, start)
-    while at >= 0:
-        yield at
-        at = text.find(word, at + len(word))
+    """Yield each offset of a word in a text."""
+    offset = text.find(word, start)
+    while offset >= 0:
+        yield offset
+        offset = text.find(word, offset + len(word))
 
 
-def _valued(said: str, at: int, start: int) -> Statement:
-    """Return the statement whose label stands at `at` and whose value begins behind `start`."""
-    before = said[said.rfind("\n", 0, at) + 1 : at]
-    while (blank := _BEFORE_VALUE.match(said, start)) and blank.end() > start:
+def _valued(reply: str, offset: int, start: int) -> Statement:
+    """Return the statement whose label is at `offset` and whose value begins after `start`."""
+    prefix = reply[reply.rfind("\n", 0, offset) + 1 : offset]
+    while (blank := _BEFORE_VALUE.match(reply, start)) and blank.end() > start:
         start = blank.end()
-    maths = MATHS.match(said, start)
+    maths = MATHS.match(reply, start)
     stop = maths.end() if maths else start
-    end = SENTENCE_END.search(said, stop, stop + LONGEST)
-    last = end.start() if end else min(len(said), stop + LONGEST)
-    line = said[start : stop + LONGEST].partition("\n")[0] if not maths else said[start:last]
-    if goes_on := RULE["next-line"].match(said, last):
-        last = goes_on.end()
-        line = said[start:last]
-    form = "line" if RULE["label-line"].fullmatch(before) else "sentence"
-    explicit = form == "line" and bool(re.search(r"[:=\uff1a\n]", said[at:start]))
-    text, line = said[start:last].partition("</")[0].strip(), line.partition("</")[0].strip()
+    end = SENTENCE_END.search(reply, stop, stop + LONGEST)
+    text_end = end.start() if end else min(len(reply), stop + LONGEST)
+    line = reply[start : stop + LONGEST].partition("\n")[0] if not maths else reply[start:text_end]
+    if goes_on := RULE["next-line"].match(reply, text_end):
+        text_end = goes_on.end()
+        line = reply[start:text_end]
+    form = "line" if RULE["label-line"].fullmatch(prefix) else "sentence"
+    explicit = form == "line" and bool(re.search(r"[:=\uff1a\n]", reply[offset:start]))
+    text, line = reply[start:text_end].partition("</")[0].strip(), line.partition("</")[0].strip()
     rule = "label-line" if form == "line" else "label"
     text = "" if text.startswith("<answer") else text
-    return Statement(form, at, last, text, line, start, explicit, rule)
+    return Statement(form, offset, text_end, text, line, start, explicit, rule)
 
 
-# --- what is said against a statement -----------------------------------------------------------
+# --- rules that drop a statement ----------------------------------------------------------------
 
 _SENTENCE = re.compile(
     r".*(?:[.!?][\"'\u201d\u2019)\]*$]*\s|(?<!\bif )\b(?:so|thus|therefore|hence)\b)", re.I
@@ -229,65 +229,65 @@ _LABEL_BEFORE = re.compile(r"\b(?:the|my)?\s*answer\b[^.\n]{0,30}$", re.I)
 _IS_WRONG = expanded("{IS_WRONG}")
 _FIRST = re.compile(r"\S+")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
-MOST_WORDS = 3  # Words of a value; what is longer is a sentence
+MOST_WORDS = 3  # Maximum words of a value; a longer text is a sentence
 
 
-def dropped(said: str, statement: Statement) -> str:
+def dropped(reply: str, statement: Statement) -> str:
     """Return the rule that drops a statement: a condition, a denial, hearsay, called wrong."""
-    text, more = _ends(statement.text), _ends(statement.more)
-    if denied := statement.flaw or _denied(text) or ("" if statement.value else _denied(more)):
+    text, context = _ends(statement.text), _ends(statement.more)
+    if denied := statement.flaw or _denied(text) or ("" if statement.value else _denied(context)):
         return denied
-    before = said[max(0, statement.start - 200) : statement.start]
-    before = before[before.rfind("\n") + 1 :]
+    prefix = reply[max(0, statement.start - 200) : statement.start]
+    prefix = prefix[prefix.rfind("\n") + 1 :]
     if RULE["edited"].search(text):
         return "edited"
-    if RULE["naive-behind"].search(text if statement.value else f"0{more}"):
+    if RULE["naive-behind"].search(text if statement.value else f"0{context}"):
         return "naive-behind"
     if statement.form in ("box", "tag"):
-        return _dropped_box(f"{text} {more}", before)
-    if "would" in said[statement.start : statement.value] and " if " in text:
+        return _dropped_box(f"{text} {context}", prefix)
+    if "would" in reply[statement.start : statement.value] and " if " in text:
         return "supposed"
-    return "about" if RULE["about"].search(before) else doubted_sentence(before)
+    return "about" if RULE["about"].search(prefix) else doubted_sentence(prefix)
 
 
-def _dropped_box(text: str, before: str) -> str:
-    if " if " in text and before.rstrip(" $").endswith("would be"):
+def _dropped_box(text: str, prefix: str) -> str:
+    if " if " in text and prefix.rstrip(" $").endswith("would be"):
         return "supposed"
-    if RULE["not-boxed"].search(before):
+    if RULE["not-boxed"].search(prefix):
         return "not-boxed"
-    label = _LABEL_BEFORE.search(before)
-    return doubted_sentence(before[: label.start()]) if label else ""
+    label = _LABEL_BEFORE.search(prefix)
+    return doubted_sentence(prefix[: label.start()]) if label else ""
 
 
 def _ends(text: str) -> str:
-    """Return a text without the middle of what is far longer than a statement can be."""
+    """Return a text; of one far longer than any statement, only both ends."""
     return text if len(text) <= 2 * TAIL else f"{text[:TAIL]}\n{text[-TAIL:]}"
 
 
 def contradicted(text: str) -> bool:
-    """Return whether a text says that what it states is wrong."""
+    """Return whether a text calls its own statement wrong."""
     return bool(_denied(text) or search("takes-back", text))
 
 
 def _denied(text: str) -> str:
-    """Return the rule by which a text calls what stands before it wrong or uncertain."""
+    """Return the rule by which a text calls the words before it wrong or uncertain."""
     return next((name for name in ("denies", "hesitates") if search(name, text)), "")
 
 
-def doubted(before: str) -> str:
+def doubted(prefix: str) -> str:
     """Return the rule by which the words before a statement suppose, deny or quote it."""
-    small = before.lower()
+    small = prefix.lower()
     if not may_match("supposed", small) and not may_match("not-said", small):
         return ""
-    before = RULE["of-others"].sub("", before)
-    if search("supposed", before):
+    prefix = RULE["of-others"].sub("", prefix)
+    if search("supposed", prefix):
         return "supposed"
-    return "not-said" if search("not-said", _behind(_CLAUSE, before)) else ""
+    return "not-said" if search("not-said", _behind(_CLAUSE, prefix)) else ""
 
 
-def doubted_sentence(before: str) -> str:
+def doubted_sentence(prefix: str) -> str:
     """Return the rule by which the beginning of a sentence denies what follows it."""
-    return doubted(_behind(_SENTENCE, before))
+    return doubted(_behind(_SENTENCE, prefix))
 
 
 def _behind(beginning: re.Pattern[str], line: str) -> str:
@@ -295,13 +295,13 @@ def _behind(beginning: re.Pattern[str], line: str) -> str:
     return line[match.end() :] if match else line
 
 
-def stand_together(said: str, one: Statement, after: Statement) -> bool:
-    """Return whether nothing between two statements says that the second replaces the first."""
-    between = said[one.end : after.start]
-    if after.value:
-        outranked = not one.value and (after.form == "line" or one.form == "sentence")
+def stand_together(reply: str, earlier: Statement, later: Statement) -> bool:
+    """Return whether nothing between two statements lets the second replace the first."""
+    between = reply[earlier.end : later.start]
+    if later.value:
+        outranked = not earlier.value and (later.form == "line" or earlier.form == "sentence")
     else:
-        outranked = one.value and len(_WORDS.findall(one.text)) > MOST_WORDS
+        outranked = earlier.value and len(_WORDS.findall(earlier.text)) > MOST_WORDS
     if outranked or len(between) > LONGEST or search("takes-back", between):
         return False
     between_words = [
@@ -309,27 +309,27 @@ def stand_together(said: str, one: Statement, after: Statement) -> bool:
     ]
     if RULE["or-else"].match(between):
         return True
-    most = MOST_BETWEEN if "sentence" in (one.form, after.form) else 1
-    value = _FIRST.match(said, one.value)
-    behind = value.end() if one.value and value else one.end
-    return len(between_words) <= most and not RULE["decides"].search(said, behind, after.start)
+    limit = MOST_BETWEEN if "sentence" in (earlier.form, later.form) else 1
+    value = _FIRST.match(reply, earlier.value)
+    behind = value.end() if earlier.value and value else earlier.end
+    return len(between_words) <= limit and not RULE["decides"].search(reply, behind, later.start)
 
 
-def withdrawn(said: str, last: Statement) -> str:
-    """Return the rule by which what follows the last statement takes it back, unless confirmed."""
-    behind = _ends(said[last.end :])
-    rest = behind.lstrip(" .!*$\n")
-    if not rest:
+def withdrawn(reply: str, statement: Statement) -> str:
+    """Return the rule by which the text after the last statement retracts it, unless confirmed."""
+    behind = _ends(reply[statement.end :])
+    remaining = behind.lstrip(" .!*$\n")
+    if not remaining:
         return ""
-    following = SENTENCE_END.split(rest, maxsplit=1)[0]
+    following = SENTENCE_END.split(remaining, maxsplit=1)[0]
     if denied := _denied(following[:200]):
         return denied
     if RULE["or-else"].match(behind):
         return "or-else"
     if RULE["next-naive"].match(following):
         return "naive-behind"
-    value, near = last.text.strip(" $.*()")[:20], behind[:LONGEST]
-    # Compiling a pattern for each new value takes a hundred times what else there is to do.
+    value, near = statement.text.strip(" $.*()")[:20], behind[:LONGEST]
+    # Compiling a pattern for each new value takes a hundred times as long as the rest.
     if value and value in near:
         again = rf"(?<![\w.])(?<!option ){re.escape(value)}[)$]?\s+{_IS_WRONG}"
         if re.search(again, near):
@@ -341,7 +341,7 @@ def withdrawn(said: str, last: Statement) -> str:
 
 
 def last_lines(tail: str) -> list[str]:
-    """Return the lines that are not blank, without those at the end that only wish well."""
+    """Return the lines that are not blank, without closing wishes at the end."""
     lines = [line for line in tail.splitlines() if line and not line.isspace()]
     while lines and RULE["wishes"].match(lines[-1]):
         lines.pop()
@@ -350,12 +350,12 @@ def last_lines(tail: str) -> list[str]:
 
 def last_sentences(lines: Sequence[str]) -> list[str]:
     """Return the sentences of the last three lines, the last one first."""
-    found = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
-    return [sentence.strip(" *") for sentence in reversed(found)]
+    sentences = re.split(r"(?<=[.!?])\s+|\n+", "\n".join(lines[-3:]))
+    return [sentence.strip(" *") for sentence in reversed(sentences)]
 
 
 def is_bare(value: str) -> bool:
-    r"""Return whether a text is a value and no sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
+    r"""Return whether a text is a value and not a sentence: `9 cm`, `\frac{1}{2}`, `ribosome`."""
     if not re.search(r"[\w<>]", value) or "\\boxed" in value or "<answer" in value:
         return False
     if RULE["verb"].match(MATHS.sub("", value)):
@@ -365,10 +365,12 @@ def is_bare(value: str) -> bool:
     return not words or counted or len(value.split()) == 1
 
 
-# --- what is left of a reply --------------------------------------------------------------------
+# --- removing markup ----------------------------------------------------------------------------
 
 _BARE = re.compile(r"[^\s$}]*")
-_BRACE = re.compile(r"\\.|(?:\{[^{}\\]*+\})++|[{}]")  # escaped; pairs with none inside; one alone
+_BRACE = re.compile(
+    r"\\.|(?:\{[^{}\\]*+\})++|[{}]"
+)  # escaped; pairs with none inside; a single one
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt)?|math(?:bf|rm|it|sf|tt)?|mbox|bm)\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^? ?\{? ?(?:\\circ|\u00b0|\\degree) ?\}?")
 _SPACING = re.compile(
@@ -382,45 +384,45 @@ _STARS = re.compile(r"\*(?:(?<![0-9A-Za-z]\*)\**|\**(?![0-9A-Za-z]))")
 
 
 def without_struck(text: str) -> str:
-    """Blank out what is struck out."""
+    """Replace struck-out text with spaces of the same length."""
     marked = ("~" in text and "~~" in text) or ("\\" in text and "cancel" in text)
     if marked or ("<" in text and RULE["struck"].search(text)):
         return RULE["struck"].sub(lambda struck: " " * len(struck.group()), text)
     return text
 
 
-def _box_before(said: str, end: int) -> tuple[str | None, int, int] | None:
-    while (end := said.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
-        start = said.rfind("\\", max(0, end - len("\\frame")), end)
-        box = RULE["box"].match(said, start) if start >= 0 else None
+def _box_before(reply: str, end: int) -> tuple[str | None, int, int] | None:
+    while (end := reply.rfind("box", 0, end)) >= 0:  # from the end: most replies are long
+        start = reply.rfind("\\", max(0, end - len("\\frame")), end)
+        box = RULE["box"].match(reply, start) if start >= 0 else None
         if box:
-            content, stop = _braced(said, box.end())
+            content, stop = _braced(reply, box.end())
             if content is None or content.strip():
                 return content, start, stop
     return None
 
 
-def _braced(said: str, at: int) -> tuple[str | None, int]:
-    if at < len(said) and said[at] != "{":
-        bare = _BARE.match(said, at)
-        return (bare.group(), bare.end()) if bare else (None, at)
+def _braced(reply: str, start: int) -> tuple[str | None, int]:
+    if start < len(reply) and reply[start] != "{":
+        bare = _BARE.match(reply, start)
+        return (bare.group(), bare.end()) if bare else (None, start)
     depth = 1
-    for brace in _BRACE.finditer(said, at + 1):
+    for brace in _BRACE.finditer(reply, start + 1):
         if brace.end() - brace.start() > 1:
             continue
-        depth += 1 if said[brace.start()] == "{" else -1
+        depth += 1 if reply[brace.start()] == "{" else -1
         if depth == 0:
-            return said[at + 1 : brace.start()], brace.end()
-    return None, len(said)
+            return reply[start + 1 : brace.start()], brace.end()
+    return None, len(reply)
 
 
 def folded(text: str) -> str:
-    """Fold full-width letters and take away marks of direction; ASCII needs neither."""
+    """Normalise full-width letters and remove direction marks; ASCII needs neither."""
     return text if text.isascii() else INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
 def without_markup(text: str) -> str:
-    """Take away markup that does not change a number: fonts, maths signs, degrees, thin spaces."""
+    """Remove markup that does not change a number: fonts, maths signs, degrees, thin spaces."""
     plain = " ".join(text.split()).replace("{,}", ",").replace("\u2212", "-")
     plain = _without_latex(plain) if "\\" in plain or "\u00b0" in plain else plain
     plain = _HTML.sub("", plain) if "<" in plain else plain

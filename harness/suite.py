@@ -1,7 +1,7 @@
-"""A `Suite` of questions; what only some suites have is a protocol of its own below it.
+"""A `Suite` of questions; features of only some suites are separate protocols below it.
 
-Grading is a plain function of (question, reply): what scores an evaluation rewards training. Where
-`publishable` is False logs are their owner's alone, and no table, message or cassette quotes them.
+Grading is a plain function of (question, reply): the score of an evaluation is the reward of
+training. If `publishable` is False, only their owner can read logs, and no output quotes texts.
 """
 
 import os
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
-from inspect_ai._util.error import PrerequisiteError  # what Inspect prints plainly
+from inspect_ai._util.error import PrerequisiteError  # Inspect prints it without a traceback
 from inspect_ai.solver import TaskState
 from rich.markup import escape
 
@@ -22,8 +22,8 @@ from podium.harness.records import PODIUM, Grade, Question
 if TYPE_CHECKING:
     from podium.harness.extract import Reading
 
-Split = Literal["train", "validation", "eval"]  # to teach, to set thresholds, to be evaluated
-Prompt = Literal["official", "paper"]  # as the benchmark's authors put it, or the Conductor paper
+Split = Literal["train", "validation", "eval"]  # for training, for thresholds, for evaluation
+Prompt = Literal["official", "paper"]  # of the benchmark's authors, or of the Conductor paper
 OFFICIAL: Prompt = "official"
 BoxT = TypeVar("BoxT", contravariant=True)
 NONE_PUBLISHED = "none published"
@@ -31,27 +31,27 @@ NONE_PUBLISHED = "none published"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a suite asks and where it is from, for people: `podium suites NAME` prints it."""
+    """A suite's content and origin, for people: `podium suites NAME` prints it."""
 
     title: str
     paper: str
-    """Citation with a link or an arXiv id; for generated questions, where the generator is."""
+    """Citation with a link or an arXiv id; for generated questions, the generator's location."""
     sizes: Mapping[Split, int]
-    """Questions of each split, as `load` returns them; empty where only loading can tell."""
+    """Number of questions that `load` returns per split; empty if only loading can tell."""
     licence: str
-    """As the origin states it."""
+    """The licence as the origin states it."""
     human: str
-    """How well people did, with the source; else `NONE_PUBLISHED`."""
+    """Human results, with the source; else `NONE_PUBLISHED`."""
     about: str
-    """A paragraph: what is asked, how a reply is graded, and what a score does not say."""
+    """A paragraph: the questions, the grading, and the limits of a score."""
     changes: tuple[str, ...]
     """One line per version, newest last: `1-A (2026-11-19): first version`."""
     saturated: str = ""
-    """Who answers nearly all of it, and what it can still show; empty where nobody does."""
+    """Models that answer nearly all of it, and its remaining use; empty if there are none."""
     public: str = ""
-    """When its questions became public, to the day if known, with the source."""
+    """Date when its questions became public, to the day if known, with the source."""
     teacher: str = ""
-    """Suite whose train split may teach systems for it; empty if its own does, or none is near."""
+    """Suite whose train split may train systems for it; empty if its own does, or none fits."""
 
 
 class Suite(Protocol[BoxT]):
@@ -69,7 +69,7 @@ class Suite(Protocol[BoxT]):
 
     @property
     def data_revision(self) -> str:
-        """What pins the data: a hub commit, a sha256, or a generator's version and seed."""
+        """Pin of the data: a hub commit, a sha256, or a generator's version and seed."""
         ...
 
     @property
@@ -79,27 +79,27 @@ class Suite(Protocol[BoxT]):
 
     @property
     def splits(self) -> tuple[Split, ...]:
-        """The splits that exist; a suite with only `eval` can train nothing."""
+        """The existing splits; a suite with only `eval` cannot train."""
         ...
 
     @property
     def publishable(self) -> bool:
-        """False when question texts may appear in no page, report or export."""
+        """False if question texts must not appear in pages, reports and exports."""
         ...
 
     @property
     def needs_box(self) -> bool:
-        """True when grading runs model-written programs."""
+        """True if grading runs model-written programs."""
         ...
 
     @property
     def image(self) -> str:
-        """The image whose Python those programs need; empty when there are none."""
+        """The image whose Python those programs need; empty if there are none."""
         ...
 
     @property
     def card(self) -> Card:
-        """What it asks, its paper, sizes, licence and human baseline, for `podium suites NAME`."""
+        """Its content, paper, sizes, licence and human baseline, for `podium suites NAME`."""
         ...
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
@@ -111,12 +111,12 @@ class Suite(Protocol[BoxT]):
         ...
 
     def grade(self, question: Question, reply: str, box: BoxT | None = None) -> Grade:
-        """Grade one reply to an unsealed question. Pure, or raises what the box raises."""
+        """Grade one reply to an unsealed question. Pure, except for errors of the box."""
         ...
 
 
 def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Name the graders that have another version now; empty where none has.
+    """List the graders that have another version now; empty if none has.
 
     >>> moved_versions({"aime25": "2-A", "old": "1-A"}, {"aime25": "3-A"})
     'aime25 2-A (now 3-A), old 1-A (now gone)'
@@ -127,66 +127,66 @@ def moved_versions(then: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 @runtime_checkable
 class NeedsPackages(Protocol):
-    """A suite that some boxes cannot serve: a right program would fail there for its imports."""
+    """A suite that needs packages: without them, correct programs fail at their imports."""
 
     def refusal(self, box: str, packages: Sequence[str]) -> str:
-        """Return why these packages (`name==version`) will not do, and the way out; else ""."""
+        """Return why these packages (`name==version`) are not enough, and the fix; else ""."""
         ...
 
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A suite that does not ask all questions of its benchmark."""
+    """A suite without some of its benchmark's questions."""
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The ids of questions that `load` leaves out, and why: `it downloads a file`."""
+        """Id of each omitted question -> the reason, e.g. `it downloads a file`."""
         ...
 
 
 @runtime_checkable
 class Varied(Protocol):
-    """A suite that puts a question differently in each epoch: its choices in another order."""
+    """A suite that varies its questions by epoch, e.g. the order of choices."""
 
     @property
     def epochs(self) -> int:
-        """How often each question is asked unless the user says otherwise."""
+        """Default number of epochs."""
         ...
 
     def at_epoch(self, question: Question, epoch: int) -> Question:
-        """Return a question of `load` (epoch 1) as a later epoch asks it, its target moved too."""
+        """Return a question of `load` (epoch 1) in its variant of an epoch, target included."""
         ...
 
 
 @runtime_checkable
 class Prompted(Protocol):
-    """A suite whose questions can be put in more than one way."""
+    """A suite with more than one prompt."""
 
     @property
     def prompt(self) -> Prompt:
-        """The way that `load` puts them."""
+        """The prompt that `load` uses."""
         ...
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:
-        """The ways that are known."""
+        """The available prompts."""
         ...
 
     def prompted(self, prompt: Prompt) -> Suite[Any]:
-        """Return the same suite with its questions put in one of those ways."""
+        """Return the same suite with one of those prompts."""
         ...
 
 
 @runtime_checkable
 class ModelGraded(Protocol):
-    """A suite some of whose replies only a model can judge; it is asked in the role `grader`."""
+    """A suite some of whose replies only a model can judge, in the role `grader`."""
 
     def needs_judge(self, question: Question) -> bool:
         """Return whether no rule can grade this question; `grade` raises for it."""
         ...
 
     async def judged(self, state: TaskState, question: Question) -> Grade:
-        """Grade by asking the role `grader`, inside a running eval."""
+        """Grade by a call in the role `grader`, inside a running eval."""
         ...
 
 
@@ -195,13 +195,13 @@ class Explained(Protocol):
     """A suite whose replies are read by the rules of harness/rules."""
 
     def read(self, question: Question, reply: str) -> "Reading[Any]":
-        """Return what a reply gives, and what each stage made of it."""
+        """Return a reply's answer, and the result of each stage of reading."""
         ...
 
 
 @runtime_checkable
 class PubliclyTested(Protocol):
-    """A suite of programs whose questions show some of their tests to who is examined."""
+    """A suite of programs whose questions show some of their tests to the system."""
 
     def try_public(self, question: Question, reply: str, box: Any) -> Grade:
         """Return the share of a sealed question's own tests that a reply passes; 0 without any."""
@@ -210,37 +210,37 @@ class PubliclyTested(Protocol):
 
 @runtime_checkable
 class Rewarding(Protocol):
-    """A suite that does more than a reward needs: a second verdict to be shown beside its own."""
+    """A suite that does more than a reward needs: it also shows a second verdict."""
 
     def for_reward(self) -> Suite[Any]:
-        """Return a suite that gives the same values, without the rest."""
+        """Return a suite with the same grades, without the rest."""
         ...
 
 
 def usual_epochs(suite: Suite[Any]) -> int:
-    """Return how often a suite asks each question unless the user says otherwise."""
+    """Return a suite's default number of epochs."""
     return suite.epochs if isinstance(suite, Varied) else 1
 
 
 def at_epoch(suite: Suite[Any], question: Question, epoch: int) -> Question:
-    """Return an unsealed question as one epoch asks it."""
+    """Return an unsealed question in its variant of one epoch."""
     return suite.at_epoch(question, epoch) if isinstance(suite, Varied) else question
 
 
 def prompt_of(suite: Suite[Any]) -> Prompt:
-    """Return how a suite puts its questions."""
+    """Return a suite's prompt."""
     return suite.prompt if isinstance(suite, Prompted) else OFFICIAL
 
 
 def with_prompt(suite: Suite[Any], prompt: Prompt) -> Suite[Any]:
-    """Return the suite with its questions put so where that way is known, else as it is."""
+    """Return the suite with this prompt if it has it, else unchanged."""
     if isinstance(suite, Prompted) and prompt in suite.prompts:
         return suite.prompted(prompt)
     return suite
 
 
 def keep_files_private() -> None:
-    """Let every file that this process writes from now on be its owner's alone (mode 0600)."""
+    """Make all files that this process writes from now on private (mode 0600)."""
     os.umask(0o077)
 
 
@@ -249,26 +249,26 @@ def publishable(metadata: Mapping[str, Any] | None) -> bool:
     return bool(_podium_facts(metadata).get("publishable", True))
 
 
-def redacted_message(reason: str, shown: bool) -> str:
-    """Return why something failed; only its kind where a suite may not be `shown`.
+def redacted_message(reason: str, showable: bool) -> str:
+    """Return why something failed; only the kind of error unless `showable`.
 
-    A provider's words can quote what it was sent.
+    A provider's message can quote its request.
 
     >>> redacted_message("WorkerError('sage gave no reply: ...')", False)
     'WorkerError (its words are withheld, they may quote a question; the log has them)'
     """
     withheld = "its words are withheld, they may quote a question; the log has them"
-    return reason if shown or not reason else f"{failure_kind(reason)} ({withheld})"
+    return reason if showable or not reason else f"{failure_kind(reason)} ({withheld})"
 
 
 def failure_kind(reason: str) -> str:
-    """Return the exception's name at the start of a reason, or a word for what has none."""
-    found = re.match(r"\w*(?:Error|Exception|Miss|Limit)\b", reason)
-    return found.group() if found else "failed"
+    """Return the exception's name at the start of a reason, or `failed` if it has none."""
+    match = re.match(r"\w*(?:Error|Exception|Miss|Limit)\b", reason)
+    return match.group() if match else "failed"
 
 
 def refuse_redacted(metadata: Mapping[str, Any] | None, name: str) -> None:
-    """Raise UserError for a log whose texts were taken out: there is nothing to grade or replay."""
+    """Raise UserError for a log whose texts were removed: there is nothing to grade or replay."""
     if _podium_facts(metadata).get("redacted"):
         raise UserError(f"{name} is redacted, so its replies are gone: take the original log.")
 
@@ -279,19 +279,19 @@ def _podium_facts(metadata: Mapping[str, Any] | None) -> Mapping[str, Any]:
 
 
 class TaskRefusal(UserError, PrerequisiteError):
-    """A UserError that Inspect's command line prints as it prints its own."""
+    """A UserError that Inspect's command line prints like its own."""
 
-    def __init__(self, said: str) -> None:
-        """Say this; Inspect reads its own copy as rich's markup."""
-        super().__init__(said)
-        self.args = (said,)
-        self.message = escape(said)
+    def __init__(self, sentence: str) -> None:
+        """Store the sentence; Inspect reads `message` as rich's markup."""
+        super().__init__(sentence)
+        self.args = (sentence,)
+        self.message = escape(sentence)
 
 
 def refuse_unjudged(
     suite: Suite[Any], questions: Sequence[Question], spec: PoolSpec | None
 ) -> None:
-    """Raise UserError when only a model can grade some of the questions and the pool has none."""
+    """Raise UserError if only a model can grade some questions and the pool has no grader."""
     judged = judged_among(suite, questions)
     if judged and (spec is None or spec.grader is None):
         pool = repr(spec.name) if spec else "file"

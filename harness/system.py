@@ -1,4 +1,4 @@
-"""A `System` makes an answer of a sealed question and a pool; its `SystemCard` says what it is."""
+"""A `System` answers a sealed question with a pool; its `SystemCard` describes it."""
 
 import hashlib
 import os
@@ -17,15 +17,15 @@ from podium.harness.records import Answer, Question
 from podium.harness.workflow import MALFORMED, Malformed, Workflow
 
 VOTED = "the vote of the replies that came"
-"""What systems with several candidates answer once an equal budget is spent."""
-Plan = Callable[[Question, Pool], Workflow]  # of the sealed question and the pool's worker names
+"""The answer of systems with several candidates when an equal budget is spent."""
+Plan = Callable[[Question, Pool], Workflow]  # from the sealed question and the pool's worker names
 
 
 class System(Protocol):
     """Anything that can answer a suite's questions."""
 
     async def __call__(self, question: Question, pool: Pool) -> Answer:
-        """Answer one sealed question; raise `WorkerError` when a worker gave no reply."""
+        """Answer one sealed question; raise `WorkerError` if a worker gave no reply."""
         ...
 
 
@@ -34,45 +34,45 @@ Expected = Callable[[int, Mapping[str, Any]], tuple[int, int]]
 a conductor's own calls are no worker calls."""
 Need = Literal["conductor", "public tests", "train", "match", "sandbox"]
 """What a system cannot run without: a `[conductor]` in the pool, a suite that shows tests, a train
-split to learn from, a conductor's row in the same run to be matched with, or a sandbox of Inspect's
-for programs of its own."""
+split to learn from, a conductor's row in the same run to match, or an Inspect sandbox for its
+programs."""
 Trait = Literal["best worker", "adaptive", "recorded", "sees targets", "whole run"]
-"""What else a run has to know of a system. Its `worker` is the best single one of the train split,
-where there is one; replies decide whom it asks next, so a dry run takes all calls for the dearest;
-it makes canonical single-worker requests only, which recorded replies can serve; it looks at
-targets (a labelled control, never comparable as a method); it learns from the train questions of
-all suites of a run at once."""
+"""Further facts about a system. Its `worker` is the best single one of the train split, if there is
+one; replies decide which worker it calls next, so a dry run prices all calls as the dearest; it
+makes canonical single-worker requests only, which recorded replies can serve; it looks at targets
+(a labelled control, never comparable as a method); it learns from the train questions of all suites
+of a run at once."""
 Acts = Literal["passes", "last step acts", "votes", "no"]
-"""What a system does with a conversation that has tools: it hands all of it to the worker that
-answers; its last step's worker is sent it, with the earlier replies; it votes over its workers'
-calls, or picks one; or nothing, for it replies in words."""
+"""How a system handles a conversation with tools: it passes all of it to the worker that answers;
+it passes it to the last step's worker, with the earlier replies; it votes over its workers' calls,
+or picks one; or it has no tool calls and replies in words."""
 Group = Literal["contestants", "routers", "controls", "frameworks"]  # headings of `podium systems`
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How many calls a system makes for one question."""
+    """The number of calls that a system makes for one question."""
 
     words: str
-    """Of workers: `n + 1`."""
+    """Worker calls in words: `n + 1`."""
     expected: Expected | tuple[int, int] | None = None
-    """The same as numbers, which the audit checks: (least, most), or what makes them of workers and
-    arguments; None if nobody can know."""
+    """The same as numbers, which the audit checks: (least, most), or a function of workers and
+    arguments; None if unknown."""
     conductor: int | Callable[[Mapping[str, Any]], int] = 2
-    """The most calls of a conductor, where it needs one: a plan, and one retry; or by arguments."""
+    """Maximum conductor calls, if it needs one: a plan and a retry; or a function of arguments."""
 
     def span(self, workers: int, args: Mapping[str, Any]) -> tuple[int, int] | None:
-        """Return the least and the most worker calls of a question; None if nobody can know."""
+        """Return the least and the most worker calls of a question; None if unknown."""
         return self.expected(workers, args) if callable(self.expected) else self.expected
 
     def most_planning(self, args: Mapping[str, Any]) -> int:
-        """Return the most calls of a conductor for a question."""
+        """Return the maximum conductor calls for a question."""
         return self.conductor(args) if callable(self.conductor) else self.conductor
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An extra of pip, and the modules that show whether it is installed."""
+    """A pip extra, and the modules that show whether it is installed."""
 
     name: str
     modules: tuple[str, ...]
@@ -81,71 +81,71 @@ class Extra:
 class SystemMethods:
     """What a system can do beyond its facts: a subclass replaces the methods that apply to it.
 
-    `x` is what stands behind the `@` of a system's name, empty where nothing does.
+    `x` is the part of a system's name after `@`, empty if there is none.
     """
 
     extra: Extra | None = None
-    """What must be installed; None where the core is enough."""
+    """The extra that must be installed; None if the core is enough."""
 
     def __init__(self, extra: Extra | None = None) -> None:
-        """Keep what must be installed, unless the class says it."""
+        """Store the extra, unless the class defines one."""
         self.extra = extra or self.extra
 
     def arguments(self, x: str) -> Mapping[str, Any]:
-        """Return the solver's arguments, where `NAME@X` names a checkpoint or a preset."""
+        """Return the solver's arguments if `NAME@X` names a checkpoint or a preset."""
         return {}
 
     def conductor(self, x: str) -> WorkerSpec | None:
-        """Return the conductor that it brings along; UserError where there is no such model."""
+        """Return its own conductor, if any; UserError if there is no such model."""
         return None
 
     def pool_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why it can do nothing with a pool's workers, a sentence without its name."""
+        """Return why it cannot use a pool's workers, a sentence without its name."""
         return None
 
     def live_refusal(self, x: str, spec: PoolSpec) -> str | None:
-        """Return why a run on live workers may not begin with it, a sentence without its name."""
+        """Return why a run on live workers must not begin with it, a sentence without its name."""
         return None
 
     def suite_refusal(self, x: str, suite: str, digests: Sequence[str]) -> str | None:
-        """Return why it may not be asked a suite's questions, of which these are the digests."""
+        """Return why it must not answer a suite's questions, which have these digests."""
         return None
 
     def remarks(self, x: str, spec: PoolSpec) -> Sequence[str]:
-        """Return what doctors, and runs on live workers, say of it on a pool that it takes."""
+        """Return remarks that doctor and live runs print about it on a suitable pool."""
         return ()
 
     def graders(self, x: str) -> Mapping[str, str] | None:
-        """Return suite -> version of the grader that trained it; None where nobody noted them."""
+        """Return suite -> version of the grader that trained it; None if they were not recorded."""
         return {}
 
     def footnote(self, label: str) -> str:
-        """Return what tables say of it on pools with a label, `recorded` or `rehearsal`."""
+        """Return its footnote in tables for pools labelled `recorded` or `rehearsal`."""
         return ""
 
     def learn(self, matrix: Matrix, seed: int) -> Artifact:
-        """Return what it learns from single workers' results on the train split."""
+        """Return the artifact it learns from single workers' results on the train split."""
         raise NotImplementedError
 
     def explorer(self) -> Explorer:
-        """Return how it learns by trying, where single workers' results are not enough."""
+        """Return its explorer, which learns by trying, if it needs more than `learn`'s matrix."""
         raise NotImplementedError
 
     def replaces(self, method: str) -> bool:
-        """Say whether a method is the system's own."""
+        """Say whether the system overrides a method."""
         return getattr(type(self), method) is not getattr(SystemMethods, method)
 
 
 class Exploring(SystemMethods):
-    """Those of a system that learns by trying, and does nothing else of its own."""
+    """Methods of a system that learns by trying and overrides nothing else."""
 
     def __init__(self, make: Callable[[], Explorer]) -> None:
-        """Keep what makes its explorer."""
+        """Store the factory of its explorer."""
         super().__init__()
         self._make = make
 
     def explorer(self) -> Explorer:
-        """Return how it learns."""
+        """Return its explorer."""
         return self._make()
 
 
@@ -154,45 +154,45 @@ NO_METHODS = SystemMethods()
 
 @dataclass(frozen=True, slots=True)
 class SystemCard:
-    """What a system says about itself: `podium systems NAME` prints it, the table footnotes it."""
+    """Facts about a system: `podium systems NAME` prints them, tables footnote them."""
 
     name: str
-    """As in tables: `moa-lite`."""
+    """The name in tables: `moa-lite`."""
     solver: str
-    """Inspect's name of its solver: `podium/moa_lite`; of your own the name in `registered`."""
+    """Inspect's name of its solver: `podium/moa_lite`; for your own, the name in `registered`."""
     summary: str
     source: str
     """Paper, repository, or `podium` for our own."""
     calls: Calls
     group: Group = "contestants"
     prompts: tuple[str, ...] = ()
-    """Every text that the system itself puts before workers; empty when it adds none."""
+    """Every text that the system adds to workers' prompts; empty if it adds none."""
     k: str = ""
-    """The argument that `NAME@3` sets, e.g. `k` of `self-consistency@3`; empty when none."""
+    """The argument that `NAME@3` sets, e.g. `k` of `self-consistency@3`; empty if none."""
     needs: frozenset[Need] = frozenset()
     traits: frozenset[Trait] = frozenset()
     deviations: tuple[str, ...] = ()
-    """Where it is not what its authors ran, one clause each."""
+    """Differences from the authors' system, one clause each."""
     methods: SystemMethods = NO_METHODS
     acts: Acts = "no"
     spent: str = "the latest reply"
-    """What it answers once an equal budget (harness/envelope.py) is spent."""
+    """Its answer when an equal budget (harness/envelope.py) is spent."""
 
     @property
     def fits_budgets(self) -> bool:
-        """Whether it can answer within an equal budget: its calls are ours to refuse."""
+        """Whether it can answer within an equal budget: podium can refuse its calls."""
         targets = "sees targets" in self.traits
         return not (self.group == "frameworks" or "match" in self.needs or targets)
 
     @property
     def prompt_sha256(self) -> str:
-        """Digest of all its prompts, in order; empty when it has none of its own."""
+        """Digest of all its prompts, in order; empty if it has none."""
         joined = "\n\x00\n".join(self.prompts)
         return hashlib.sha256(joined.encode()).hexdigest() if self.prompts else ""
 
     @property
     def takes_name(self) -> bool:
-        """Whether a name stands behind its `@` (a checkpoint, a preset), and not a number."""
+        """Whether a name follows its `@` (a checkpoint, a preset), not a number."""
         return self.methods.replaces("arguments")
 
     @property
@@ -207,7 +207,7 @@ class SystemCard:
 
 
 def exactly(count: Callable[[int, Mapping[str, Any]], int]) -> Expected:
-    """Return the expectation of always so many calls.
+    """Return the expectation of exactly `count` calls.
 
     >>> exactly(lambda n, args: n + 1)(7, {})
     (8, 8)
@@ -232,11 +232,11 @@ def malformed(reason: Malformed) -> Answer:
 def card_header(
     manifest: SystemCard, workers: int, args: Mapping[str, Any], equal: EqualBudget | None = None
 ) -> dict[str, Any]:
-    """Return what a log's header says of a system, for so many workers and these arguments."""
+    """Return a system's facts for a log's header, given the number of workers and arguments."""
     span = manifest.calls.span(workers, args)
     if equal and span:
-        most = min(span[1], int(equal.limit)) if equal.unit == "calls" else span[1]
-        span = 0, most
+        maximum = min(span[1], int(equal.limit)) if equal.unit == "calls" else span[1]
+        span = 0, maximum
     return {
         "source": manifest.source,
         "prompt_sha256": manifest.prompt_sha256,
@@ -262,14 +262,14 @@ def sandbox_of(manifest: SystemCard) -> str | tuple[str, str] | None:
 
 
 def lacks_sandbox(manifest: SystemCard) -> bool:
-    """Say whether a system needs a sandbox and none, or none that exists, is named."""
+    """Say whether a system needs a sandbox and the variable names none that exists."""
     kind, _, file = os.environ.get(VARIABLE, "").partition(":")
-    named = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
-    return "sandbox" in manifest.needs and not named
+    exists = kind == LOCAL if not file else kind == DOCKER and Path(file).is_file()
+    return "sandbox" in manifest.needs and not exists
 
 
 def missing_sandbox(name: str) -> str:
-    """Return the sentence on a system that needs a sandbox where none is named."""
+    """Return the sentence for a system that needs a sandbox if none is named."""
     return (
         f"{name} runs in a sandbox of Inspect's: set {VARIABLE}=docker:COMPOSE-FILE, without a "
         f"network, or {VARIABLE}=local to trust it (inspect eval: --sandbox)."

@@ -1,8 +1,8 @@
-"""A system as a model of Inspect: `podium/moa-lite` answers a task's turns, whoever wrote the task.
+"""A system as an Inspect model: `podium/moa-lite` answers the turns of any task.
 
 One `generate` is a turn, and the turns of a sample are one query: one meter, one recorder, one
-count of draws. Tokens and dollars are the workers', so that the outer call has neither: its event
-is in no sum. Tried on inspect-ai 0.3.285.
+count of draws. Tokens and dollars belong to the workers' calls, so the outer call has none and no
+sum includes its event. Tested with inspect-ai 0.3.285.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from inspect_ai.model._providers.none import (  # pyright: ignore[reportMissingT
 )
 from inspect_ai.solver import TaskState
 from inspect_ai.solver._task_state import (
-    sample_state,  # the only way to know whom a model answers
+    sample_state,  # the only way to find a model's current sample
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError, message_limit, suspend_turn_limit
@@ -52,25 +52,25 @@ from podium.harness.records import (
 )
 from podium.harness.system import Acts, System
 
-CHARACTERS = 4  # of a token, where a task asks how long a conversation is: no tokenizer is at hand
+CHARACTERS = 4  # per token, for estimates of a conversation's length without a tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class SystemInPlay:
-    """A system, and all that its turns need."""
+    """A system, and the parts that its turns need."""
 
     system: System
     acts: Acts
     spec: PoolSpec | None
     """None: the roles that the user named are the workers."""
     override: WorkerSpec | None = None
-    """The conductor that it brings along."""
+    """The system's own conductor."""
     journal: TaskJournal | None = None
 
 
 @dataclass(slots=True)
 class SampleTurns:
-    """What a system has done in one sample so far."""
+    """A system's work in one sample so far."""
 
     pool: Pool
     recorder: Recorder | None
@@ -93,7 +93,7 @@ class SampleTurns:
         self.last = replace(answer, text=words_of(output), replies=())
 
     def shape(self) -> dict[str, Any]:
-        """Return what the log keeps of the sample: the work of all turns, and the last answer."""
+        """Return the sample's facts for the log: the work of all turns, and the last answer."""
         replayed = self.recorder is not None and self.recorder.replays
         return {
             "depth": self.depth,
@@ -110,7 +110,7 @@ class SampleTurns:
 
 
 class SystemAPI(NoModel):
-    """The model that stands for a system: in headers of our suites, and where a task asks it.
+    """The model that represents a system: in our suites' headers, and in tasks that call it.
 
     `arguments` are Inspect's `-M`: `pool` names a pool file, `learnt` the directory of a run.
     """
@@ -123,14 +123,14 @@ class SystemAPI(NoModel):
         config: GenerateConfig = GenerateConfig(),  # noqa: B008 - as Inspect's own
         **arguments: Any,
     ) -> None:
-        """Keep what the system is to be made of."""
+        """Store the arguments from which the system is made."""
         super().__init__(model_name, base_url, api_key, config)
         self.arguments: Mapping[str, Any] = arguments
         self.plays: SystemInPlay | None = None
         self._samples: dict[str, SampleTurns] = {}
 
     def make(self) -> SystemInPlay:
-        """Return the system of this name; UserError where it has no pool, or cannot answer."""
+        """Return the system of this name; UserError if it has no pool, or cannot answer."""
         raise UserError(f"{PODIUM}/{self.model_name} has no workers: name a pool (-M pool=FILE).")
 
     async def generate(
@@ -140,7 +140,7 @@ class SystemAPI(NoModel):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """Answer one turn; WorkerError where a worker gave no reply."""
+        """Answer one turn; WorkerError if a worker gave no reply."""
         state = sample_state()
         if state is None:
             raise UserError(f"{PODIUM}/{self.model_name} answers within a task only.")
@@ -156,20 +156,20 @@ class SystemAPI(NoModel):
         turns = self._turns(state, plays)
         question = question_of(str(state.sample_id), conversation)
         pool = ConversationPool.within(turns.pool, conversation, question.text, plays.acts)
-        begun = monotonic()
+        start = monotonic()
         with ExitStack() as inside:
             inside.enter_context(run_context(recorder=turns.recorder))
-            # The limits of a task are on its turns, and not on what is asked for one of them.
+            # A task's limits apply to its turns, not to the calls within one of them.
             inside.enter_context(message_limit(None))
             inside.enter_context(suspend_turn_limit())
             try:
                 answer = await plays.system(question, pool)
-            except LimitExceededError as reached:  # what was asked for this turn is paid for
+            except LimitExceededError as reached:  # this turn's calls are billed
                 turns.stopped = reached.type
                 self._note(state, turns, plays.journal)
                 raise
         output = pool.output_of(answer)
-        turns.add(answer, output, monotonic() - begun)
+        turns.add(answer, output, monotonic() - start)
         self._note(state, turns, plays.journal)
         stop = "model_length" if answer.too_long else output.stop_reason
         choices = [output.choices[0].model_copy(update={"stop_reason": stop})]
@@ -177,13 +177,13 @@ class SystemAPI(NoModel):
 
     def _turns(self, state: TaskState, plays: SystemInPlay) -> SampleTurns:
         if state.uuid not in self._samples:
-            made = plays.journal and Recorder(plays.journal, "inference", sample_ref(state))
+            recorder = plays.journal and Recorder(plays.journal, "inference", sample_ref(state))
             pool = active_pool(plays.spec, state.epoch, plays.override)
-            self._samples[state.uuid] = SampleTurns(pool, made)
+            self._samples[state.uuid] = SampleTurns(pool, recorder)
         return self._samples[state.uuid]
 
     def _note(self, state: TaskState, turns: SampleTurns, journal: TaskJournal | None) -> None:
-        """Write down what the sample has come to, after each turn: a limit may end it at any."""
+        """Record the sample's state after each turn, since a limit may end it at any."""
         state.metadata[PODIUM] = shape = turns.shape()
         if journal:
             journal.note("answer", answer_note(state, shape))
@@ -191,29 +191,29 @@ class SystemAPI(NoModel):
     async def count_tokens(
         self, input: str | list[ChatMessage], config: GenerateConfig | None = None
     ) -> int:
-        """Return about how many tokens a conversation has."""
+        """Return an estimate of a conversation's tokens."""
         text = input if isinstance(input, str) else "".join(turn.text for turn in input)
         return len(text) // CHARACTERS + 1
 
     def connection_key(self) -> str:
-        """Return whose outer calls are counted together: a system's own, and no other's."""
+        """Return the key for counting concurrent outer calls: the system's name."""
         return self.model_name
 
     def tool_result_images(self) -> bool:
-        """Leave images in tools' results: each worker's own provider says what it can read."""
+        """Leave images in tools' results: each worker's own provider decides what it can read."""
         return True
 
     def tool_result_documents(self) -> bool:
-        """Leave documents there, too."""
+        """Leave documents in tools' results, too."""
         return True
 
 
 def system_model(system: str) -> Model:
-    """Return the model that stands for a system, e.g. `podium/moa-lite`."""
-    return get_model(f"{PODIUM}/{system}", memoize=False)  # each task's answers for itself
+    """Return the model that represents a system, e.g. `podium/moa-lite`."""
+    return get_model(f"{PODIUM}/{system}", memoize=False)  # each task has its own
 
 
 def let_play(model: Model, plays: SystemInPlay) -> Model:
-    """Return the model of a system, which answers from now on."""
+    """Set the system that a model answers with; return the model."""
     cast(SystemAPI, model.api).plays = plays
     return model

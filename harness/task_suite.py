@@ -1,8 +1,8 @@
-"""Any Inspect task as a suite: its dataset, solver, tools, sandbox and scorer as its author wrote.
+"""Any Inspect task as a suite, with its own dataset, solver, tools, sandbox and scorer.
 
-Named as Inspect's command names it: `PACKAGE/TASK`, or `FILE.py@TASK`. The system is the task's
-model (system_api.py). The grade is its first scorer's value as a number, and other scorers and
-metrics stay in the log. A question is known by its id, its input and its target.
+Its name is Inspect's: `PACKAGE/TASK`, or `FILE.py@TASK`. The system is the task's model
+(system_api.py). The grade is its first scorer's value as a number; other scorers and metrics stay
+in the log. The data revision covers each question's id, input and target.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from typing import Any, cast
 from inspect_ai import Task
 from inspect_ai import task_with as _task_with  # pyright: ignore[reportUnknownVariableType]
 from inspect_ai._eval.loader import (
-    load_tasks,  # what Inspect's command uses; it has no public name
+    load_tasks,  # used by Inspect's command; not public
 )
 from inspect_ai._util.entrypoints import ensure_entry_points
 from inspect_ai._util.registry import (
@@ -50,9 +50,9 @@ class TaskSuite:
     """A task by its name and its arguments (Inspect's `-T`)."""
 
     name: str
-    """In tables: `PACKAGE/TASK`, or `FILE.py@TASK` without folders."""
+    """The name in tables: `PACKAGE/TASK`, or `FILE.py@TASK` without folders."""
     path: str = ""
-    """The same with the file's folders; empty where it is in a package."""
+    """The name with the file's folders; empty if the task is in a package."""
     arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     splits: tuple[Split, ...] = ("eval",)
     needs_box: bool = False
@@ -64,20 +64,20 @@ class TaskSuite:
         return self.made()
 
     def made(self) -> Task:
-        """Return the task made anew; UserError where it cannot be, or cannot be examined."""
+        """Return a new instance of the task; UserError if it cannot be made, or is unfit."""
         try:
-            found = load_tasks([self.path or self.name], dict(self.arguments))
-            if len(found) != 1:
+            tasks = load_tasks([self.path or self.name], dict(self.arguments))
+            if len(tasks) != 1:
                 raise LookupError("there is no such task: `podium suites --inspect` lists some")
-            (task,) = found
+            (task,) = tasks
         except Exception as error:
-            why = f"{type(error).__name__}: {first_line(error)}"
+            reason = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(
-                f"The task {self.name} cannot be made ({why}): `inspect eval "
+                f"The task {self.name} cannot be made ({reason}): `inspect eval "
                 f"{self.path or self.name}` must be able to."
             ) from error
-        if why := _unfit(task):
-            raise UserError(f"The task {self.name} {why}.")
+        if reason := _unfit(task):
+            raise UserError(f"The task {self.name} {reason}.")
         return task
 
     @property
@@ -87,29 +87,29 @@ class TaskSuite:
 
     @property
     def data_revision(self) -> str:
-        """Digest of ids, inputs and targets; and what package they are from."""
+        """Digest of ids, inputs and targets; and the package and its version."""
         return self._revision
 
     @cached_property
     def _revision(self) -> str:
-        facts = sorted([one.id, one.text, one.target] for one in self.load())
+        facts = sorted([question.id, question.text, question.target] for question in self.load())
         digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
         package = self.name.partition("/")[0]
         return digest if self.path else f"{digest}, {package} {_version(package)}"
 
     @property
     def publishable(self) -> bool:
-        """Whether its texts may be shown: only where its metadata says `publishable`."""
+        """Whether its texts may be shown: only if its metadata has `publishable`."""
         return bool((self._task.metadata or {}).get("publishable"))
 
     @property
     def epochs(self) -> int:
-        """How often it asks each question."""
+        """Number of times that it asks each question."""
         return self._task.epochs or 1
 
     @property
     def card(self) -> Card:
-        """What is known of it."""
+        """The card: sizes and description; the rest is unknown."""
         about = (
             getattr(self._task, "description", None) or "An Inspect task, as its author wrote it."
         )
@@ -121,15 +121,15 @@ class TaskSuite:
         return _samples_of(self._task)
 
     def load(self, split: Split = "eval") -> Sequence[Question]:
-        """Return its samples as questions in its order; of one that it shuffles by their ids.
+        """Return its samples as questions in the task's order, or by id if the task shuffles them.
 
-        What is to teach asks all that the task's solver adds, too.
+        The texts of the train split include all that the task's solver adds.
         """
-        found = [_question(id, one) for id, one in self._samples.items()]
+        rows = [_question(id, sample) for id, sample in self._samples.items()]
         if split == "train":
-            asked = {id: asked_of(self._task, one) for id, one in self._samples.items()}
-            found = [replace(one, text=asked[one.id], metadata={BARE: one.text}) for one in found]
-        return sorted(found, key=_by_id) if self._task.dataset.shuffled else found
+            texts = {id: asked_of(self._task, sample) for id, sample in self._samples.items()}
+            rows = [replace(row, text=texts[row.id], metadata={BARE: row.text}) for row in rows]
+        return sorted(rows, key=_by_id) if self._task.dataset.shuffled else rows
 
     def read_problems(self, path: Path) -> Sequence[Question]:
         """Raise UserError: a task reads its own data."""
@@ -140,24 +140,24 @@ class TaskSuite:
         return question
 
     def grade(self, question: Question, reply: str, box: object = None) -> Grade:
-        """Return the first scorer's value of one reply; TypeError where it is no number."""
+        """Return the first scorer's value of one reply; TypeError if it is not a number."""
         return _as_grade(score_of(self._task, self._samples[question.id], reply))
 
     def for_training(self) -> "TaskSuite":
-        """Return the same to teach, and to grade single replies; UserError if only a run can."""
+        """Return the suite for training, grading single replies; UserError if only a run can."""
         taught = replace(self, splits=("train",))
-        task = taught._task  # made once, for all below; its own refusals go by themselves
+        task = taught._task  # made once, for all below; its own errors pass through
         try:
             if task.sandbox or any(sample.sandbox for sample in task.dataset):
                 raise UserError("It has a sandbox of Inspect's, and a single reply has none.")
-            first = taught.load()[0]
-            asked_of(task, taught._samples[first.id])
-            taught.grade(first, "")
+            question = taught.load()[0]
+            asked_of(task, taught._samples[question.id])
+            taught.grade(question, "")
         except Exception as error:
-            named = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+            prefix = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
             raise UserError(
                 f"{self.name} cannot grade a single reply: `podium run --suite {self.name}` plays "
-                f"it. {named}{first_line(error)}"
+                f"it. {prefix}{first_line(error)}"
             ) from error
         return taught
 
@@ -165,18 +165,18 @@ class TaskSuite:
 def show_tasks() -> tuple[list[dict[str, Any]], str]:
     """Return the tasks that installed packages register, as facts and as a text."""
     ensure_entry_points()
-    found = registry_find(lambda info: info.type == "task")
-    names = sorted({registry_info(one).name for one in found})
-    foreign = [one for one in names if "/" in one and one.partition("/")[0] not in OURS]
-    packages = [one.partition("/")[0] for one in foreign]
-    rows = [(name, f"{one} {_version(one)}") for name, one in zip(foreign, packages, strict=True)]
+    tasks = registry_find(lambda info: info.type == "task")
+    names = sorted({registry_info(task).name for task in tasks})
+    foreign = [name for name in names if "/" in name and name.partition("/")[0] not in OURS]
+    packages = [name.partition("/")[0] for name in foreign]
+    rows = [(name, f"{pkg} {_version(pkg)}") for name, pkg in zip(foreign, packages, strict=True)]
     heads = ("task", "from")
     none = "No installed package brings Inspect tasks: pip install '.[evals]'."
     return records(heads, rows), columns(heads, rows) if rows else none
 
 
 OURS = (PODIUM, "suites")
-"""Begins the names of podium's own tasks, now and before 0.2."""
+"""Prefixes of podium's own tasks, now and before 0.2."""
 
 
 def _version(package: str) -> str:
@@ -196,70 +196,70 @@ def played(
     only: Sequence[str] | None,
     metadata: Mapping[str, Any],
 ) -> Task:
-    """Return the task with a system for its model, its first scorer under podium's name as well."""
+    """Return the task with a system as its model, its first scorer also under podium's name."""
     task = suite.made()
     by_id = _samples_of(task)
-    samples = [by_id[id] for id in only or [one.id for one in suite.load()]]
-    first, *others = cast(list[Scorer], task.scorer)
+    samples = [by_id[id] for id in only or [question.id for question in suite.load()]]
+    main, *extra = cast(list[Scorer], task.scorer)
     if journal:
         refuse_calls_past_ledger(name)
     facts = {**suite_facts(suite, "eval"), **metadata}
-    if epochs != suite.epochs:  # a task's own keep the task's own reducer
+    if epochs != suite.epochs:  # otherwise the task keeps its own reducer
         task = _task_with(task, epochs=epochs)
     return _task_with(
         task,
         dataset=MemoryDataset(samples, name=task.dataset.name),
         model=model,
-        scorer=[*graded_once(first, journal), *others],
+        scorer=[*graded_once(main, journal), *extra],
         name=name,
         metadata={**(task.metadata or {}), PODIUM: facts},
     )
 
 
-def graded_once(own: Scorer, journal: TaskJournal | None) -> tuple[Scorer, Scorer]:
-    """Return a scorer of podium's name, and the task's own with its metrics; it runs once."""
+def graded_once(task_scorer: Scorer, journal: TaskJournal | None) -> tuple[Scorer, Scorer]:
+    """Return a scorer under podium's name, and the task's own, which runs only once."""
     scores: dict[str, Score | None] = {}
 
     @scorer(metrics=[mean(), stderr()], name=PODIUM)
     def graded() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
-            scores[state.uuid] = given = await own(state, target)
-            made = _as_number(given)
+            scores[state.uuid] = task_score = await task_scorer(state, target)
+            result = _as_number(task_score)
             if journal:
-                journal.note("grade", graded_note(state, target, made))
-            return made
+                journal.note("grade", graded_note(state, target, result))
+            return result
 
         return score
 
     async def given(state: TaskState, target: Target) -> Score | None:
         return scores.pop(state.uuid, None)
 
-    set_registry_info(given, registry_info(own))
-    set_registry_params(given, registry_params(own))
+    set_registry_info(given, registry_info(task_scorer))
+    set_registry_params(given, registry_params(task_scorer))
     return graded(), cast(Scorer, given)
 
 
-def _as_number(given: Score | None) -> Score:
+def _as_number(score: Score | None) -> Score:
     try:
-        grade = _as_grade(given)
+        grade = _as_grade(score)
     except TypeError as error:
         return unscored(error)
     return as_score(grade).model_copy(update={"metadata": {**grade.metadata, "parsed": True}})
 
 
-def _as_grade(given: Score | None) -> Grade:
-    value = given.value if given else None
-    if given is None or isinstance(value, dict | list):
-        kind = "nothing" if given is None else f"a {type(value).__name__}"
+def _as_grade(score: Score | None) -> Grade:
+    value = score.value if score else None
+    if score is None or isinstance(value, dict | list):
+        kind = "nothing" if score is None else f"a {type(value).__name__}"
         raise TypeError(f"the task's first scorer returns {kind}, not one value")
     if isinstance(value, str) and value not in VALUES and not _is_number(value):
         raise TypeError(f"the task's first scorer returns the text {value[:40]!r}")
     number = value_to_float()(cast(Any, value))
-    return Grade(number, given.answer, given.explanation or "", given.metadata or {})
+    return Grade(number, score.answer, score.explanation or "", score.metadata or {})
 
 
 VALUES = frozenset("CIPNcipn") | {"yes", "no", "true", "false", "correct", "incorrect"}
-"""Texts that Inspect takes for numbers."""
+"""Texts that Inspect converts to numbers."""
 
 
 def _is_number(text: str) -> bool:
@@ -271,12 +271,12 @@ def _is_number(text: str) -> bool:
 
 
 def _unfit(task: Task) -> str:
-    """Return what a task lacks to be played by systems; empty where nothing does."""
+    """Return why systems cannot play a task; empty if they can."""
     if not task.scorer:
         return "has no scorer: podium compares what is scored"
     if not len(task.dataset):
         return "has no samples: see its arguments (-T)"
-    ids = Counter(_id(number, one) for number, one in enumerate(task.dataset, start=1))
+    ids = Counter(_id(number, sample) for number, sample in enumerate(task.dataset, start=1))
     twice = next((id for id, count in ids.items() if count > 1), None)
     return f"has two samples with the id {twice!r}: give each its own" if twice else ""
 
@@ -286,7 +286,7 @@ def _by_id(question: Question) -> tuple[int, str]:
 
 
 def _samples_of(task: Task) -> Mapping[str, Sample]:
-    return {_id(number, one): one for number, one in enumerate(task.dataset, start=1)}
+    return {_id(number, sample): sample for number, sample in enumerate(task.dataset, start=1)}
 
 
 def _id(number: int, sample: Sample) -> str:
@@ -295,6 +295,6 @@ def _id(number: int, sample: Sample) -> str:
 
 def _question(id: str, sample: Sample) -> Question:
     turns = sample.input
-    text = turns if isinstance(turns, str) else "\n\n".join(one.text for one in turns)
+    text = turns if isinstance(turns, str) else "\n\n".join(turn.text for turn in turns)
     target = sample.target if isinstance(sample.target, str) else json.dumps(sample.target)
     return Question(id, text, "text", target)

@@ -1,4 +1,4 @@
-"""Text as others see it: counts in words, aligned columns, and what foreign text may not do."""
+"""Text for output: counts in words, aligned columns, and escaping of foreign text."""
 
 import csv
 import re
@@ -16,12 +16,12 @@ from pydantic import BaseModel
 from podium.harness.api_keys import without_keys
 
 NARROWEST = 80
-"""Nothing is made narrower: a terminal below it wraps whole lines."""
+"""Minimum width: a narrower terminal wraps whole lines."""
 GAP = 2  # spaces between two columns
 
 
 def terminal_width() -> int | None:
-    """Return how wide lines may be: COLUMNS, else the terminal's width; None in files and pipes."""
+    """Return the maximum line width: COLUMNS, else the terminal's; None in files and pipes."""
     width = get_terminal_size((0, 0)).columns
     return max(width, NARROWEST) if width else None
 
@@ -32,38 +32,38 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def folded(rows: Sequence[Sequence[str]], indent: int = 0) -> list[list[str]]:
-    """Return each row's lines: cells are folded where the rows would be wider than the terminal."""
+    """Return each row's lines: cells are folded if the rows are wider than the terminal."""
     width = terminal_width()
     room = _cell_widths(rows, width - indent) if width else [sys.maxsize for _ in rows[0]]
     cells = [[_folded(*cell) for cell in zip(row, room, strict=True)] for row in rows]
     lines = [[*zip_longest(*row, fillvalue="")] for row in cells]
-    text = iter(aligned([line for row in lines for line in row], left=len(room)))
+    text = iter(aligned([line for row in lines for line in row], n_left=len(room)))
     return [[next(text) for _ in row] for row in lines]
 
 
 _JOINT = re.compile(r"\s+|(?<=[-/_=:])(?=\w)")
-"""Where a text may be broken if a word is longer than its column."""
+"""Positions at which a word that is longer than its column may be broken."""
 
 
 def _folded(cell: str, width: int) -> list[str]:
-    parts = list[str]()
+    lines = list[str]()
     for word in cell.split():
-        parts.append("")
+        lines.append("")
         for piece in _JOINT.split(word) if len(word) > width else [word]:
-            parts += [piece] if len(parts[-1] + piece) > width else [parts.pop() + piece]
-    return wrap(" ".join(parts), width, break_on_hyphens=False) or [""]
+            lines += [piece] if len(lines[-1] + piece) > width else [lines.pop() + piece]
+    return wrap(" ".join(lines), width, break_on_hyphens=False) or [""]
 
 
 def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return widths that fit: the widest columns give way first, and words are broken last."""
+    """Return widths that fit: the widest columns shrink first, and words are broken last."""
     texts = [" ".join(column) for column in zip(*rows, strict=True)]
     words = [max(map(len, text.split(" "))) for text in texts]
     pieces = [words[0], *(max(map(len, _JOINT.split(text))) for text in texts[1:])]
-    whole = [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
+    full = [max(1, *map(len, column)) for column in zip(*rows, strict=True)]
     letters = [words[0], *(1 for _ in words[1:])]
-    for least, most in ((words, whole), (pieces, words), (letters, words)):
-        for cap in range(max(most), 0, -1):
-            pairs = zip(least, most, strict=True)
+    for least, upper in ((words, full), (pieces, words), (letters, words)):
+        for cap in range(max(upper), 0, -1):
+            pairs = zip(least, upper, strict=True)
             widths = [min(width, max(cap, low)) for low, width in pairs]
             if sum(widths) + GAP * (len(widths) - 1) <= room:
                 return widths
@@ -71,10 +71,10 @@ def _cell_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def fitted_text(text: str) -> str:
-    """Return a text whose lines fit the terminal: longer ones go on below, further in."""
+    """Return a text whose lines fit the terminal: longer ones are wrapped and indented."""
     width = terminal_width() or sys.maxsize
     lines = text.split("\n")
-    return "\n".join(part for line in lines for part in _wrapped(line, width))
+    return "\n".join(piece for line in lines for piece in _wrapped(line, width))
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -91,20 +91,20 @@ def _wrapped(line: str, width: int) -> list[str]:
     )
 
 
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Return text columns padded to one width each, the first `left` of them to the left."""
+def aligned(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
+    """Return text columns padded to one width each, the first `n_left` of them left-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
-            text.ljust(width) if at < left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+            text.ljust(width) if index < n_left else text.rjust(width)
+            for index, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
     ]
 
 
 def records(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return rows as `--json` lists them: each a record by the heads of its columns.
+    """Return rows as records for `--json`, with keys from the heads of the columns.
 
     >>> records(("book", "prices of"), [("none", "undated")])
     [{'book': 'none', 'prices_of': 'undated'}]
@@ -113,22 +113,22 @@ def records(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[st
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-DEEPEST = 200  # Levels of a reply that are looked at; pydantic writes no more than 255
+DEEPEST = 200  # Maximum levels of a reply that are read; pydantic writes at most 255
 
 
-def first_line(said: object) -> str:
-    r"""Return the first line of what an error says, or of any text; empty where it says nothing.
+def first_line(error: object) -> str:
+    r"""Return the first line of an error's message, or of any text; empty if it has none.
 
     >>> first_line(ValueError("\nno such file\nat line 3"))
     'no such file'
     """
-    return next(iter(str(said).strip().splitlines()), "")
+    return next(iter(str(error).strip().splitlines()), "")
 
 
 def storable(text: str) -> str:
-    r"""Return a text that UTF-8 can hold: each lone surrogate as its six-character escape.
+    r"""Return a text that UTF-8 can encode: each lone surrogate as its six-character escape.
 
-    A reply is rewritten so once, before anybody uses it: Inspect's log has those six characters.
+    A reply is rewritten once, before its first use: Inspect's log has those six characters.
 
     >>> storable("half a \ud83d")
     'half a \\ud83d'
@@ -144,14 +144,14 @@ def make_storable(value: Any, depth: int = 0) -> Any:
         return value
     again = partial(make_storable, depth=depth + 1)
     if isinstance(value, BaseModel):
-        if not _has_utf8(value):  # as nearly all have
+        if not _has_utf8(value):  # nearly all have it
             vars(value).update(again(dict(vars(value))))
         return value
     if isinstance(value, Mapping):
-        found = cast(Mapping[Any, Any], value).items()
-        return {again(name): again(one) for name, one in found}
+        members = cast(Mapping[Any, Any], value).items()
+        return {again(name): again(member) for name, member in members}
     if isinstance(value, list):
-        return [again(one) for one in cast(list[Any], value)]
+        return [again(item) for item in cast(list[Any], value)]
     return value
 
 
@@ -164,7 +164,7 @@ def _has_utf8(value: BaseModel) -> bool:
 
 
 def pluralise(count: int, noun: str) -> str:
-    """Return a count and what is counted.
+    """Return a count with its noun, in the plural unless it is 1.
 
     >>> pluralise(1, "system run"), pluralise(1200, "system run")
     ('1 system run', '1,200 system runs')
@@ -173,7 +173,7 @@ def pluralise(count: int, noun: str) -> str:
 
 
 def format_range(span: tuple[int, int] | None) -> str:
-    """Return a range in figures; empty where there is none.
+    """Return a range in figures; empty for None.
 
     >>> format_range((8, 8)), format_range((1, 5)), format_range(None)
     ('8', '1-5', '')
@@ -182,9 +182,9 @@ def format_range(span: tuple[int, int] | None) -> str:
 
 
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tab and newline
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that turn the direction of text
-    "\u00ad\u180e\u200b-\u200d\u2060-\u2064\U000e0000-\U000e007f"  # without width
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters except tab and newline
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks that change the direction of text
+    "\u00ad\u180e\u200b-\u200d\u2060-\u2064\U000e0000-\U000e007f"  # characters without width
     "\u2028\u2029\ufeff"
     "\ud800-\udfff]"  # halves of characters, which no stream can encode
 )
@@ -194,7 +194,7 @@ _SCHEME = re.compile(r"\]\((?=\s*(?:javascript|data|vbscript)\s*:)", re.IGNORECA
 
 
 def escape_controls(text: str) -> str:
-    r"""Return a text in which what would steer a terminal stands as JSON writes it.
+    r"""Return a text with the control characters of terminals escaped as in JSON.
 
     >>> escape_controls("red \x1b[31m, bell \x07")
     'red \\u001b[31m, bell \\u0007'
@@ -203,13 +203,13 @@ def escape_controls(text: str) -> str:
     return _UNSEEN.sub(_spelt, plain)
 
 
-def _spelt(found: re.Match[str]) -> str:
-    units = found.group().encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+def _spelt(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def escape_markdown(text: str) -> str:
-    """Return Markdown in which no tag, entity or link of another's begins.
+    """Return Markdown with foreign tags, entities and script links escaped.
 
     >>> escape_markdown("p <0.01 <script>alert(1)</script>")
     'p <0.01 &lt;script>alert(1)&lt;/script>'
@@ -219,24 +219,24 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_cell(text: str) -> str:
-    """Return a text as one cell of a Markdown table: on one line, without a bar that ends it."""
+    """Return a text as one cell of a Markdown table: on one line, with bars escaped."""
     return " ".join(text.split("\n")).replace("|", "\\|")
 
 
-FORMULA = tuple("=+-@\t\n\r\uff1d\uff0b\uff0d\uff20")  # the last four: of full width
+FORMULA = tuple("=+-@\t\n\r\uff1d\uff0b\uff0d\uff20")  # the last four: full-width
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def csv_line(values: Iterable[Any]) -> str:
-    """Return a line of a CSV file, without its end; no text in it is a spreadsheet's formula."""
+    """Return a line of a CSV file, without its newline; no text in it is a formula."""
     line = StringIO(newline="")
     csv.writer(line, lineterminator="").writerow(map(spreadsheet_safe, values))
     return line.getvalue()
 
 
 def spreadsheet_safe(value: Any) -> Any:
-    """Return a cell of a CSV file; what a spreadsheet would compute gets a quote before it."""
-    # Texts come from models. Numbers stay as they are, decimals as text among them.
+    """Return a cell of a CSV file; a text that a spreadsheet would compute gets a quote."""
+    # Texts come from models. Numbers stay unchanged, also decimals that are texts.
     if not isinstance(value, str):
         return value
     formula = value.startswith(FORMULA) and not NUMBER.fullmatch(value)
@@ -244,7 +244,7 @@ def spreadsheet_safe(value: Any) -> Any:
 
 
 def say(*texts: object, file: IO[str] | None = None, end: str = "\n", flush: bool = False) -> None:
-    """Print as `print` does, without keys; what steers or cannot be encoded is spelt out."""
+    """Print like `print`, without API keys; control and unencodable characters are escaped."""
     stream = file or sys.stdout
     line = escape_controls(without_keys(" ".join(map(str, texts)) + end))
     encoding = getattr(stream, "encoding", None) or "utf-8"

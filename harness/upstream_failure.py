@@ -1,9 +1,9 @@
 """Failures that a provider reports inside a reply with HTTP status 200.
 
-A gateway that loses its upstream has often sent its status already, so the failure stands in the
-body: an `error`, or a finish reason that no reply ends with. Inspect takes most of these for
-replies. Here they become an exception that is retried as a 5xx is, and their usage is counted.
-A call waits before its next attempt as long as its provider asks, up to a limit, and says so.
+A gateway that loses its upstream has often sent its status already, so the body reports the
+failure: an `error`, or a finish reason that no reply ends with. Inspect treats most of these as
+replies. Here they become an exception that is retried like a 5xx, and their usage is counted.
+Before its next attempt a call waits as long as its provider asks, up to a limit, with a message.
 """
 
 import json
@@ -38,7 +38,7 @@ FAILED = re.compile(
     r"|disconnect|exception",
     re.IGNORECASE,
 )
-"""Words in a finish reason or status that say that the reply was broken off by a failure: `error`
+"""Words in a finish reason or status which mean that a failure cut the reply off: `error`
 (OpenRouter, vLLM, Mistral), `network_error` (Zhipu), `insufficient_system_resource` (DeepSeek),
 `abort` (vLLM, SGLang), `cancelled` (TensorRT-LLM), `failed` (OpenAI's Responses API)."""
 PERMANENT = re.compile(
@@ -46,19 +46,19 @@ PERMANENT = re.compile(
     r"|context|length|policy|filter|unsupported|too.?large",
     re.IGNORECASE,
 )
-"""Words in an error's code or type that say that asking again is in vain."""
+"""Words in an error's code or type which mean that a retry is useless."""
 RATE_LIMIT = re.compile(r"rate.?limit|too.?many", re.IGNORECASE)
 GOOGLES = frozenset({"candidates", "usage_metadata", "usageMetadata", "sdkHttpResponse"})
-"""Fields of a reply of Google's, of which its client drops what it does not know: an `error`."""
+"""Fields of Google's replies; its client drops unknown ones, such as `error`."""
 LONGEST = 300
-"""Characters of a provider's message that are repeated."""
+"""Maximum characters that are quoted from a provider's message."""
 
 
 class UpstreamFailure(Exception):
     """A provider answered 200 and reported a failure in the body; there is no reply."""
 
     def __init__(self, sentence: str, decision: RetryDecision, status: int | None = None) -> None:
-        """Say what was reported, and whether to ask again."""
+        """Store the reported failure, and whether to retry."""
         super().__init__(sentence)
         self.decision = decision
         self.status_code = status
@@ -68,7 +68,7 @@ class UpstreamFailure(Exception):
 
 OPENAI = "api.openai.com"
 REFUSALS = ("content_filter", "model_length")
-"""Stop reasons of what is a reply, whatever error led to it: Inspect makes replies of refusals."""
+"""Stop reasons of replies that Inspect makes from refusals: no failures, despite an error."""
 
 
 def dialect_fix(model: Model, error: BaseException) -> str:
@@ -91,18 +91,18 @@ def dialect_fix(model: Model, error: BaseException) -> str:
 
 
 def failure_in(output: ModelOutput, call: ModelCall | None) -> UpstreamFailure | None:
-    """Return the failure that a reply is, though Inspect takes it for one; None for a reply."""
+    """Return the failure that Inspect treats as a reply; None for a real reply."""
     refused = not output.empty and output.stop_reason in REFUSALS
     return None if call is None or call.error or refused else reported_failure(call.response)
 
 
 def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFailure | None:
-    """Return the failure that a response body reports; None for a reply, whatever it says."""
+    """Return the failure that a response body reports; None for a reply of any content."""
     body = _object(response)
     choice = _first(body.get("choices"))
     error = _error(choice.get("error")) or _error(body.get("error"))
     reason = next(
-        (one for one in _reasons(body, choice) if FAILED.search(one.partition(" ")[2])), ""
+        (text for text in _reasons(body, choice) if FAILED.search(text.partition(" ")[2])), ""
     )
     if not (error or reason):
         return None
@@ -116,7 +116,7 @@ def reported_failure(response: Raw | None, *, began: bool = False) -> UpstreamFa
 
 
 def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
-    """Yield why the reply ended, each as `FIELD REASON`."""
+    """Yield the reasons why the reply ended, each as `FIELD REASON`."""
     candidate = _first(body.get("candidates"))
     for name, value in (
         ("finish_reason", choice.get("finish_reason") or choice.get("native_finish_reason")),
@@ -131,13 +131,13 @@ def _reasons(body: Raw, choice: Raw) -> Iterator[str]:
 
 
 def _is_empty_of_google(body: Raw) -> bool:
-    """Say whether Google sent neither a reply nor why there is none, which Inspect makes a text."""
+    """Say whether Google sent neither a reply nor a reason, which Inspect turns into a text."""
     feedback = body.get("prompt_feedback") or body.get("promptFeedback")
     return not GOOGLES.isdisjoint(body) and not (body.get("candidates") or feedback)
 
 
 def _error(value: object) -> Raw:
-    """Return an error object; empty if there is none, or none of its fields says anything."""
+    """Return an error object; empty if there is none, or all its fields are empty."""
     if isinstance(value, str):
         return {"message": value} if value else NOTHING
     error = _object(value)
@@ -146,16 +146,16 @@ def _error(value: object) -> Raw:
 
 def _sentence(error: Raw, reason: str) -> str:
     code = error.get("code") or error.get("type")
-    named = [reason, f"code {code}" if isinstance(code, str | int) else ""]
+    facts = [reason, f"code {code}" if isinstance(code, str | int) else ""]
     message = error.get("message")
     text = " ".join(message.split())[:LONGEST] if isinstance(message, str) else ""
-    where = ", ".join(filter(None, named))
-    sentence = "the provider reported a failure in its reply" + (f" ({where})" if where else "")
+    place = ", ".join(filter(None, facts))
+    sentence = "the provider reported a failure in its reply" + (f" ({place})" if place else "")
     return f"{sentence}: {text}" if text else sentence
 
 
 def _decision(error: Raw, code: int | None) -> RetryDecision:
-    """Return whether to ask again: by the status in the body if there is one, else by its words."""
+    """Return whether to retry: by the status in the body if there is one, else by its words."""
     words = " ".join(str(error.get(name) or "") for name in ("code", "type"))
     if code == 429 or (code is None and RATE_LIMIT.search(words)):
         return RetryDecision.rate_limit()
@@ -165,7 +165,7 @@ def _decision(error: Raw, code: int | None) -> RetryDecision:
 
 
 def name_failures(model: Model) -> Model:
-    """Let a model raise `UpstreamFailure` for a reported failure, and retry it; the same model."""
+    """Let a model raise `UpstreamFailure` for a reported failure, and retry it; return it."""
     ask, classify = model.api.generate, model.api.should_retry
 
     @wraps(ask)
@@ -196,8 +196,8 @@ def name_failures(model: Model) -> Model:
 
 
 def _keep_responses(api: ModelAPI) -> None:
-    """Let the call in flight have what its provider answers, before any client reads it."""
-    # A client that cannot make a reply of it raises without it. A provider may make a new client.
+    """Store the provider's response in the call in flight, before any client reads it."""
+    # A client that cannot parse it raises without it. A provider may make a new client.
     client: object = getattr(getattr(api, "client", None), "_client", None)
     hooks: Any = getattr(client, "event_hooks", None)
     if hooks and _keep_response not in hooks["response"]:
@@ -209,7 +209,7 @@ async def _keep_response(response: HttpResponse) -> None:
     if call is None:
         return
     call.response = response if response.status_code == 200 else None
-    if call.response and _is_json(response):  # no stream, which its client reads piece by piece
+    if call.response and _is_json(response):  # not a stream, which its client reads in pieces
         await response.aread()
 
 
@@ -228,7 +228,7 @@ async def _kept_body() -> Raw:
 
 def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
     """Return the failure behind an exception of Inspect or of a client that could not read it."""
-    # The client is slow to import, and most commands ask nobody: only a failure pays for it.
+    # The client is slow to import and most commands do not need it: import it only on failure.
     from inspect_ai.model._openai import OpenAIResponseError
     from openai import APIError
 
@@ -240,7 +240,7 @@ def _behind(error: Exception, body: Raw) -> UpstreamFailure | None:
 
 
 def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
-    """Return what is known of a body that no client made a reply of: its usage."""
+    """Return the usage of a body that no client could parse, as an output."""
     raw = raw_usage(body)
     dialect = dialect_of(raw) if raw else None
     usage = believed(usage_from_raw(dialect, raw), raw) if raw and dialect else None
@@ -258,7 +258,7 @@ def _left_behind(model: Model, body: Raw) -> ModelOutput | None:
 
 
 async def _count(model: Model, output: ModelOutput | None, response: Raw | None) -> None:
-    """Give the log, the ledger and Inspect's totals what came before a failure."""
+    """Add the usage before a failure to the log, the ledger and Inspect's totals."""
     event, call = _active_model_event.get(), call_in_flight()
     if output is None or event is None or call is None:
         return
@@ -280,21 +280,21 @@ def _first(value: object) -> Raw:
 
 
 LONGEST_S = 120.0
-"""The longest wait that is obeyed. Asked for more, a call waits this long and tries again."""
+"""Maximum wait, in seconds: if asked for more, a call waits this long and retries."""
 SHORTEST_S = 0.02
-"""A shorter wait is none, and retries without one would be a loop."""
+"""Minimum wait, in seconds: shorter ones are ignored, as they would make retries a busy loop."""
 ABSURD_S = 86_400.0
-"""A longer wait than a day is taken for a mistake, such as a time of day in seconds."""
+"""A wait longer than a day is treated as a mistake, such as a time of day in seconds."""
 SPREAD = 0.1
-"""Part of a wait that is added at random, below the limit: calls that were refused together do
-not all come back at once."""
+"""Maximum random addition, as a share of the wait, below the limit: calls that were refused
+together are not all retried at once."""
 
 
 def requested_wait(error: BaseException) -> float | None:
     """Return how many seconds a failure's headers or body ask to wait; None without a usable wait.
 
     `retry-after-ms` is more exact than `retry-after` (seconds, or a date), which comes next, then
-    what Google says in the body.
+    Google's delay in the body.
     """
     waits = (seconds for seconds in _waits(error) if seconds is not None)
     usable = (seconds for seconds in waits if SHORTEST_S <= seconds <= ABSURD_S)
@@ -306,9 +306,9 @@ def _waits(error: BaseException | None) -> Iterator[float | None]:
         response: Any = getattr(error, "response", None)
         headers = _object(getattr(response, "headers", None) or getattr(error, "headers", None))
         if headers:
-            named = {name.lower(): str(value) for name, value in headers.items()}
-            yield _milliseconds(named.get("retry-after-ms", ""))
-            yield parse_retry_after({"retry-after": named.get("retry-after", "")})
+            by_name = {name.lower(): str(value) for name, value in headers.items()}
+            yield _milliseconds(by_name.get("retry-after-ms", ""))
+            yield parse_retry_after({"retry-after": by_name.get("retry-after", "")})
         yield from (parse_retry_after({"retry-after": text}) for text in _delays(error))
         error = error.__cause__
 
@@ -335,10 +335,10 @@ class RetryWait(wait_base):
 
     who: str
     backoff: WaitBaseT
-    """For failures that ask for nothing."""
+    """For failures that request no wait."""
     clock: Callable[[], float] = time.monotonic
     printed_until: float = -math.inf
-    """Until when a printed wait lasts: others of that time are not printed."""
+    """End of the last printed wait: waits before it are not printed."""
 
     def __call__(self, retry_state: RetryCallState) -> float:
         """Return the seconds to wait."""
@@ -363,14 +363,14 @@ class RetryWait(wait_base):
 
     def _sentence(self, seconds: float, status: int | None) -> str:
         reason = f" ({status})" if status else ""
-        asked = f"{self.who}: asked to wait {_shown(seconds)}{reason}"
+        sentence = f"{self.who}: asked to wait {_shown(seconds)}{reason}"
         if seconds > LONGEST_S:
-            asked += f", waiting {_shown(LONGEST_S)}, the longest wait"
-        return f"{asked}; trying again"
+            sentence += f", waiting {_shown(LONGEST_S)}, the longest wait"
+        return f"{sentence}; trying again"
 
 
 def _failure(error: BaseException) -> str:
-    """Return in a few words how an attempt failed: its HTTP status, else what kind it was."""
+    """Return in a few words how an attempt failed: its HTTP status, else its kind."""
     kind, status = kind_and_status(error)
     if status:
         return f"HTTP {status}"
@@ -384,7 +384,7 @@ def _shown(seconds: float) -> str:
 
 
 def obey_waits(model: Model) -> Model:
-    """Let a model wait as long as its provider asks before it tries again; the same model."""
+    """Let a model wait as long as its provider asks before it retries; return the same model."""
     # Inspect's own wait, which has no name, unless the provider has another.
     backoff = model.api.retry_wait() or wait_exponential_jitter(initial=3, max=30 * 60, jitter=3)
     wait = RetryWait(provider_of(str(model)), backoff)

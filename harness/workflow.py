@@ -1,25 +1,25 @@
-"""What may be asked of a pool: a `Workflow` of a few `Step`s, or why a plan is `Malformed`."""
+"""A `Workflow` of a few `Step`s for a pool, or the reason why a plan is `Malformed`."""
 
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-MAX_STEPS = 5  # of the Conductor (arXiv 2512.04388, section 4.1), not of baselines
-REPLIES = "{replies}"  # in a system message: the replies it reads, numbered, not chat turns
+MAX_STEPS = 5  # for the Conductor (arXiv 2512.04388, section 4.1), not for baselines
+REPLIES = "{replies}"  # in a system message: replaced by the numbered replies that the step reads
 Reads = tuple[int, ...] | Literal["all"]  # earlier steps by index from 0, `()` for none
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a step departs from its worker's own settings, where a method prescribes it."""
+    """A step's changes to its worker's own settings, if a method prescribes them."""
 
     temperature: float | None = None
-    """None keeps the worker's; models that take none ignore it, as Inspect's providers do."""
+    """None keeps the worker's; models without a temperature ignore it, as in Inspect."""
     times_max_tokens: int = 1
-    """The worker's own token limit times this; a worker without a limit has none to raise."""
+    """Factor on the worker's own token limit; no effect on a worker without a limit."""
     regex: str | None = None
-    """What the whole reply matches, for a provider that decodes so: vLLM's `structured_outputs`."""
+    """Pattern of the whole reply, for providers that enforce it: vLLM's `structured_outputs`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Step:
     system: str | None = None
     """Optional system message; may contain `REPLIES` (faithful Mixture-of-Agents needs it)."""
     sampling: Sampling | None = None
-    """None asks the worker as its pool file has it."""
+    """None keeps the settings of the pool file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Workflow:
     steps: tuple[Step, ...]
 
     def reads(self, index: int) -> tuple[int, ...]:
-        """Return the indices that step `index` reads, with "all" spelled out."""
+        """Return the indices that step `index` reads, with "all" expanded."""
         reads = self.steps[index].reads
         return tuple(range(index)) if reads == "all" else reads
 
     def depths(self, *, replied: int = 0, depth: int = 0) -> tuple[int, ...]:
         """Return, for each step, the length of its longest chain of reads, itself included.
 
-        Those that have `replied` are as deep as all of them: `depth`, which the rest waited for.
+        The first `replied` steps have the depth `depth`: the rest waited for all of them.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).depths()
         (1, 1, 2)
@@ -62,19 +62,19 @@ class Workflow:
 
     @property
     def shape(self) -> str:
-        """Whom it asks and who reads whom, in one line.
+        """Its workers, and which steps each reads, in one line.
 
         >>> Workflow((Step("a"), Step("b"), Step("c", reads="all"))).shape
         'a, b, c(1 2)'
         """
-        every = (self.reads(at) for at in range(len(self.steps)))
-        reads = (" ".join(str(read + 1) for read in own) for own in every)
-        named = zip(self.steps, reads, strict=True)
-        return ", ".join(f"{step.worker}({read})" if read else step.worker for step, read in named)
+        every = (self.reads(index) for index in range(len(self.steps)))
+        reads = (" ".join(str(read + 1) for read in indices) for indices in every)
+        pairs = zip(self.steps, reads, strict=True)
+        return ", ".join(f"{step.worker}({read})" if read else step.worker for step, read in pairs)
 
     def without_texts(self) -> "Workflow":
-        """Return the same without subtasks and instructions: whom it asks, and who reads whom."""
-        return Workflow(tuple(Step(one.worker, "", one.reads) for one in self.steps))
+        """Return the same without subtasks and instructions: workers and reads only."""
+        return Workflow(tuple(Step(step.worker, "", step.reads) for step in self.steps))
 
     def as_json(self) -> str:
         """Return the workflow as one line of JSON, for logs."""
@@ -82,16 +82,16 @@ class Workflow:
 
 
 def workflow_of(plan: str | None) -> Workflow | None:
-    """Return the workflow that a log keeps; None for a malformed plan, or one that is withheld."""
+    """Return the workflow from a log; None if the plan is malformed or withheld."""
     try:
         steps = [
             Step(
-                str(one["worker"]),
-                str(one.get("subtask") or ""),
-                "all" if one["reads"] == "all" else tuple(int(read) for read in one["reads"]),
-                one.get("system"),
+                str(step["worker"]),
+                str(step.get("subtask") or ""),
+                "all" if step["reads"] == "all" else tuple(int(read) for read in step["reads"]),
+                step.get("system"),
             )
-            for one in cast(list[dict[str, Any]], json.loads(plan or ""))
+            for step in cast(list[dict[str, Any]], json.loads(plan or ""))
         ]
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -99,23 +99,23 @@ def workflow_of(plan: str | None) -> Workflow | None:
 
 
 def _as_dict(step: Step) -> dict[str, Any]:
-    """Return a step as plain data; how it samples only where that is not the worker's own way."""
+    """Return a step as plain data; its sampling only if it differs from the worker's."""
     fields: dict[str, Any] = {name: getattr(step, name) for name in Step.__dataclass_fields__}
     sampling = fields.pop("sampling")
     if sampling is not None:
-        own = {name: getattr(sampling, name) for name in Sampling.__dataclass_fields__}
+        values = {name: getattr(sampling, name) for name in Sampling.__dataclass_fields__}
         fields["sampling"] = {
-            name: own[name] for name in own if own[name] is not None or name != "regex"
+            name: values[name] for name in values if values[name] is not None or name != "regex"
         }
     return fields
 
 
-MALFORMED = "malformed: "  # begins what an answer says of a plan that could not be run
+MALFORMED = "malformed: "  # prefix in an answer whose plan could not be run
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A plan that cannot be run, and why. A model's mistake, so a value and not an exception."""
+    """A plan that cannot be run, and why. It is a model's mistake, so a value, not an exception."""
 
     reason: str
 
@@ -123,15 +123,15 @@ class Malformed:
 def check(
     workflow: Workflow, workers: Collection[str], max_steps: int = MAX_STEPS
 ) -> Workflow | Malformed:
-    """Return the workflow if these workers can run it, else the first thing wrong with it."""
+    """Return the workflow if these workers can run it, else its first mistake."""
     if not workflow.steps:
         return Malformed("a workflow needs at least one step")
     if len(workflow.steps) > max_steps:
         return Malformed(f"{len(workflow.steps)} steps, at most {max_steps} are allowed")
     for index, step in enumerate(workflow.steps):
         if step.worker not in workers:
-            known = ", ".join(sorted(workers))
-            return Malformed(f"step {index + 1}: unknown worker {step.worker!r} (known: {known})")
+            names = ", ".join(sorted(workers))
+            return Malformed(f"step {index + 1}: unknown worker {step.worker!r} (known: {names})")
         strangers = [read for read in workflow.reads(index) if not 0 <= read < index]
         if strangers:
             return Malformed(f"step {index + 1} reads step {strangers[0] + 1}, which has not run")

@@ -1,4 +1,4 @@
-"""Podium in Python: all that a notebook, a script or a suite of your own names.
+"""Podium in Python: the public names for notebooks, scripts and your own suites.
 
     import podium
 
@@ -6,9 +6,9 @@
     print(podium.report("logs/first").text)
     calls = podium.load_runs("logs/first").calls
 
-These names are stable; the modules behind them may move. Nothing but this file is loaded before a
-name is first used. Each room (`podium.harness`, `podium.suites`, ...) is a folder beside this one,
-in a checkout a link to it.
+These names are stable; the modules behind them may move. Only this file is loaded until a name is
+first used. Each subpackage (`podium.harness`, `podium.suites`, ...) is a folder beside this file,
+in a checkout a link.
 """
 
 from importlib import import_module
@@ -70,11 +70,11 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Return what has a public name, and load the file that it is in."""
+        """Return the object with a public name, and load its module."""
         home = next((home for home, names in HOMES.items() if name in names.split()), None)
         if home is None:
             raise AttributeError(f"module 'podium' has no attribute {name!r}")
-        # A room that is a mapping as well (podium/suites): importing it sets the same name.
+        # podium.suites is a subpackage and a mapping: importing it sets the same name.
         room = name == "suites"
         value = import_module("podium.suites") if room else getattr(import_module(home), name)
         globals()[name] = value
@@ -106,7 +106,7 @@ HOMES = {
     "podium.sandbox": "open_box",
     "podium.suites.base": "DatasetSuite choice_metadata choice_text grade_choice",
 }
-"""Module -> the public names that it holds: the imports above, for which a test compares them."""
+"""Module -> its public names: the same as the imports above, as a test checks."""
 
 
 def __dir__() -> list[str]:

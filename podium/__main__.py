@@ -1,4 +1,4 @@
-"""`python -m podium`: the same as the command `podium`, which begins here too."""
+"""`python -m podium`: the same as the command `podium`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Everything of podium that Inspect finds: tasks, solvers and model providers."""
+"""All objects of podium that Inspect finds: tasks, solvers and model providers."""
 
 from inspect_ai._util.registry import (
     RegistryInfo,
@@ -17,14 +17,14 @@ from podium.suites import _registry as suites
 
 @modelapi(name="podium")
 def podium() -> type[ModelAPI]:
-    """Return the model that a system is (podium/cli/named_models.py)."""
+    """Return the model class of systems (podium/cli/named_models.py)."""
     from podium.cli.named_models import NamedSystemAPI
 
     return NamedSystemAPI
 
 
 def keep_old_name(registered: object, room: str) -> None:
-    """Register a task or solver under the name of its room as well."""
+    """Also register a task or solver under its subpackage's name."""
     if not is_registry_object(registered):
         return
     info = registry_info(registered)
@@ -32,14 +32,14 @@ def keep_old_name(registered: object, room: str) -> None:
         return
     old_name = f"{room}/{info.name.rpartition('/')[2]}"
     registry_add(registered, RegistryInfo(type=info.type, name=old_name, metadata=info.metadata))
-    registry_add(registered, info)  # which says what its name is
+    registry_add(registered, info)  # last, so that it keeps this name
 
 
 NAMED_BY_ROOM = (
     ("suites", vars(suites).values()),
     ("conductor", vars(conductor).values()),
     ("baselines", (*vars(baselines).values(), *SOLVERS.values())),
-    ("harness", vars(harness).values()),  # providers, which Inspect finds by any room's name
+    ("harness", vars(harness).values()),  # providers, which Inspect finds by any prefix
 )
 for room, objects in NAMED_BY_ROOM:
     for registered in objects:

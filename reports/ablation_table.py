@@ -1,4 +1,4 @@
-"""The ablation table, from training folders and logs of evaluations: rows, terminal and files."""
+"""Build the ablation table from training folders and evaluation logs: rows, terminal, files."""
 
 import json
 from collections import Counter
@@ -20,16 +20,16 @@ from podium.reports.intervals import accuracy_columns, difference, grades_of, ho
 from podium.reports.render import UNKNOWN, Columns, count, interval, percent, points, usd_about
 from podium.reports.training_runs import read_run
 
-ALL = "all"  # the suites together, every question alike
+ALL = "all"  # all suites together; every question has the same weight
 
 
 @dataclass(frozen=True)
 class AblationRuns:
-    """One ablation: what is said of it, and its files: a training and its logs per seed."""
+    """One ablation: its description and its files, a training and its logs per seed."""
 
     name: str
     says: str
-    not_run: str = ""  # why there are no files; empty where there are, or will be
+    not_run: str = ""  # why there are no files; empty if there are, or will be
     runs: tuple[Path, ...] = ()
     logs: tuple[Path, ...] = ()
     words: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
@@ -37,25 +37,25 @@ class AblationRuns:
     @cached_property
     def system_runs(self) -> tuple[SystemRun, ...]:
         """Return its evaluations, read once."""
-        return tuple(one for path in self.logs for one in load_runs([path])[0])
+        return tuple(run for path in self.logs for run in load_runs([path])[0])
 
 
 WORDS = ("leaked", "accuracy_unleaked")
-"""Share of the evaluated plans that hold the answer, and the accuracy without those."""
+"""Share of the evaluated plans that contain the answer, and the accuracy without those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationRow:
-    """One variant on one suite, or on all of them. None is unknown."""
+    """One variant on one suite, or on all suites. None is unknown."""
 
     ablation: str
     suite: str
     seeds: int = 0
-    n: int = 0  # questions that did not pick the checkpoint
+    n: int = 0  # questions that were not used to pick the checkpoint
     accuracy: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
-    paired_diff: float | None = None  # less the unablated row's, on the same questions
+    paired_diff: float | None = None  # minus the unablated row's, on the same questions
     paired_low: float | None = None
     paired_high: float | None = None
     verdict: str = ""
@@ -63,7 +63,7 @@ class AblationRow:
     conductor_tokens: float | None = None
     steps: float | None = None
     usd: float | None = None  # would-be, of a question
-    workers: str = ""  # share of the worker calls, largest first; of all questions that were asked
+    workers: str = ""  # shares of the worker calls, largest first; over all questions
     parsed: float | None = None
     trained: int | None = None
     best_step: str = ""  # of the kept checkpoint, by seed
@@ -79,64 +79,64 @@ Attempts = Mapping[str, list[QuestionResult]]
 
 def ablation_rows(variants: Sequence[AblationRuns], reference: str) -> list[AblationRow]:
     """Return rows by variant and suite, `all` first; UserError for two versions of a grader."""
-    refuse_mixed_versions([system_run for one in variants for system_run in one.system_runs])
-    found = {one.name: _attempts_by_suite(one) for one in variants}
-    rows = [row for one in variants for row in _rows(one, found[one.name])]
+    refuse_mixed_versions([run for variant in variants for run in variant.system_runs])
+    attempts = {variant.name: _attempts_by_suite(variant) for variant in variants}
+    rows = [row for variant in variants for row in _rows(variant, attempts[variant.name])]
     for suite in dict.fromkeys(row.suite for row in rows if row.accuracy is not None):
-        rows = _compared(rows, suite, reference, found)
+        rows = _compared(rows, suite, reference, attempts)
     return rows
 
 
 def _compared(
-    rows: list[AblationRow], suite: str, reference: str, found: Mapping[str, Attempts]
+    rows: list[AblationRow], suite: str, reference: str, attempts: Mapping[str, Attempts]
 ) -> list[AblationRow]:
-    base = grades_of(found[reference].get(suite, []))
+    base = grades_of(attempts[reference].get(suite, []))
     family = [row for row in rows if row.suite == suite and row.ablation != reference]
-    raw = [difference(grades_of(found[row.ablation].get(suite, [])), base) for row in family]
-    held = {
-        id(row): replace(row, **{name: getattr(one, name) for name in COMPARED})
-        for row, one in zip(family, holm_adjusted(raw), strict=True)
-        if one
+    raw = [difference(grades_of(attempts[row.ablation].get(suite, [])), base) for row in family]
+    adjusted = {
+        id(row): replace(row, **{name: getattr(result, name) for name in COMPARED})
+        for row, result in zip(family, holm_adjusted(raw), strict=True)
+        if result
     }
-    return [held.get(id(row), row) for row in rows]
+    return [adjusted.get(id(row), row) for row in rows]
 
 
 def _attempts_by_suite(variant: AblationRuns) -> Attempts:
-    """Return the attempts that count, by suite and together, over all seeds."""
-    found: dict[str, list[QuestionResult]] = {ALL: []}
+    """Return the counted attempts of all seeds, by suite and for all suites together."""
+    by_suite: dict[str, list[QuestionResult]] = {ALL: []}
     for system_run in variant.system_runs:
         manifest = json.loads((variant.runs[0] / "manifest.json").read_text())
-        most = int(manifest["data"][system_run.facts.suite]["validation_questions"])
+        limit = int(manifest["data"][system_run.facts.suite]["validation_questions"])
         with open_log(system_run.paths[0]) as log:
-            picked = {str(one) for one in log.header["eval"]["dataset"]["sample_ids"][:most]}
-        kept = [one for one in system_run.attempts if one.question not in picked]
-        found.setdefault(system_run.facts.suite, []).extend(kept)
-        found[ALL].extend(kept)
-    return found if found[ALL] else {}
+            picked = {str(key) for key in log.header["eval"]["dataset"]["sample_ids"][:limit]}
+        attempts = [attempt for attempt in system_run.attempts if attempt.question not in picked]
+        by_suite.setdefault(system_run.facts.suite, []).extend(attempts)
+        by_suite[ALL].extend(attempts)
+    return by_suite if by_suite[ALL] else {}
 
 
-def _rows(variant: AblationRuns, found: Attempts) -> list[AblationRow]:
-    if not found:
-        why = variant.not_run or "not trained and evaluated yet"
-        return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=why)]
-    return [_row(variant, suite, attempts) for suite, attempts in found.items()]
+def _rows(variant: AblationRuns, by_suite: Attempts) -> list[AblationRow]:
+    if not by_suite:
+        reason = variant.not_run or "not trained and evaluated yet"
+        return [AblationRow(ablation=variant.name, suite=ALL, says=variant.says, not_run=reason)]
+    return [_row(variant, suite, attempts) for suite, attempts in by_suite.items()]
 
 
 def _row(variant: AblationRuns, suite: str, attempts: Sequence[QuestionResult]) -> AblationRow:
     grades = grades_of(attempts)
-    graded = [one for one in attempts if one.graded]
+    graded = [result for result in attempts if result.graded]
     row = AblationRow(
         ablation=variant.name,
         suite=suite,
         seeds=len(variant.logs),
         n=len(grades),
         **accuracy_columns(grades),
-        calls=render.whole_mean([one.totals.worker_calls for one in graded]),
-        conductor_tokens=render.whole_mean([one.totals.conductor_tokens for one in graded]),
-        steps=render.whole_mean([one.steps for one in graded if one.steps]),
-        usd=render.whole_mean([one.totals.usd for one in graded]),
-        parsed=render.whole_mean([bool(one.steps) for one in graded]),
-        workers=_shares([one for one in variant.system_runs if suite in (ALL, one.facts.suite)]),
+        calls=render.whole_mean([result.totals.worker_calls for result in graded]),
+        conductor_tokens=render.whole_mean([result.totals.conductor_tokens for result in graded]),
+        steps=render.whole_mean([result.steps for result in graded if result.steps]),
+        usd=render.whole_mean([result.totals.usd for result in graded]),
+        parsed=render.whole_mean([bool(result.steps) for result in graded]),
+        workers=_shares([run for run in variant.system_runs if suite in (ALL, run.facts.suite)]),
         says=variant.says,
     )
     return replace(row, **_training(variant), **variant.words) if suite == ALL else row
@@ -155,24 +155,24 @@ def _shares(system_runs: Sequence[SystemRun]) -> str:
 def _training(variant: AblationRuns) -> dict[str, Any]:
     lines = [read_run(folder) for folder in variant.runs]
     return {
-        "trained": min(one[-1]["step"] for one in lines),
-        "best_step": ", ".join(str(_best_step(one)) for one in lines),
+        "trained": min(log[-1]["step"] for log in lines),
+        "best_step": ", ".join(str(_best_step(log)) for log in lines),
     }
 
 
 def _best_step(lines: Sequence[Mapping[str, Any]]) -> int:
-    """Return the step of the best validation, the earliest of equals; no grade is not right."""
-    found = [(one["validation"], one["step"]) for one in lines if "validation" in one]
+    """Return the step of the best validation, the earliest of equals; ungraded counts as wrong."""
+    validations = [(line["validation"], line["step"]) for line in lines if "validation" in line]
     judged = [
-        (one["correct"] * (1 - (one.get("masked") or 0.0)), -step)
-        for one, step in found
-        if one["correct"] is not None
+        (validation["correct"] * (1 - (validation.get("masked") or 0.0)), -step)
+        for validation, step in validations
+        if validation["correct"] is not None
     ]
     return -max(judged, default=(0.0, 0))[1]
 
 
 MARK = "<!-- podium ablations -->"
-COLUMNS = tuple(one.name for one in fields(AblationRow))
+COLUMNS = tuple(column.name for column in fields(AblationRow))
 MARKS = {"ablations.md": MARK, "ablations.csv": ",".join(COLUMNS[:8])}
 
 ACCURACY: Columns[AblationRow] = (
@@ -198,7 +198,7 @@ SAID: Columns[AblationRow] = (
     ("leaked %", lambda row: percent(row.leaked)),
     ("acc % without", lambda row: percent(row.accuracy_unleaked)),
 )
-ASKED = "Whom it asks"  # the one table that a terminal is spared
+ASKED = "Whom it asks"  # the only table that the terminal does not show
 LEGEND = (
     "acc %: all suites together, on the held-out questions that did not pick the checkpoint; "
     "verdicts are paired by question and adjusted for the number of ablations (Holm). read %: "
@@ -214,34 +214,34 @@ def write_ablations(
     """Write ablations.md and .csv; return the text for a terminal, and the files."""
     render.refuse_foreign(out, MARKS)
     rows = ablation_rows(variants, reference)
-    whole = [row for row in rows if row.suite == ALL]
-    tables = _tables(rows, [row for row in whole if not row.not_run])
-    lacking = "\n".join(f"Not run: {row.ablation}: {row.not_run}." for row in whole if row.not_run)
+    total = [row for row in rows if row.suite == ALL]
+    tables = _tables(rows, [row for row in total if not row.not_run])
+    lacking = "\n".join(f"Not run: {row.ablation}: {row.not_run}." for row in total if row.not_run)
     below = [*filter(None, [lacking]), LEGEND]
     pages = [f"## {name}\n\n{render.markdown_table(table)}" for name, table in tables.items()]
-    says = "\n".join(f"- {row.ablation}: {row.says}" for row in whole)
+    says = "\n".join(f"- {row.ablation}: {row.says}" for row in total)
     page = [MARK, "# Ablations of the conductor", *pages, "## What they are", says, *below]
     csv = render.rows_csv(rows, COLUMNS, render.rounded(6))
     contents = {"ablations.md": "\n\n".join(page) + "\n", "ablations.csv": csv}
-    shown = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
-    return "\n\n".join([*shown, *below]), render.write_files(out, contents)
+    texts = ["\n".join(aligned(table)) for name, table in tables.items() if name != ASKED]
+    return "\n\n".join([*texts, *below]), render.write_files(out, contents)
 
 
 def _tables(
     rows: Sequence[AblationRow], trained: Sequence[AblationRow]
 ) -> dict[str, list[Sequence[str]]]:
     names = [row.ablation for row in trained]
-    found = {(row.ablation, row.suite): row for row in rows}
+    by_key = {(row.ablation, row.suite): row for row in rows}
     suites = list(dict.fromkeys(row.suite for row in rows if row.suite != ALL))
     by_suite: list[Sequence[str]] = [("ablation", *(c for s in suites for c in (s, "", "steps")))]
     for name in names:
-        own = [found.get((name, at), AblationRow(ablation=name, suite=at)) for at in suites]
-        by_suite.append([name, *(cell for one in own for cell in render.cells(SUITE, one))])
-    asked = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in names]
+        group = [by_key.get((name, s), AblationRow(ablation=name, suite=s)) for s in suites]
+        by_suite.append([name, *(cell for row in group for cell in render.cells(SUITE, row))])
+    shares = [(row.ablation, row.suite, row.workers) for row in rows if row.ablation in names]
     return {
         "Accuracy": render.tabulate(ACCURACY, trained),
         "By suite": by_suite,
         "Work": render.tabulate(WORK, trained),
         "What subtasks say": render.tabulate(SAID, trained),
-        ASKED: [("ablation", "suite", "worker calls"), *asked],
+        ASKED: [("ablation", "suite", "worker calls"), *shares],
     }

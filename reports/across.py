@@ -1,4 +1,4 @@
-"""Rows over all suites, where there are two: one per system, label, pool and price book."""
+"""Rows over all suites, if there are two: one per system, label, pool and price book."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -42,13 +42,13 @@ class AcrossRow:
 
     system: str
     args: str
-    """Only where a suite has this system twice; else empty."""
+    """Set only if a suite has this system twice; else empty."""
     rows: tuple[TableRow, ...]
-    """What it is made from, one for each suite that it sat."""
+    """The rows that it combines, one for each suite that it ran on."""
     missing: tuple[str, ...]
-    """Suites that others sat and it did not, of which nothing was graded, or that it sat twice."""
+    """Suites of other systems that it lacks, has no grade on, or has two rows for."""
     accuracy: float | None
-    """Mean of the suites' accuracies; None where one is missing. Its 95 % interval follows."""
+    """Mean of the suites' accuracies; None if one is missing. Its 95 % interval follows."""
     ci_low: float | None
     ci_high: float | None
     n_questions: int
@@ -59,23 +59,23 @@ class AcrossRow:
     usd_per_query: Decimal | None
     """Mean of the suites' dollars per query, each of equal weight as in the accuracy."""
     tokens_in: float | None
-    """These two are means in the same way."""
+    """This and the next are means of the same kind."""
     tokens_out: float | None
 
     @property
     def name(self) -> str:
-        """The system, starred where it looks at targets or was chosen in hindsight."""
+        """The system, starred if it looks at targets or was chosen in hindsight."""
         late = any(row.uses_targets or not row.reference_allowed for row in self.rows)
         return f"{self.system}*" if late else self.system
 
     @property
     def first(self) -> TableRow:
-        """The row that tells label, pool and price book."""
+        """The row from which label, pool and price book are taken."""
         return self.rows[0]
 
 
 def across_rows(pairs: Sequence[Pair]) -> tuple[AcrossRow, ...]:
-    """Return the rows over all suites, best first; none for what only one suite was sat with."""
+    """Return the rows over all suites, best first; none for groups with only one suite."""
     groups: dict[tuple[object, ...], list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(block_of(pair[0])[1:], []).append(pair)
@@ -87,56 +87,56 @@ def _group(pairs: Sequence[Pair]) -> list[AcrossRow]:
     if len(suites) < 2:
         return []
     places = [(row.suite, row.system) for row, _ in pairs]
-    twice = {system for at, (suite, system) in enumerate(places) if (suite, system) in places[:at]}
+    twice = {system for i, (suite, system) in enumerate(places) if (suite, system) in places[:i]}
     systems: dict[tuple[str, str], list[Pair]] = {}
     for row, system_run in pairs:
         args = row.args if row.system in twice else ""
         systems.setdefault((row.system, args), []).append((row, system_run))
-    rows = [_across(name, made, suites) for name, made in systems.items()]
+    rows = [_across(name, group, suites) for name, group in systems.items()]
     return sorted(rows, key=lambda row: (-(row.accuracy or -1.0), row.system, row.args))
 
 
-def _across(name: tuple[str, str], made: Sequence[Pair], suites: Sequence[str]) -> AcrossRow:
-    rows = tuple(row for row, _ in made)
+def _across(name: tuple[str, str], runs: Sequence[Pair], suites: Sequence[str]) -> AcrossRow:
+    rows = tuple(row for row, _ in runs)
     sat = [row.suite for row in rows if row.accuracy is not None]
     missing = tuple(
         f"{suite} (sat twice)" if suite in sat else suite
         for suite in suites
         if sat.count(suite) != 1
     )
-    known = [(row.accuracy or 0.0, row.ci_low or 0.0, row.ci_high or 0.0) for row in rows]
-    low, high = (None, None) if missing else mean_interval(known)
+    bounds = [(row.accuracy or 0.0, row.ci_low or 0.0, row.ci_high or 0.0) for row in rows]
+    low, high = (None, None) if missing else mean_interval(bounds)
     priced = [] if missing else [row.usd_per_query for row in rows]
-    whole = usd_sum(priced)
+    total = usd_sum(priced)
     return AcrossRow(
         *name,
         rows=rows,
         missing=missing,
-        accuracy=None if missing else fmean(accuracy for accuracy, _, _ in known),
+        accuracy=None if missing else fmean(accuracy for accuracy, _, _ in bounds),
         ci_low=low,
         ci_high=high,
         n_questions=sum(
-            len({one.question for one in run.attempts if one.graded}) for _, run in made
+            len({attempt.question for attempt in run.attempts if attempt.graded}) for _, run in runs
         ),
         n_graded=sum(row.n_graded for row in rows),
-        usd_total=usd_sum([_usd(run) for _, run in made]),
-        usd_per_query=whole / len(priced) if whole is not None and priced else None,
+        usd_total=usd_sum([_usd(run) for _, run in runs]),
+        usd_per_query=total / len(priced) if total is not None and priced else None,
         tokens_in=None if missing else whole_mean([row.tokens_in for row in rows]),
         tokens_out=None if missing else whole_mean([row.tokens_out for row in rows]),
     )
 
 
 def _usd(system_run: SystemRun) -> Decimal | None:
-    return usd_sum([one.totals.usd for one in system_run.attempts if one.graded])
+    return usd_sum([attempt.totals.usd for attempt in system_run.attempts if attempt.graded])
 
 
 def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
     """Return the 95 % interval of a mean of independent accuracies from theirs: (it, low, high).
 
     The usual sum of squared standard errors over k squared, with distances to the ends of Wilson's
-    intervals in their place (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): a suite on
-    which all was right has no standard error, and is not known without error. The suites' own
-    intervals take epochs of a question together, so this one does.
+    intervals instead (MOVER: Zou and Donner 2008, Statistics in Medicine 27(10)): a suite with an
+    accuracy of 1 has a standard error of 0, but is not known without error. The suites' own
+    intervals combine the epochs of a question, so this one does, too.
     """
     mean = fmean(accuracy for accuracy, _, _ in suites)
     below = sum((accuracy - low) ** 2 for accuracy, low, _ in suites) ** 0.5 / len(suites)
@@ -145,7 +145,7 @@ def mean_interval(suites: Sequence[tuple[float, float, float]]) -> Bounds:
 
 
 LEFT_OUT = (narrow_label("tokens_in"), narrow_label("tokens_out"), "questions", "USD in all")
-"""In this order columns give way where a terminal is too narrow."""
+"""Columns that are dropped, in this order, if the terminal is too narrow."""
 COLUMNS: Columns[AcrossRow] = (
     ("mean %", lambda row: percent(row.accuracy)),
     (label("ci_low"), lambda row: interval(row.ci_low, row.ci_high)),
@@ -159,7 +159,7 @@ COLUMNS: Columns[AcrossRow] = (
 
 
 def across_text(rows: Sequence[AcrossRow]) -> str:
-    """Return tables for a terminal; empty where there is nothing over several suites."""
+    """Return tables for a terminal; empty if there is no row over several suites."""
     columns: Columns[AcrossRow] = (("system", lambda row: row.name), *COLUMNS)
     tables: list[str] = []
     for title, of in across_tables(rows):
@@ -169,7 +169,7 @@ def across_text(rows: Sequence[AcrossRow]) -> str:
 
 
 def across_markdown(rows: Sequence[AcrossRow]) -> str:
-    """Return the section of table.md; empty where there is nothing over several suites."""
+    """Return the section of table.md; empty if there is no row over several suites."""
     columns: Columns[AcrossRow] = (
         ("system", lambda row: f"`{row.name}`" + (f" {row.args}" if row.args else "")),
         *COLUMNS,
@@ -182,27 +182,27 @@ def across_markdown(rows: Sequence[AcrossRow]) -> str:
 
 
 def across_tables(rows: Sequence[AcrossRow]) -> list[tuple[str, list[AcrossRow]]]:
-    """Return the rows of each table, with what they have in common: suites, label, pool, prices."""
+    """Return the rows of each table, with their title: suites, label, pool, prices."""
     groups: dict[str, list[AcrossRow]] = {}
     for row in rows:
         groups.setdefault(group_title(row), []).append(row)
     return [
-        (f"{', '.join(dict.fromkeys(each.suite for one in of for each in one.rows))} ({title})", of)
+        (f"{', '.join(dict.fromkeys(each.suite for row in of for each in row.rows))} ({title})", of)
         for title, of in groups.items()
     ]
 
 
 def group_title(row: AcrossRow) -> str:
-    """Return what the rows of one table have in common, e.g. `rehearsal, pool rehearsal (c95a)`."""
-    one = row.first
-    asked = "" if one.split == "eval" else f"{one.split} split, "
-    book = pinned_name(one.price_book, one.price_book_sha256)
-    facts = (f"pool {pinned_name(one.pool, one.pool_sha256)}", f"prices {book}", f"seed {one.seed}")
-    return f"{asked}{one.label}{prompt_words(one.prompt, one.equal)}, {', '.join(facts)}"
+    """Return the shared facts of one table's rows, e.g. `rehearsal, pool rehearsal (c95a)`."""
+    top = row.first
+    split = "" if top.split == "eval" else f"{top.split} split, "
+    book = pinned_name(top.price_book, top.price_book_sha256)
+    facts = (f"pool {pinned_name(top.pool, top.pool_sha256)}", f"prices {book}", f"seed {top.seed}")
+    return f"{split}{top.label}{prompt_words(top.prompt, top.equal)}, {', '.join(facts)}"
 
 
 def across_data(row: AcrossRow, places: Mapping[int, int]) -> dict[str, object]:
-    """Return a row for table.json; `rows` are places in that file's rows."""
-    own = {one.name: getattr(row, one.name) for one in fields(row)}
+    """Return a row for table.json; `rows` are indices into that file's rows."""
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
     shared = {name: getattr(row.first, name) for name in ("label", "pool", "price_book", "seed")}
-    return {**shared, **own, "rows": [places[id(one)] for one in row.rows]}
+    return {**shared, **values, "rows": [places[id(each)] for each in row.rows]}

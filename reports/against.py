@@ -1,4 +1,4 @@
-"""Two runs held against each other: what changed between them, and what that did to each system."""
+"""Compare two runs: which facts differ between them, and how each system's results differ."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ from podium.reports.stats import TIE, Bounds
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """One thing that is not the same in both runs."""
+    """One fact that differs between the two runs."""
 
     name: str
     here: str
     against: str
     systems: tuple[str, ...]
-    """Of those in both, whom it concerns, e.g. `aime25 moa-lite`."""
+    """The systems of both runs that it concerns, e.g. `aime25 moa-lite`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangedVerdict:
-    """A question on which a system did not do as before; mean grades over epochs."""
+    """A question on which a system's mean grade over epochs changed."""
 
     question: str
     here: float
@@ -72,69 +72,69 @@ class SystemDifference:
     unpaired: int
     """Questions that were graded in one of the runs only."""
     cost: CostChange | None
-    """None where no question has a price in both."""
+    """None if no question has a price in both runs."""
     changed: tuple[ChangedVerdict, ...]
 
     @property
     def name(self) -> str:
-        """Whose it is, e.g. `aime25 moa-lite`."""
+        """Suite and system, e.g. `aime25 moa-lite`."""
         return f"{self.suite} {self.system}"
 
     @property
     def tied(self) -> int:
-        """Questions on which both did alike."""
+        """Questions on which both runs have the same mean grade."""
         return self.difference.n_paired - self.difference.n_better - self.difference.n_worse
 
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """Two runs compared; `here` is the one that is held against the other."""
+    """Two runs compared: `here` with the reference run `against`."""
 
     here: str
     against: str
     changes: tuple[RunChange, ...]
     systems: tuple[SystemDifference, ...]
     only_here: tuple[str, ...]
-    """Systems of the one run alone, e.g. `aime25 moa-lite`."""
+    """Systems that only this run has, e.g. `aime25 moa-lite`."""
     only_against: tuple[str, ...]
 
 
 def difference_of_runs(here: Sequence[Path], against: Path) -> RunDifference:
     """Compare the logs below some directories with those below another."""
-    one, other = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
-    if both := _logs(one) & _logs(other):
+    here_runs, against_runs = (_evaluated(load_runs(dirs)[0]) for dirs in (here, [against]))
+    if both := _logs(here_runs) & _logs(against_runs):
         raise UserError(f"{min(both)} is on both sides of --against: name two runs.")
-    return compare_runs(one, other, (", ".join(map(_place, here)), _place(against)))
+    return compare_runs(here_runs, against_runs, (", ".join(map(_place, here)), _place(against)))
 
 
 def compare_runs(
     here: Sequence[SystemRun], against: Sequence[SystemRun], names: tuple[str, str]
 ) -> RunDifference:
-    """Compare the systems of two runs, each with itself; UserError where nothing is in both."""
-    if not {one.facts.suite for one in here} & {one.facts.suite for one in against}:
-        sat = (", ".join(sorted({one.facts.suite for one in runs})) for runs in (here, against))
+    """Compare each system of two runs with itself; UserError if the runs have nothing in common."""
+    if not {run.facts.suite for run in here} & {run.facts.suite for run in against}:
+        sat = (", ".join(sorted({run.facts.suite for run in runs})) for runs in (here, against))
         raise UserError("No suite is in both runs: {} here, {} there.".format(*sat))
     pairs = _matched(here, against)
-    found = [one for pair in pairs if (one := _compared(*pair))]
-    if not found:
+    rows = [row for pair in pairs if (row := _compared(*pair))]
+    if not rows:
         raise UserError(f"No system was graded on the same question in {names[0]} and {names[1]}.")
-    family = intervals.holm_adjusted([one.difference for one in found])
-    told = [replace(one, difference=new) for one, new in zip(found, family, strict=True) if new]
-    alone = [_alone(runs, [pair[at] for pair in pairs]) for at, runs in enumerate((here, against))]
-    return RunDifference(*names, _changes(pairs), tuple(told), *alone)
+    family = intervals.holm_adjusted([row.difference for row in rows])
+    systems = [replace(row, difference=new) for row, new in zip(rows, family, strict=True) if new]
+    alone = [_alone(runs, [pair[i] for pair in pairs]) for i, runs in enumerate((here, against))]
+    return RunDifference(*names, _changes(pairs), tuple(systems), *alone)
 
 
 def _place(folder: Path) -> str:
-    """Return what a directory is called; an absolute path is nobody's business."""
+    """Return a directory's name for reports: an absolute path is cut to its last part."""
     return folder.name if folder.is_absolute() else folder.as_posix()
 
 
 def _evaluated(system_runs: Sequence[SystemRun]) -> list[SystemRun]:
-    return [one for one in system_runs if one.facts.purpose == "eval"]
+    return [run for run in system_runs if run.facts.purpose == "eval"]
 
 
 def _logs(system_runs: Sequence[SystemRun]) -> set[Path]:
-    return {path.resolve() for one in system_runs for path in one.paths}
+    return {path.resolve() for run in system_runs for path in run.paths}
 
 
 def _named(system_run: SystemRun) -> str:
@@ -145,19 +145,19 @@ Matched = tuple[SystemRun, SystemRun]
 
 
 def _matched(here: Sequence[SystemRun], against: Sequence[SystemRun]) -> list[Matched]:
-    """Return each system with itself; of several of one name those that share the most facts."""
-    left, pairs = list(against), list[Matched]()
-    for one in sorted(here, key=lambda one: (_named(one), _arguments(one))):
-        if other := counterpart(one, left):
-            pairs.append((one, other))
-            left.remove(other)
+    """Pair each system with itself; of several of one name, with the one that shares most facts."""
+    candidates, pairs = list(against), list[Matched]()
+    for run in sorted(here, key=lambda run: (_named(run), _arguments(run))):
+        if match := counterpart(run, candidates):
+            pairs.append((run, match))
+            candidates.remove(match)
     return pairs
 
 
-def counterpart(one: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
-    """Return the same system in another run, of several the most alike; None if it is not there."""
-    same = [other for other in runs if _sat(other) == _sat(one)]
-    return max(same, key=lambda other: _shared(one, other), default=None)
+def counterpart(system_run: SystemRun, runs: Sequence[SystemRun]) -> SystemRun | None:
+    """Return the same system in another run, of several the most similar; None if it has none."""
+    same = [candidate for candidate in runs if _sat(candidate) == _sat(system_run)]
+    return max(same, key=lambda candidate: _shared(system_run, candidate), default=None)
 
 
 def _sat(system_run: SystemRun) -> tuple[str, str, str]:
@@ -165,33 +165,33 @@ def _sat(system_run: SystemRun) -> tuple[str, str, str]:
     return facts.suite, facts.split, facts.system
 
 
-def _shared(one: SystemRun, other: SystemRun) -> tuple[bool, int]:
-    mine, theirs = _facts_of(one), _facts_of(other)
+def _shared(here: SystemRun, against: SystemRun) -> tuple[bool, int]:
+    mine, theirs = _facts_of(here), _facts_of(against)
     return mine[ARGUMENTS] == theirs[ARGUMENTS], sum(mine[name] == theirs[name] for name in mine)
 
 
 def _alone(system_runs: Sequence[SystemRun], paired: Sequence[SystemRun]) -> tuple[str, ...]:
-    known = {id(one) for one in paired}
-    return tuple(sorted(_named(one) for one in system_runs if id(one) not in known))
+    paired_ids = {id(run) for run in paired}
+    return tuple(sorted(_named(run) for run in system_runs if id(run) not in paired_ids))
 
 
 def _compared(here: SystemRun, against: SystemRun) -> SystemDifference | None:
-    ours, theirs = (grades_of(one.attempts) for one in (here, against))
-    found = intervals.difference(ours, theirs)
-    if found is None:
+    ours, theirs = (grades_of(run.attempts) for run in (here, against))
+    difference = intervals.difference(ours, theirs)
+    if difference is None:
         return None
-    means, before = question_means(ours), question_means(theirs)
-    both = sorted(means.keys() & before.keys())
+    means, means_before = question_means(ours), question_means(theirs)
+    both = sorted(means.keys() & means_before.keys())
     return SystemDifference(
         *_sat(here),
         args=_arguments(here),
-        difference=found,
-        unpaired=len(means.keys() ^ before.keys()),
+        difference=difference,
+        unpaired=len(means.keys() ^ means_before.keys()),
         cost=_cost_change(_costs(here), _costs(against), both),
         changed=tuple(
-            ChangedVerdict(question, means[question], before[question])
+            ChangedVerdict(question, means[question], means_before[question])
             for question in both
-            if abs(means[question] - before[question]) > TIE
+            if abs(means[question] - means_before[question]) > TIE
         ),
     )
 
@@ -200,22 +200,22 @@ Costs = Mapping[str, Decimal]
 
 
 def _costs(system_run: SystemRun) -> Costs:
-    """Return the mean dollars of each question over its graded epochs; none that lacks a price."""
-    found: dict[str, list[Decimal | None]] = {}
-    for one in system_run.attempts:
-        if one.graded:
-            found.setdefault(one.question, []).append(one.totals.usd)
-    whole = {name: [usd for usd in each if usd is not None] for name, each in found.items()}
-    kept = {name: each for name, each in whole.items() if len(each) == len(found[name])}
-    return {name: sum(each, Decimal(0)) / len(each) for name, each in kept.items()}
+    """Return each question's mean dollars over its graded epochs, if all of them have a price."""
+    by_question: dict[str, list[Decimal | None]] = {}
+    for attempt in system_run.attempts:
+        if attempt.graded:
+            by_question.setdefault(attempt.question, []).append(attempt.totals.usd)
+    priced = {name: [usd for usd in each if usd is not None] for name, each in by_question.items()}
+    complete = {name: each for name, each in priced.items() if len(each) == len(by_question[name])}
+    return {name: sum(each, Decimal(0)) / len(each) for name, each in complete.items()}
 
 
 def _cost_change(ours: Costs, theirs: Costs, questions: Sequence[str]) -> CostChange | None:
-    both = [one for one in questions if one in ours and one in theirs]
+    both = [name for name in questions if name in ours and name in theirs]
     if not both:
         return None
-    here, against = (sum((usd[one] for one in both), Decimal(0)) for usd in (ours, theirs))
-    spread = stats.t_interval([float(ours[one] - theirs[one]) for one in both])
+    here, against = (sum((usd[name] for name in both), Decimal(0)) for usd in (ours, theirs))
+    spread = stats.t_interval([float(ours[name] - theirs[name]) for name in both])
     return CostChange(len(both), here / len(both), against / len(both), spread)
 
 
@@ -224,7 +224,7 @@ UNSTATED = "not stated"
 
 
 def _facts_of(system_run: SystemRun) -> Mapping[str, str]:
-    """Return what two runs of a system may differ in, by name."""
+    """Return the facts in which two runs of a system may differ, by name."""
     facts = system_run.facts
     podium, inspect = _versions(system_run.paths[0])
     return {
@@ -253,90 +253,90 @@ def _arguments(system_run: SystemRun) -> str:
 @cache
 def _beside(folder: Path) -> tuple[str, str] | None:
     try:
-        found = read_manifest(folder / MANIFEST)
-    except UserError:  # there is none, or `podium manifest verify` says what is wrong with it
+        manifest = read_manifest(folder / MANIFEST)
+    except UserError:  # missing, or broken: `podium manifest verify` reports how
         return None
-    return found.podium, found.inspect
+    return manifest.podium, manifest.inspect
 
 
 def _versions(log: Path) -> tuple[str, str]:
-    """Return the versions of podium and of Inspect that wrote a log, by its run's manifest."""
+    """Return the versions of podium and of Inspect that wrote a log, from its run's manifest."""
     above = log.resolve().parents[: UP + 1]
     return next(filter(None, map(_beside, above)), (UNSTATED, UNSTATED))
 
 
 def _changes(pairs: Sequence[Matched]) -> tuple[RunChange, ...]:
     """Return each change once, with all systems that it concerns, in the order of the facts."""
-    found: dict[tuple[str, str, str], list[str]] = {}
-    facts = [(_named(one), _facts_of(one), _facts_of(other)) for one, other in pairs]
+    by_change: dict[tuple[str, str, str], list[str]] = {}
+    facts = [(_named(here), _facts_of(here), _facts_of(against)) for here, against in pairs]
     for name in _facts_of(pairs[0][0]) if pairs else ():
         for system, mine, theirs in facts:
             if mine[name] != theirs[name]:
-                found.setdefault((name, mine[name], theirs[name]), []).append(system)
-    return tuple(RunChange(*what, tuple(systems)) for what, systems in found.items())
+                by_change.setdefault((name, mine[name], theirs[name]), []).append(system)
+    return tuple(RunChange(*change, tuple(systems)) for change, systems in by_change.items())
 
 
 SCHEMA = "podium-against-1"
 FILE = "against.json"
 NAMED = 20
-"""Questions, or systems, that are named in a terminal; the file has all."""
+"""Maximum questions, or systems, that the terminal lists; the file has all."""
 FIGURES: Columns[SystemDifference] = (
-    ("system", lambda one: one.name),
-    ("won", lambda one: str(one.difference.n_better)),
-    ("lost", lambda one: str(one.difference.n_worse)),
-    ("tied", lambda one: str(one.tied)),
-    (narrow_label("paired_diff"), lambda one: points(one.difference.paired_diff)),
-    (label("ci_low"), lambda one: _interval(one.difference)),
-    (label("verdict"), lambda one: one.difference.verdict),
-    (label("usd_per_query"), lambda one: usd(one.cost.here if one.cost else None)),
-    ("other run", lambda one: usd(one.cost.against if one.cost else None)),
-    ("change", lambda one: _relative(one.cost)),
+    ("system", lambda row: row.name),
+    ("won", lambda row: str(row.difference.n_better)),
+    ("lost", lambda row: str(row.difference.n_worse)),
+    ("tied", lambda row: str(row.tied)),
+    (narrow_label("paired_diff"), lambda row: points(row.difference.paired_diff)),
+    (label("ci_low"), lambda row: _interval(row.difference)),
+    (label("verdict"), lambda row: row.difference.verdict),
+    (label("usd_per_query"), lambda row: usd(row.cost.here if row.cost else None)),
+    ("other run", lambda row: usd(row.cost.against if row.cost else None)),
+    ("change", lambda row: _relative(row.cost)),
 )
 LEFT_OUT = ("other run", "tied", label("usd_per_query"), label("ci_low"))
-"""In this order columns give way where a terminal is too narrow."""
+"""Columns that are dropped, in this order, if the terminal is too narrow."""
 
 
 def write_against(dirs: Sequence[Path], against: Path, out: Path) -> tuple[str, tuple[Path, ...]]:
     """Compare two runs into `out`; return the tables for a terminal, and the files."""
     render.refuse_foreign(out, {FILE: f'"{SCHEMA}"'})
-    found = difference_of_runs(dirs, against)
-    data = json.dumps({"schema": SCHEMA, **asdict(found)}, indent=1, default=plain)
-    return difference_text(found), render.write_files(out, {FILE: f"{data}\n"})
+    runs = difference_of_runs(dirs, against)
+    data = json.dumps({"schema": SCHEMA, **asdict(runs)}, indent=1, default=plain)
+    return difference_text(runs), render.write_files(out, {FILE: f"{data}\n"})
 
 
-def difference_text(found: RunDifference) -> str:
-    """Return two runs compared, for a terminal."""
-    lines, gone = render.fitted(render.tabulate(FIGURES, found.systems), LEFT_OUT)
+def difference_text(runs: RunDifference) -> str:
+    """Return the comparison of two runs as text for a terminal."""
+    lines, gone = render.fitted(render.tabulate(FIGURES, runs.systems), LEFT_OUT)
     sentences = [
-        f"{found.here} against {found.against}: each system with itself, question by question",
-        *(_change_text(one, len(found.systems)) for one in found.changes),
+        f"{runs.here} against {runs.against}: each system with itself, question by question",
+        *(_change_text(change, len(runs.systems)) for change in runs.changes),
     ]
-    if not found.changes:
+    if not runs.changes:
         sentences.append("nothing that the logs state differs between them")
-    apart = ((found.here, found.only_here), (found.against, found.only_against))
+    apart = ((runs.here, runs.only_here), (runs.against, runs.only_against))
     below = [f"only in {run}: {_some(names)}" for run, names in apart if names]
     below += [
-        f"{one.name}: {pluralise(one.unpaired, 'question')} graded in one run only"
-        for one in found.systems
-        if one.unpaired
+        f"{system.name}: {pluralise(system.unpaired, 'question')} graded in one run only"
+        for system in runs.systems
+        if system.unpaired
     ]
-    below += _moved(found)
-    told = [[line for one in some for line in render.wrapped(one)] for some in (sentences, below)]
-    return "\n".join((*told[0], "", *lines, *render.left_out(gone), *told[1]))
+    below += _moved(runs)
+    body = [[line for text in rows for line in render.wrapped(text)] for rows in (sentences, below)]
+    return "\n".join((*body[0], "", *lines, *render.left_out(gone), *body[1]))
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    suffix = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + suffix
 
 
-def _change_text(one: RunChange, systems: int) -> str:
-    whose = "" if len(one.systems) == systems else f" ({_some(one.systems)})"
-    return f"{one.name}: {one.here} here, {one.against} there{whose}"
+def _change_text(change: RunChange, systems: int) -> str:
+    whose = "" if len(change.systems) == systems else f" ({_some(change.systems)})"
+    return f"{change.name}: {change.here} here, {change.against} there{whose}"
 
 
-def _interval(found: Difference) -> str:
-    return render.interval(found.paired_low, found.paired_high, signed=True)
+def _interval(difference: Difference) -> str:
+    return render.interval(difference.paired_low, difference.paired_high, signed=True)
 
 
 def _relative(cost: CostChange | None) -> str:
@@ -345,13 +345,13 @@ def _relative(cost: CostChange | None) -> str:
     return f"{100 * cost.change / cost.against:+.1f} %"
 
 
-def _moved(found: RunDifference) -> list[str]:
+def _moved(runs: RunDifference) -> list[str]:
     """Return the first questions whose verdict changed, a sentence for each system."""
-    said, room = list[str](), NAMED
-    for one in found.systems:
-        moved = [f"{q.question} {'won' if q.here > q.against else 'lost'}" for q in one.changed]
+    sentences, room = list[str](), NAMED
+    for system in runs.systems:
+        moved = [f"{q.question} {'won' if q.here > q.against else 'lost'}" for q in system.changed]
         if moved[:room]:
-            said.append(f"{one.name}: {', '.join(moved[:room])}")
+            sentences.append(f"{system.name}: {', '.join(moved[:room])}")
         room = max(room - len(moved), 0)
-    more = sum(len(one.changed) for one in found.systems) - NAMED
-    return [*said, f"and {more:,} more in {FILE}"] if more > 0 else said
+    n_more = sum(len(system.changed) for system in runs.systems) - NAMED
+    return [*sentences, f"and {n_more:,} more in {FILE}"] if n_more > 0 else sentences

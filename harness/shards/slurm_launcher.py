@@ -1,4 +1,4 @@
-"""Shards as jobs of SLURM, by submitit; its own local executor where the partition is `local`."""
+"""Shards as SLURM jobs, by submitit; its local executor if the partition is `local`."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ LOOK_S = 2.0
 
 
 def refuse_no_slurm(partition: str | None) -> None:
-    """Raise UserError where no job could be handed in."""
+    """Raise UserError if no job can be submitted."""
     if find_spec("submitit") is None:
         raise UserError("--launcher slurm needs submitit: pip install 'podium[slurm]'.")
     if partition != HERE and not slurm_answers():
@@ -30,18 +30,18 @@ def refuse_no_slurm(partition: str | None) -> None:
 
 
 def slurm_answers() -> bool:
-    """Say whether this machine hands jobs to a SLURM whose controller is up."""
-    asked = ["sinfo", "-h"]
+    """Say whether this machine can submit jobs to a SLURM whose controller is up."""
+    command = ["sinfo", "-h"]
     return bool(
-        shutil.which("sbatch") and not subprocess.run(asked, capture_output=True).returncode
+        shutil.which("sbatch") and not subprocess.run(command, capture_output=True).returncode
     )
 
 
 class SlurmLauncher:
-    """Jobs of one core each that see the run's directory; one that was lost is handed in again."""
+    """Jobs of one core each that share the run's directory; a lost job is submitted again."""
 
     def __init__(self, folder: Path, partition: str | None) -> None:
-        """Take where submitit keeps its scripts and logs, shared by all nodes, and a partition."""
+        """Take the folder of submitit's scripts and logs, shared by all nodes, and a partition."""
         refuse_no_slurm(partition)
         self._cluster = cluster = HERE if partition == HERE else "slurm"
         self._executor: Any = import_module("submitit").AutoExecutor(folder, cluster=cluster)
@@ -53,9 +53,9 @@ class SlurmLauncher:
         self._looked = 0.0
 
     def launch(self, folder: Path) -> None:
-        """Hand a shard in."""
-        # A pipe that nobody writes to: the shard ends with its job, however that ends. What is
-        # handed in names the standard library alone, so that a node loads no `harness` but ours.
+        """Submit a shard."""
+        # An idle pipe as stdin: the shard ends with its job, however that ends. The submitted
+        # function is of the standard library, so that a node loads no other `harness`.
         command = [sys.executable, "-m", "podium", "shard", str(folder.absolute()), "--attached"]
         self._gone[folder] = 0
         self._running[folder] = self._executor.submit(
@@ -63,15 +63,15 @@ class SlurmLauncher:
         )
 
     def ended(self) -> Mapping[Path, int | None]:
-        """Return which shards have ended since the last call; None for a job without an end."""
+        """Return the exit codes of shards that ended since the last call; None for a lost job."""
         self._look()
         over = [
-            one for one, job in self._running.items() if _has_result(job) or self._gone[one] > 1
+            path for path, job in self._running.items() if _has_result(job) or self._gone[path] > 1
         ]
         return {folder: _status(folder, self._running.pop(folder)) for folder in over}
 
     def _look(self) -> None:
-        """Count how often in a row a job was in no queue: what a node wrote may come later."""
+        """Count consecutive checks without a job in the queue: a node's files may arrive later."""
         if not self._running or time.monotonic() - self._looked < LOOK_S:
             return
         self._looked = time.monotonic()
@@ -82,12 +82,12 @@ class SlurmLauncher:
     def _queued(self) -> set[str]:
         if self._cluster == HERE:
             return {job.job_id for job in self._running.values() if not job.done()}
-        # submitit itself asks the accounting, which not every cluster has.
-        asked = subprocess.run(
+        # submitit itself queries the accounting, which not every cluster has.
+        queue = subprocess.run(
             ["squeue", "--me", "-h", "-o", "%i"], stdout=subprocess.PIPE, check=False
         )
         jobs = (job.job_id for job in self._running.values())
-        return set(asked.stdout.decode().split()) if asked.returncode == 0 else {*jobs}
+        return set(queue.stdout.decode().split()) if queue.returncode == 0 else {*jobs}
 
     def close(self) -> None:
         """Cancel all jobs."""
@@ -101,7 +101,7 @@ def _has_result(job: Any) -> bool:
 
 
 def _status(folder: Path, job: Any) -> int | None:
-    with Path(f"{folder}.log").open("a") as said:
-        said.write(job.stderr() or "")
+    with Path(f"{folder}.log").open("a") as log:
+        log.write(job.stderr() or "")
     status = None if not _has_result(job) or job.exception() is not None else job.result()
     return None if status is None or status < 0 else status

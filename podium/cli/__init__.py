@@ -1,8 +1,8 @@
-"""The command line, and the one package that knows every part of podium; nothing imports it.
+"""The command line, the only package that knows all parts of podium; no package imports it.
 
-Commands (commands.py) only compose: they hand suites, systems, pools and boxes to one another and
-print. This file is tiny because a break (Ctrl-C) may come while the rest is imported: until a
-command begins, it ends the process in one line, and there is nothing to finish.
+Commands (commands.py) only compose: they pass suites, systems, pools and boxes to one another and
+print. This file is tiny because Ctrl-C may come while the rest is imported: until a command begins,
+it ends the process with one line, since nothing has to be finished.
 """
 
 import os
@@ -14,11 +14,11 @@ from importlib import import_module
 from types import FrameType
 
 STOPPED = b"\npodium: stopped before it began.\n"
-BROKEN_OFF = 130  # what a shell expects of a command that Ctrl-C ended
+BROKEN_OFF = 130  # the exit code that shells expect after Ctrl-C
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 2 after one sentence when the user can fix something."""
+    """Run one command; return 0, or 2 after one sentence if the user can fix something."""
     with ended_at_once():
         commands = import_module("podium.cli.commands")
         args = commands.build_parser().parse_args(argv)
@@ -28,13 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def ended_at_once() -> Generator[None]:
-    """Let a break end the process while the block lasts, also in the middle of an import.
+    """Let Ctrl-C end the process during the block, also in the middle of an import.
 
-    An exception would go through code of others, some of which prints it and goes on.
+    An exception would pass through third-party code, some of which prints it and continues.
     """
     main_thread = threading.current_thread() is threading.main_thread()
     if not main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # somebody else decides what a break does: `nohup`, or a program that calls us
+        yield  # another handler decides: of `nohup`, or of a calling program
         return
     signal.signal(signal.SIGINT, _end)
     try:

@@ -1,4 +1,4 @@
-"""What commands take: a parser that refuses in one sentence, values, and examples for help."""
+"""Arguments of commands: a parser with one-sentence errors, readers of values, examples."""
 
 import argparse
 import errno
@@ -24,40 +24,40 @@ Reader = Callable[[str], Any]
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one sentence; what it quotes of what was typed is made visible."""
+    """A parser with one-sentence errors; control characters in quoted input are escaped."""
 
-    near = ""  # what was meant, perhaps
-    later: Callable[[], None] | None = None  # adds what is looked up only once it is needed
-    lists = False  # takes `--json` without a PATH before a name: `suites --json math500`
-    takes_file = False  # of arguments: names of those that were typed are then kept in `typed`
+    near = ""  # a suggestion for a typo
+    later: Callable[[], None] | None = None  # adds arguments that are looked up only if needed
+    lists = False  # accepts `--json` without PATH before a name: `suites --json math500`
+    takes_file = False  # of arguments; if set, `typed` holds the names of those that were typed
 
-    def __init__(self, *args: Any, **more: Any) -> None:
-        """Take no part of an option's name for the option: a typo would start a run."""
-        super().__init__(*args, **{**more, "allow_abbrev": False})
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Refuse abbreviated options: a typo would start a run."""
+        super().__init__(*args, **{**options, "allow_abbrev": False})
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - it is overloaded
         self, args: Any = None, namespace: Any = None
     ) -> Any:
-        """Read what was typed; what nobody knows is refused by the command that it was typed to."""
+        """Parse the command line; the command itself refuses its unknown arguments."""
         add, self.later = self.later, None
         if add:
             add()
         typed = sys.argv[1:] if args is None else [*args]
         if self.lists and "--json" in typed[:-1]:
-            at = typed.index("--json") + 1
-            typed[at - 1 : at] = ["--json"] if typed[at].endswith(".json") else [f"--json={HERE}"]
-        known = [one for action in self._actions for one in action.option_strings]
-        for word in (one.partition("=")[0] for one in typed if one.startswith("--")):
-            if word not in known:
-                self.near = self.near or did_you_mean(word, known)
-        found, strange = super().parse_known_args(typed, namespace)
+            i = typed.index("--json") + 1
+            typed[i - 1 : i] = ["--json"] if typed[i].endswith(".json") else [f"--json={HERE}"]
+        options = [option for action in self._actions for option in action.option_strings]
+        for word in (text.partition("=")[0] for text in typed if text.startswith("--")):
+            if word not in options:
+                self.near = self.near or did_you_mean(word, options)
+        parsed, strange = super().parse_known_args(typed, namespace)
         if strange:
             self.error(f"unrecognized arguments: {' '.join(strange)}")
         if self.takes_file:
             for action in self._actions:
                 action.default = argparse.SUPPRESS
-            found.typed = frozenset(vars(super().parse_known_args(typed)[0]))
-        return found, strange
+            parsed.typed = frozenset(vars(super().parse_known_args(typed)[0]))
+        return parsed, strange
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         choices = [*map(str, action.choices or ())]
@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
-        """End with exit code 2 and one sentence, in place of the whole usage."""
+        """Exit with code 2 and one sentence instead of the whole usage."""
         self.exit(2, f"{self.prog}: {self.near}{message}; see {self.prog} --help.\n")
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -75,54 +75,54 @@ class Parser(argparse.ArgumentParser):
 
 
 class Version(argparse.Action):
-    """`--version`, which alone needs to know what is installed."""
+    """`--version`: the only option that reads the installed version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the version and end."""
+        """Print the version and exit."""
         say(f"podium {metadata.version('podium')}")
         parser.exit()
 
 
 class Arguments:
-    """Adds what a command takes, in a line or two each."""
+    """Adds a command's arguments, in a line or two each."""
 
     def __init__(self, parser: Any) -> None:
         """Take a parser, or a group of one."""
         self.parser = parser
 
-    def __call__(self, name: str, text: str, read: Reader | None = None, **more: Any) -> None:
-        """Add `--option METAVAR` or `argument METAVAR`, what help says of it and what reads it.
+    def __call__(self, name: str, text: str, read: Reader | None = None, **options: Any) -> None:
+        """Add `--option METAVAR` or `argument METAVAR` with its help and its reader.
 
-        Of `--option one|other` one may be chosen: the first, if no other default is given.
+        `--option one|other` has these choices; the first is the default if none is given.
         """
         flag, _, metavar = name.partition(" ")
         read = path if read is Path else read
         if "|" in metavar:
             choices = metavar.split("|")
-            more = {"choices": choices, "default": choices[0]} | more
+            options = {"choices": choices, "default": choices[0]} | options
         elif metavar:
-            more["metavar"] = metavar
-        self.parser.add_argument(flag, help=text, type=read, **more)
+            options["metavar"] = metavar
+        self.parser.add_argument(flag, help=text, type=read, **options)
 
     def flag(self, name: str, text: str) -> None:
-        """Add what is said or not."""
+        """Add a boolean flag."""
         self.parser.add_argument(name, help=text, action="store_true")
 
     def repeated(self, name: str, text: str, read: Reader | None = None) -> None:
-        """Add what may be said several times; nothing is an empty list."""
+        """Add an option that may be repeated; its default is an empty list."""
         self(name, text, read, action="append", default=[])
 
     def later(self, add: Callable[[], None]) -> None:
-        """Let `add` add the rest, once this command is the one that was typed."""
+        """Let `add` add the rest if this command is the one that was typed."""
         self.parser.later = add
 
     def run_file(self) -> None:
-        """Add the file of a whole run, over which arguments win."""
+        """Add the file of a whole run; arguments override it."""
         self.parser.takes_file = True
         self("file FILE", "TOML file of the whole run; options win over it", Path, nargs="?")
 
     def gate(self) -> None:
-        """Add the gate of a report, and what is written of it."""
+        """Add the gate of a report, and its output files."""
         self(
             "--gate FILE",
             "hold the run to rules in a file: exit 0 holds, 1 fails, 3 open",
@@ -134,32 +134,32 @@ class Arguments:
         self("--page URL", "address of the published pages, for --comment to link to")
 
     def listing(self) -> None:
-        """Add what every command that lists something takes."""
+        """Add the arguments of every command that lists something."""
         self.parser.lists = True
         self.json("the same facts")
 
     def json(self, facts: str) -> None:
-        """Add `--json`, with which `say_or_write` prints or writes what is listed or found."""
+        """Add `--json`, with which `say_or_write` prints or writes the facts."""
         text = f"print {facts} as JSON instead; with PATH (.json), write it there, too"
         self("--json PATH", text, Path, nargs="?", const=Path(HERE))
 
-    def actions(self, called: str = "ACTION") -> "Callable[[str, str], Arguments]":
-        """Return what makes the arguments of an action from its name and its help."""
-        made = self.parser.add_subparsers(dest="action", metavar=called, required=True)
-        return lambda name, text: Arguments(made.add_parser(name, help=text))
+    def actions(self, metavar: str = "ACTION") -> "Callable[[str, str], Arguments]":
+        """Return a function that makes the arguments of an action from its name and its help."""
+        subparsers = self.parser.add_subparsers(dest="action", metavar=metavar, required=True)
+        return lambda name, text: Arguments(subparsers.add_parser(name, help=text))
 
 
 HERE = "-"
-"""In place of a path: standard output."""
+"""Instead of a path: standard output."""
 
 
 def say_listing(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print a list that fits the terminal, or do with its facts what `--json` asks for."""
+    """Print a list that fits the terminal, or print or write its facts as `--json` requests."""
     say_facts(args, facts, fitted_text(text))
 
 
 def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
-    """Print a text as it is, or do with its facts what `--json` asks for."""
+    """Print a text unchanged, or print or write its facts as `--json` requests."""
     if args.json and args.json != Path(HERE):
         refuse_unwritable_file(args.json, "--json")
         if args.json.exists():
@@ -167,44 +167,44 @@ def say_facts(args: argparse.Namespace, facts: Any, text: str) -> None:
     say_or_write(args.json, text, lambda: TypeAdapter(Any).dump_json(facts, indent=2))
 
 
-def say_or_write(where: Path | None, text: str, content: Callable[[], bytes]) -> None:
-    """Print a text, beside the JSON that goes into a file; or that JSON in place of the text."""
-    if where == Path(HERE):
+def say_or_write(target: Path | None, text: str, content: Callable[[], bytes]) -> None:
+    """Print a text and write the JSON to a file, if one is given; or print the JSON instead."""
+    if target == Path(HERE):
         say(content().decode().rstrip("\n"))
         return
-    if where:
-        where.write_bytes(content())
+    if target:
+        target.write_bytes(content())
     if text:
         say(text)
 
 
 def path(text: str) -> Path:
-    """Return a path; refuse what no file can be called, and a loop of symbolic links."""
-    # Most calls would raise an OSError for these, and others a RuntimeError or a ValueError.
+    """Return a path; refuse impossible file names, and loops of symbolic links."""
+    # For these most calls raise an OSError, others a RuntimeError or a ValueError.
     try:
         Path(text).stat()
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
-            said = f"{text[:80]!r} is no place for a file ({error.strerror})"
-            raise ArgumentTypeError(said) from None
-    except ValueError:  # a NUL in it, or what the system's encoding does not have
+            reason = f"{text[:80]!r} is no place for a file ({error.strerror})"
+            raise ArgumentTypeError(reason) from None
+    except ValueError:  # a NUL, or a character that the system's encoding lacks
         raise ArgumentTypeError(f"{text[:80]!r} is no name of a file") from None
     return Path(text)
 
 
-MOST = 1_000_000_000  # of anything that is counted, and of dollars
+MOST = 1_000_000_000  # maximum of counts, and of dollars
 EPOCHS = SANDBOXES = 10_000
 DIGITS = 30
 SEEDS = 2**32
 
 
-def within(low: float, high: float, said: str) -> Callable[[str], float]:
-    """Return what reads a number between two others; `said` is what another one is not."""
+def within(low: float, high: float, bounds: str) -> Callable[[str], float]:
+    """Return a reader of a number from `low` to `high`; `bounds` describes them in errors."""
 
     def number(text: str) -> float:
         value = float(text)
-        if not low <= value <= high:  # NaN is not, either
-            raise ArgumentTypeError(f"{text[:40]!r} is not {said}")
+        if not low <= value <= high:  # refuses NaN, too
+            raise ArgumentTypeError(f"{text[:40]!r} is not {bounds}")
         return value
 
     return number
@@ -215,7 +215,7 @@ share = within(0, 1, "between 0 and 1")
 
 
 def percentage_points(text: str) -> float:
-    """Return points of 100 as a share of 1."""
+    """Return percentage points as a share of 1."""
     value = float(text) / 100
     if not 0 < value <= 1:
         raise ArgumentTypeError(f"{text} is not above 0 and at most 100 points")
@@ -223,7 +223,7 @@ def percentage_points(text: str) -> float:
 
 
 def table_format(text: str) -> str:
-    """Return the name of a form of tables; what an older podium wrote is said for one release."""
+    """Return the name of a table format; `html`, of older releases, gets its own error."""
     if text == "html":
         raise ArgumentTypeError(
             "html is gone: `podium report DIR --site D` shows every query, and md is a table"
@@ -236,16 +236,16 @@ def dollars(text: str) -> Decimal:
     with suppress(ValueError):
         if 0 < (value := decimal_of(text)) <= MOST:
             return value
-    said = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
-    raise ArgumentTypeError(said)
+    reason = f"{text[:40]!r} is not a positive amount in US dollars, at most {MOST:,}"
+    raise ArgumentTypeError(reason)
 
 
-def up_to(most: int) -> Callable[[str], int]:
-    """Return what reads a whole number of at most `most`; what is too small others refuse."""
+def up_to(maximum: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers up to `maximum`; callers check the lower bound."""
 
     def whole(text: str) -> int:
-        if len(text) > DIGITS or abs(value := int(text)) > most:
-            raise ArgumentTypeError(f"{text[:40]!r} is too large: {most:,} is the most")
+        if len(text) > DIGITS or abs(value := int(text)) > maximum:
+            raise ArgumentTypeError(f"{text[:40]!r} is too large: {maximum:,} is the most")
         return value
 
     return whole
@@ -253,15 +253,15 @@ def up_to(most: int) -> Callable[[str], int]:
 
 def counts(text: str) -> tuple[int, ...]:
     """Return whole numbers above 0, written as 1,2,4."""
-    values = tuple(up_to(MOST)(part) for part in text.split(","))
+    values = tuple(up_to(MOST)(number) for number in text.split(","))
     if min(values) < 1:
         raise ArgumentTypeError(f"{text} has a number below 1")
     return values
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Return what is written as one,two,three."""
-    return tuple(filter(None, (part.strip() for part in text.split(","))))
+    """Return names, written as one,two,three."""
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
 def tokens(text: str) -> int:
@@ -272,14 +272,14 @@ def tokens(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """Return a seed that every generator takes: 32 bits."""
+    """Return a seed that every generator accepts: 32 bits."""
     if not (text.isascii() and text.isdigit() and int(text) < SEEDS):
         raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {SEEDS - 1}")
     return int(text)
 
 
 def day(text: str) -> date:
-    """Return a day that is written as YEAR-MONTH-DAY."""
+    """Return a day, written as YEAR-MONTH-DAY."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -287,13 +287,13 @@ def day(text: str) -> date:
 
 
 def pair(form: str) -> Callable[[str], tuple[str, str]]:
-    """Return what reads two names around an equals sign, as in `form`."""
+    """Return a reader of two names around an equals sign, as in `form`."""
 
     def both(text: str) -> tuple[str, str]:
-        one, _, other = text.rpartition("=")
-        if not one or not other:
+        key, _, value = text.rpartition("=")
+        if not key or not value:
             raise ArgumentTypeError(f"{text!r} is not {form}")
-        return one, other
+        return key, value
 
     return both
 
@@ -323,7 +323,7 @@ def argument(text: str) -> tuple[str, Any]:
 
 def option(text: str) -> tuple[str, str, Any]:
     """Return a system (or ""), its option and the value, read as Inspect's `-S` reads it."""
-    from inspect_ai._util.config import parse_cli_args  # help does not wait for it
+    from inspect_ai._util.config import parse_cli_args  # slow; help does not need it
 
     names, _, raw = text.partition("=")
     system, _, name = names.rpartition(".")
@@ -331,9 +331,9 @@ def option(text: str) -> tuple[str, str, Any]:
         raise ArgumentTypeError(f"{text[:80]!r} is not NAME=VALUE or SYSTEM.NAME=VALUE")
     try:
         value = parse_cli_args([f"value={raw}"])["value"]
-        # What experiment.json cannot hold would be another value once the run is resumed.
+        # A value that experiment.json cannot hold would change when the run is resumed.
         return system, name, json.loads(json.dumps(value, allow_nan=False, default=str))
-    except Exception:  # YAML has many of its own
+    except Exception:  # YAML has many exceptions
         raise ArgumentTypeError(f"{raw[:80]!r} cannot be read as YAML or a,b,c") from None
 
 
@@ -343,10 +343,10 @@ def launch(text: str) -> tuple[str, str]:
     return model, day(when).isoformat()
 
 
-def taken(record: Any, args: argparse.Namespace, **more: Any) -> Any:
-    """Return a record with each field from the argument of its name, where there is one."""
-    named = {one.name for one in fields(record)} & vars(args).keys()
-    return record(**{name: getattr(args, name) for name in named} | more)
+def taken(record: Any, args: argparse.Namespace, **values: Any) -> Any:
+    """Return a record, each field from the argument of the same name, if there is one."""
+    shared = {field.name for field in fields(record)} & vars(args).keys()
+    return record(**{name: getattr(args, name) for name in shared} | values)
 
 
 LINES = """
@@ -402,7 +402,7 @@ podium completion bash
 
 
 def add_examples(podium: argparse.ArgumentParser) -> None:
-    """Let the help of podium, and of each of its commands, end with an example."""
+    """Append an example to the help of podium and of each command."""
     for parser in every_parser(podium):
         lines = (line for line in LINES.splitlines() if f"{line} ".startswith(f"{parser.prog} "))
         parser.epilog = f"for example: {next(lines, '')}"

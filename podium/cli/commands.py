@@ -1,4 +1,4 @@
-"""Every command of `podium`: what it is for, what it takes, and which module carries it out.
+"""Every command of `podium`: its help, its arguments, and the module that runs it.
 
 A module is imported only when one of its commands runs, so that help is fast and runs nothing.
 """
@@ -42,17 +42,17 @@ from podium.harness.errors import PodiumError
 from podium.harness.records import SEED
 from podium.harness.text import say
 
-Command = Callable[[argparse.Namespace], int]  # carries out one command and returns its exit code
+Command = Callable[[argparse.Namespace], int]  # runs one command and returns its exit code
 REFERENCE = "hold all others against this one (best-single, else the first single worker)"
 SLOW = ("podium.harness.run.run", "podium._registry")
-"""What `run` and `demo` import before they begin, for a break to find nothing begun."""
+"""Modules that `run` and `demo` import before they begin, so that Ctrl-C interrupts no run."""
 
 
 def load(name: str) -> Command:
-    """Return what carries out a command, with all that it needs imported; help, without one."""
+    """Return the function of a command, with its modules imported; without a command, help."""
     if name not in COMMANDS:
         return lambda args: build_parser().print_help() or 0
-    # Help does not wait for this import; to look for cycles takes a seventh of all others' time.
+    # Help does not need this import; garbage collection takes a seventh of the others' time.
     from podium.harness.parallel import without_collector
 
     with without_collector():
@@ -62,14 +62,14 @@ def load(name: str) -> Command:
 
 
 def carry_out(command: Command, args: argparse.Namespace) -> int:
-    """Run the command that was read; what it raises becomes a sentence and an exit code."""
+    """Run a command; its exceptions become a sentence and an exit code."""
     try:
         return command(args)
     except PodiumError as error:
         say(f"podium: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
+        if isinstance(error, BrokenPipeError):  # the reader of our output, e.g. `head`, has exited
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         place = error.filename or getattr(args, "log_dir", None) or "a file"
@@ -77,11 +77,11 @@ def carry_out(command: Command, args: argparse.Namespace) -> int:
         return 2
     except KeyboardInterrupt as stop:
         say("\npodium: stopped; the same command again finishes what is left.", file=sys.stderr)
-        return 128 + getattr(stop, "number", SIGINT)  # as a shell tells it
+        return 128 + getattr(stop, "number", SIGINT)  # as shells do
 
 
 def _remedy(place: object, args: argparse.Namespace) -> str:
-    """Return which argument names the place of an error, for another to be named."""
+    """Return a hint which argument to change, if one names the place of an error."""
     here = Path(str(place))
     for name, value in vars(args).items():
         if isinstance(value, Path) and (here.is_relative_to(value) or value.is_relative_to(here)):
@@ -148,8 +148,8 @@ def run(add: Arguments) -> None:
     add("--shards N", "shards to cut it into, one at a time on each core (none)", up_to(MOST))
     starts = "with --shards: what starts them, processes here, SLURM's jobs or Ray's tasks (local)"
     add("--launcher local|slurm|ray", starts, choices=["local", "slurm", "ray"], default=None)
-    where = "a partition of SLURM (`local`: no cluster), or where a Ray cluster answers (auto)"
-    add("--address PLACE", where, default=None)
+    address = "a partition of SLURM (`local`: no cluster), or where a Ray cluster answers (auto)"
+    add("--address PLACE", address, default=None)
 
 
 def shard(add: Arguments) -> None:
@@ -219,8 +219,8 @@ def report(add: Arguments) -> None:
     add.flag("--targets", "gone: `python -m tests.benchmarks.targets DIR` in a checkout")
     add.flag("--published", "print published figures of these suites, too")
     add("--site DIR", "also write pages to look at there: files that any browser opens", Path)
-    shown = "columns of table.csv that the tables show, in this order; `list` names them all"
-    add("--columns NAME,NAME", shown, names, default=())
+    columns = "columns of table.csv that the tables show, in this order; `list` names them all"
+    add("--columns NAME,NAME", columns, names, default=())
     best = "also draw accuracy against dollars and seconds, and print who is best at each price"
     add("--curve FILE", best, Path)
     add.flag("--deep", "read the logs of every shard, not the figures that are kept of them")
@@ -296,9 +296,9 @@ def redact(add: Arguments) -> None:
 def regrade(add: Arguments) -> None:
     """Grade logs again without asking any model."""
     add("dir DIR", "log directory", Path)
-    which = Arguments(add.parser.add_mutually_exclusive_group())
-    which.flag("--unscored", "only what has no score (default)")
-    which.flag("--all", "everything, after a scorer changed")
+    choice = Arguments(add.parser.add_mutually_exclusive_group())
+    choice.flag("--unscored", "only what has no score (default)")
+    choice.flag("--all", "everything, after a scorer changed")
     _box(add)
 
 
@@ -337,8 +337,8 @@ def serve(add: Arguments) -> None:
     add("--port", "port; 0 takes a free one and prints it (0)", int, default=0)
     host = "name under which clients reach it, beside its address; repeat"
     add.repeated("--allow-host NAME", host)
-    who = "who may ask, as digests of keys; needed beyond this machine (anybody)"
-    add("--keys FILE", who, Path)
+    keys = "who may ask, as digests of keys; needed beyond this machine (anybody)"
+    add("--keys FILE", keys, Path)
     add("--new-key NAME", "with --keys: make a key, print it once, and serve nothing")
     add("--learnt DIR", "serve systems that learn as they answered in this run", Path)
     add.flag("--keep-texts", "also keep prompts and replies, for their owner alone to read")
@@ -359,8 +359,8 @@ def _serving_limits(add: Arguments) -> None:
     ):
         add(f"{name} USD", f"dollars that {whose} may cost", dollars)
     add("--max-calls N", "calls that one request may make (30)", up_to(EPOCHS), default=30)
-    after = "seconds after which a request makes no new call (600)"
-    add("--deadline S", after, finite, default=600.0)
+    deadline = "seconds after which a request makes no new call (600)"
+    add("--deadline S", deadline, finite, default=600.0)
     add("--concurrency N", "requests of one key at once (64)", up_to(EPOCHS), default=64)
 
 
@@ -413,12 +413,12 @@ def audit(add: Arguments) -> None:
     add("--project", "with --invoice: only lines of this project or workspace")
     add("--key", "with --invoice: only lines of this API key")
     add.flag("--whole-account", "with --invoice: all its lines are this run's")
-    other = "with --invoice: a model that goes by another name there; repeat"
-    add.repeated("--model OURS=THEIRS", other, renamed)
+    alias = "with --invoice: a model that goes by another name there; repeat"
+    add.repeated("--model OURS=THEIRS", alias, renamed)
     add("--tolerance N", "tokens that may differ (0)", tokens, default=0)
     add("--tolerance-usd", "dollars that may differ (0)", dollars, default=Decimal(0))
-    others = "audit this prediction file of RouterArena instead, anybody's; repeat"
-    add.repeated("--routerarena FILE", others, Path)
+    predictions = "audit this prediction file of RouterArena instead, anybody's; repeat"
+    add.repeated("--routerarena FILE", predictions, Path)
     add("--costs FILE", "with --routerarena: their model_cost.json (that of its checkout)", Path)
 
 
@@ -452,8 +452,8 @@ def manifest(add: Arguments) -> None:
     verify = action("verify", "find what was changed since; 1 if anything was")
     sign = action("sign", "sign the manifest (extra: signing)")
     anchor = action("anchor", "let an authority say by when the root was there (RFC 3161)")
-    for one in (write, verify, sign, anchor):
-        one("dir DIR", "log directory", Path)
+    for command in (write, verify, sign, anchor):
+        command("dir DIR", "log directory", Path)
     verify("--root HEX", "the root that was published")
     verify("--public-key FILE", "who must have signed", Path)
     trusted = "certificates (PEM) of the authority whose time stamp is to be trusted"
@@ -461,10 +461,10 @@ def manifest(add: Arguments) -> None:
     verify.flag("--shared", "only a part of the run is here, or redacted copies")
     _regrading(verify)
     sign("--key FILE", "private key (PEM)", Path, required=True)
-    how = Arguments(anchor.parser.add_mutually_exclusive_group(required=True))
-    how.flag("--request", "write MANIFEST.tsq, the query, and ask nobody")
-    how("--reply FILE", "keep what an authority answered to it as MANIFEST.tsr", Path)
-    how("--authority URL", "ask this authority now: it gets a digest, and nothing else is sent")
+    choice = Arguments(anchor.parser.add_mutually_exclusive_group(required=True))
+    choice.flag("--request", "write MANIFEST.tsq, the query, and ask nobody")
+    choice("--reply FILE", "keep what an authority answered to it as MANIFEST.tsr", Path)
+    choice("--authority URL", "ask this authority now: it gets a digest, and nothing else is sent")
     anchor("--ca FILE", f"with --reply and --authority: {trusted}", Path)
     key = action("key", "make an Ed25519 key (extra: signing)")
     key("--out FILE", "private key; FILE.pub is public", Path, required=True)
@@ -493,11 +493,11 @@ def data(add: Arguments) -> None:
     fetch("names NAME", "suites or sources; `podium data list` names them", nargs="+")
     verify = action("verify", "check what is here; download nothing")
     listed = action("list", "name all that is pinned: size, licence, place, and whether it is here")
-    for one in (verify, listed):
-        one("names NAME", "suites or sources (all)", nargs="*")
-        one.listing()
-    for one in (fetch, verify, listed):
-        one("--data DIR", "folder of local data (PODIUM_DATA)", Path)
+    for command in (verify, listed):
+        command("names NAME", "suites or sources (all)", nargs="*")
+        command.listing()
+    for command in (fetch, verify, listed):
+        command("--data DIR", "folder of local data (PODIUM_DATA)", Path)
 
 
 def systems(add: Arguments) -> None:
@@ -571,4 +571,4 @@ COMMANDS = {
     )
     for declare in several
 }
-"""Name -> what declares its arguments, its docstring being its help; and the module it is in."""
+"""Name -> the function that declares its arguments (its docstring is the help), and its module."""

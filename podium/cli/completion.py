@@ -1,4 +1,4 @@
-"""What a shell completes: options, and the names of suites, systems, pools, books and configs."""
+"""Shell completion: options, and the names of suites, systems, pools, books and configs."""
 
 import argparse
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ autogen ag2 agent-framework crewai conductor conductor-adaptive conductor-cost-a
 conductor-untrained conductor-served conductor-smollm conductor-prompted conductor-recursive
 conductor-best-single conductor-profiled conductor-profiled-untrained conductor-profiled-shuffled
 """
-"""Kept by hand: systems stand in code, whose import takes seconds, which no shell's start has."""
+"""Maintained by hand: importing the systems takes seconds, too long for a shell's start."""
 
 
 def completion_command(args: argparse.Namespace) -> int:
-    """Print a script for a shell, with the names of today; return 0."""
+    """Print a script for a shell, with the current names; return 0."""
     import shtab
 
     parser = build_parser()
@@ -35,17 +35,17 @@ def completion_command(args: argparse.Namespace) -> int:
     for command, action in every_action(parser):
         if action.type is Path:
             vars(action)["complete"] = shtab.FILE
-        elif found := names.get(f"{command} {action.dest}") or names.get(action.dest):
-            action.choices = found
+        elif choices := names.get(f"{command} {action.dest}") or names.get(action.dest):
+            action.choices = choices
     say(shtab.complete(parser, args.shell))
     return 0
 
 
 def known_names() -> dict[str, list[str]]:
-    """Return what may stand for an argument, by its name, also behind that of its command."""
+    """Return the values of an argument, by its name or by `COMMAND NAME`."""
     suites = [*read_toml(HOME / "suites" / "cards.toml")]
     systems = [*SYSTEMS.split(), *GROUPS.split()]
-    pools, books = (_stems(HOME / "harness" / part) for part in ("pools", "prices"))
+    pools, books = (_stems(HOME / "harness" / folder) for folder in ("pools", "prices"))
     return {
         **dict.fromkeys(("suite", "train_on", "suites name", "data names"), suites),
         **dict.fromkeys(("system", "match", "vs", "systems name"), systems),
@@ -62,7 +62,7 @@ def _stems(folder: Path) -> list[str]:
 def every_action(
     parser: argparse.ArgumentParser, command: str = ""
 ) -> Iterator[tuple[str, argparse.Action]]:
-    """Yield every argument with the first word of the command that takes it."""
+    """Yield every argument with the first word of its command."""
     for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse lists them here
         commands: Any = action.choices
         if isinstance(commands, dict):

@@ -1,4 +1,4 @@
-"""`podium export KIND`: runs in forms that others read. A kind is one line of KINDS."""
+"""`podium export KIND`: runs in formats of other tools. A kind is one line of KINDS."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,13 +10,13 @@ from podium.harness.errors import UserError
 from podium.harness.text import pluralise, say
 
 Exporter = Callable[[Sequence[Path], Path], Iterable[Path]]
-"""Of another package: (log directories, a folder that is not there yet) -> the files it wrote."""
+"""Another package's exporter: (log directories, a new folder) -> the files it wrote."""
 Declare = Callable[[Arguments], None]
 Carry = Callable[[argparse.Namespace], int]
 
 
 def declare_kinds(add: Arguments) -> None:
-    """Add every kind with what it takes."""
+    """Add every kind with its arguments."""
     action = add.actions("KIND")
     for name, (declare, _) in KINDS.items():
         declare(action(name, declare.__doc__ or name))
@@ -43,7 +43,7 @@ def export_command(args: argparse.Namespace) -> int:
 
 
 def of_runs(add: Arguments) -> None:
-    """Add what kinds take that are made of runs."""
+    """Add the arguments of kinds that export runs."""
     add("dirs DIR", "log directories, searched recursively", Path, nargs="+")
     into_folder(add)
 
@@ -62,9 +62,9 @@ def write_eee(args: argparse.Namespace) -> int:
     """Write records for that archive; return 0."""
     from podium.reports import eee
 
-    made = eee.write_eee(args.dirs, args.out)
-    records = sum(path.suffix == ".json" for path in made)
-    say(f"Wrote {pluralise(records, 'record')}, {len(made) - records} with samples, below")
+    paths = eee.write_eee(args.dirs, args.out)
+    records = sum(path.suffix == ".json" for path in paths)
+    say(f"Wrote {pluralise(records, 'record')}, {len(paths) - records} with samples, below")
     say(f"{args.out}/data; check: every_eval_ever validate '{args.out}/data/**/*.json*'")
     return 0
 
@@ -77,13 +77,13 @@ def latex(add: Arguments) -> None:
 
 
 def write_latex(args: argparse.Namespace) -> int:
-    """Write what a paper takes; return 0."""
+    """Write the files for a paper; return 0."""
     from podium.cli.arguments import taken
     from podium.reports.blocks import ReportOptions
     from podium.reports.paper import export_paper
 
-    made = export_paper(args.dirs, args.out, taken(ReportOptions, args))
-    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}")
+    paths = export_paper(args.dirs, args.out, taken(ReportOptions, args))
+    say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}")
     return 0
 
 
@@ -102,7 +102,7 @@ def write_hub(args: argparse.Namespace) -> int:
     from podium.reports.report import report_of
 
     folder = checkpoint_folder(args.checkpoint)
-    read_info(folder)  # which refuses a folder that is none
+    read_info(folder)  # refuses a folder without a checkpoint
     rows = rows_of_checkpoint(report_of(args.dirs), checkpoint_digest(folder))
     files = dict(eval_results(rows))
     write_model(folder, args.out, results_text(rows), files)
@@ -117,16 +117,16 @@ def write_hub(args: argparse.Namespace) -> int:
 def routerarena(add: Arguments) -> None:
     """RouterArena: prediction files, configs and prices, every call of a question charged."""
     of_runs(add)
-    other = "a model that goes by another name there; repeat (ours, without the provider)"
-    add.repeated("--model OURS=THEIRS", other, renamed)
+    alias = "a model that goes by another name there; repeat (ours, without the provider)"
+    add.repeated("--model OURS=THEIRS", alias, renamed)
 
 
 def write_routerarena(args: argparse.Namespace) -> int:
     """Write files for that board; return 0."""
     from podium.reports import routerarena
 
-    for one in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
-        say(one)
+    for line in routerarena.write_routerarena(args.dirs, args.out, dict(args.model)):
+        say(line)
     say(f"Copy {args.out} over a checkout; add what is new in model_cost to theirs by hand, and")
     say(
         "the models to universal_model_names.py. Check: podium audit --routerarena FILE, which also"
@@ -147,8 +147,8 @@ def write_verifiers(args: argparse.Namespace) -> int:
     from podium.cli.list_commands import suite_versions
     from podium.harness.rewards.taskset import USUAL, write_taskset
 
-    made = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
-    say(f"Wrote {', '.join(path.name for path in made)} into {args.out}: README.md says how to")
+    paths = write_taskset(args.out, args.suite or USUAL, [*suite_versions()])
+    say(f"Wrote {', '.join(path.name for path in paths)} into {args.out}: README.md says how to")
     say("install it; then: vf-eval podium-practice --no-push, beside podium reward serve")
     return 0
 
@@ -177,4 +177,4 @@ KINDS: Mapping[str, tuple[Declare, Carry]] = {
     "routerarena": (routerarena, write_routerarena),
     "site": (site, write_site),
 }
-"""Name -> what declares its arguments, its docstring being its help; and what carries it out."""
+"""Name -> the function that declares its arguments (its docstring is the help), and the command."""

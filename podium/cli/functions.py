@@ -1,4 +1,4 @@
-"""The commands as functions of Python, for notebooks and scripts: what `podium` re-exports."""
+"""The commands as Python functions for notebooks and scripts; `podium` re-exports them."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -31,7 +31,7 @@ Part = TypeVar("Part")
 
 
 class RunOptions(TypedDict, total=False):
-    """What `run` takes beside its first arguments: the options of `podium run`, by their names."""
+    """Further arguments of `run`: the options of `podium run`, by their names."""
 
     limit: int
     epochs: int
@@ -68,29 +68,29 @@ def run(
 ) -> RunOutcome:
     """Run systems on suites over a pool, as `podium run` does; the same call resumes it.
 
-    Suites and systems of your own stand beside names: a suite as it is, a system by its card, or
-    either as `FILE.py@NAME`. UserError, before any call, for what cannot run, and for live workers
-    without `max_usd` or `yes`, which agrees to any cost.
+    Besides names, pass your own suites as objects and systems as cards, or either as
+    `FILE.py@NAME`. Raises UserError, before any call, if something cannot run, or if workers are
+    live without `max_usd` or `yes`, which agrees to any cost.
     """
     if not yes and not options.get("max_usd") and read_pool(pool).label == "live":
         raise UserError(
             f"Pool {pool!r} is live, so that a run costs money: pass max_usd=Decimal(...) to limit "
             "it, or yes=True to agree to any (`podium run --dry-run` prints the most)."
         )
-    asked, run_by = _several(suites), _several(systems)
+    suite_list, system_list = _several(suites), _several(systems)
     request = RunRequest(
-        suites=tuple(one if isinstance(one, str) else one.name for one in asked),
-        systems=tuple(one if isinstance(one, str) else one.name for one in run_by),
+        suites=tuple(suite if isinstance(suite, str) else suite.name for suite in suite_list),
+        systems=tuple(system if isinstance(system, str) else system.name for system in system_list),
         pool=pool,
         log_dir=Path(log_dir),
         **options,
     )
-    own = [one for one in (*asked, *run_by) if not isinstance(one, str)]
-    return runs.run(*with_own(request, whole_catalogue(), own), controls())
+    objects = [item for item in (*suite_list, *system_list) if not isinstance(item, str)]
+    return runs.run(*with_own(request, whole_catalogue(), objects), controls())
 
 
-def _several(given: str | Part | Sequence[str | Part]) -> list[str | Part]:
-    return [*given] if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+def _several(value: str | Part | Sequence[str | Part]) -> list[str | Part]:
+    return [*value] if isinstance(value, Sequence) and not isinstance(value, str) else [value]
 
 
 def report(
@@ -105,20 +105,20 @@ def report(
 ) -> Report:
     """Write table.md, table.csv, table.json and plot.png of logs into `out` (DIR/report).
 
-    Every system is held against `vs`, and is called equivalent where it is shown to differ by less
-    than `equivalence` (a share: 0.02 is two points). What was written stands in `files`, the tables
-    in `text`. Pages to look at are written into the folder `site`, where one is named.
+    Every system is compared with `vs`, and is equivalent if it is shown to differ by less than
+    `equivalence` (a share: 0.02 is two points). `files` has the written paths, `text` the tables.
+    If `site` is given, HTML pages are written into that folder.
     """
-    places = [Path(one) for one in _several(dirs)]
+    places = [Path(path) for path in _several(dirs)]
     options = ReportOptions(vs=vs, epochs=epochs, maj=maj, equivalence=equivalence)
     folder = Path(out) if out else report_folder(places[0])
     if site:
         refuse_foreign_site(Path(site), folder)
     beside = beside_a_report(places) if site else None
-    made = write_report(places, folder, options, beside)
+    result = write_report(places, folder, options, beside)
     if site:
-        write_site(places, made, Path(site), SiteOptions(versions=suite_versions()), beside)
-    return made
+        write_site(places, result, Path(site), SiteOptions(versions=suite_versions()), beside)
+    return result
 
 
 def grade(
@@ -128,10 +128,10 @@ def grade(
     problems: str | Path | None = None,
     box: str | None = None,
 ) -> dict[str, Grade]:
-    """Grade replies that were made anywhere, by the id of their question; asks no model.
+    """Grade replies from any source, by the id of their question; calls no model.
 
     The questions are the suite's own, or those of `problems`, a file of the benchmark's rows;
-    programs run in `box`. UserError for a question that is not there.
+    programs run in `box`. Raises UserError for an unknown question.
     """
-    found = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
-    return grade_replies(found, replies, boxes(), Path(problems) if problems else None, box)
+    grader = find_grader(whole_catalogue().suites, suite) if isinstance(suite, str) else suite
+    return grade_replies(grader, replies, boxes(), Path(problems) if problems else None, box)

@@ -1,4 +1,4 @@
-"""`podium report --gate FILE`: what its options do, and to the exit code."""
+"""`podium report --gate FILE`: its options and its exit code."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from podium.reports.report import Report
 
 
 class GateOption:
-    """The gate of a report, if any: read first, bound to the names in the logs, at last judged."""
+    """The gate of a report, if any: read first, then bound to the logs' names, then evaluated."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        """Read the file; UserError for a mistake in it or in the options beside it."""
+        """Read the file; UserError for a mistake in it or in its options."""
         files = {"--junit": args.junit, "--comment": args.comment}
         if not args.gate and (any(files.values()) or args.page or args.inconclusive != "fail"):
             raise UserError("--junit, --comment, --page and --inconclusive go with --gate: add it.")
@@ -30,10 +30,10 @@ class GateOption:
                 refuse_gate_file(path, option)
 
     def bind(self, report: Report) -> None:
-        """Find the rows of each rule; UserError for a name that is not there."""
+        """Find the rows of each rule; UserError for an unknown name."""
         if self.gate:
-            before = load_runs([self.args.against])[0] if self.args.against else None
-            self.bound = gate_checks(self.gate[0], report, before), report
+            earlier = load_runs([self.args.against])[0] if self.args.against else None
+            self.bound = gate_checks(self.gate[0], report, earlier), report
 
     def code(self, dirs: Sequence[Path], beside: Any = None) -> int:
         """Print and write the result; return the exit code, 0 without a gate."""
@@ -41,12 +41,12 @@ class GateOption:
             return 0
         args, (gate, digest), (checks, report) = self.args, self.gate, self.bound
         strict = gate.audit == "strict"
-        audits = {one: audit(one, strict=strict, beside=beside) for one in dirs if gate.audit}
-        found = gate_result(args.gate.name, when_stated(digest, report), checks, audits)
-        say(gate_text(found))
-        made = {args.junit: junit_xml(found, args.inconclusive)}
-        made |= {args.comment: comment(found, report, args.page)}
-        for path in filter(None, made):
-            write_files(path.parent, {path.name: made[path]})
+        audits = {path: audit(path, strict=strict, beside=beside) for path in dirs if gate.audit}
+        result = gate_result(args.gate.name, when_stated(digest, report), checks, audits)
+        say(gate_text(result))
+        files = {args.junit: junit_xml(result, args.inconclusive)}
+        files |= {args.comment: comment(result, report, args.page)}
+        for path in filter(None, files):
+            write_files(path.parent, {path.name: files[path]})
         codes = {"holds": 0, "fails": 1, "cannot be shown": 3 if args.inconclusive == "fail" else 0}
-        return codes[found.outcome]
+        return codes[result.outcome]

@@ -17,7 +17,7 @@ from podium.harness.text import say
 
 
 def grade_command(args: argparse.Namespace) -> int:
-    """Grade a file of replies; return 1 while one is unscored."""
+    """Grade a file of replies; return 1 if one is unscored."""
     from podium.harness.grade_file import GradeRequest, explain_reply, grade_file
 
     if args.explain:
@@ -39,21 +39,21 @@ def redact_command(args: argparse.Namespace) -> int:
     from podium.harness.redact import redact
 
     refuse_unwritable(args.out, "--out")
-    for done in redact(args.paths, args.out):
-        if done.out:
-            say(f"{done.out}: {done.samples} samples; numbers and digests kept, texts gone.")
+    for copy in redact(args.paths, args.out):
+        if copy.out:
+            say(f"{copy.out}: {copy.samples} samples; numbers and digests kept, texts gone.")
         else:
-            say(f"{done.log}: its questions may be published, so it can be shared as it is.")
+            say(f"{copy.log}: its questions may be published, so it can be shared as it is.")
     if (args.out / "MANIFEST.json").exists():
         say(f"The run's manifest is beside them: podium manifest verify --shared {args.out}")
     return 0
 
 
 def regrade_command(args: argparse.Namespace) -> int:
-    """Grade logs again; return 1 while an answer is unscored."""
-    known = whole_catalogue()
-    with box_for_logs(args.dir, args.box, known, args.max_sandboxes) as box:
-        results = regrade_dir(args.dir, known.suites, box, everything=args.all)
+    """Grade logs again; return 1 if an answer is unscored."""
+    catalogue = whole_catalogue()
+    with box_for_logs(args.dir, args.box, catalogue, args.max_sandboxes) as box:
+        results = regrade_dir(args.dir, catalogue.suites, box, everything=args.all)
     for result in results:
         say(
             f"{result.log.name}: {result.graded} graded, {result.changed} verdicts changed, "
@@ -63,13 +63,13 @@ def regrade_command(args: argparse.Namespace) -> int:
         write_manifest(args.dir)
     if not results:
         say("Nothing to grade: every answered question has a score (--all grades all again).")
-    if not args.all and (older := older_graders(args.dir, known.suites)):
+    if not args.all and (older := older_graders(args.dir, catalogue.suites)):
         say(f"Other versions of these graders gave verdicts: {older}; --all gives them anew.")
     return 1 if any(result.still_unscored for result in results) else 0
 
 
 def refuse_box(args: argparse.Namespace) -> None:
-    """Raise UserError for a box that does not exist, or that nothing would be run in."""
+    """Raise UserError for a box that does not exist, or that would not be used."""
     if args.box and not args.regrade:
         raise UserError("--box is where --regrade runs programs: name --regrade, too.")
     if args.box:
@@ -77,10 +77,10 @@ def refuse_box(args: argparse.Namespace) -> None:
 
 
 def regraded(args: argparse.Namespace) -> list[Remade]:
-    """Give the verdicts of a directory anew; those of programs where a box was named."""
-    known = whole_catalogue()
-    with box_for_logs(args.dir, args.box, known) if args.box else nullcontext() as box:
-        return [*remade_dir(args.dir, known.suites, box)]
+    """Regrade a directory; programs only if a box is named."""
+    catalogue = whole_catalogue()
+    with box_for_logs(args.dir, args.box, catalogue) if args.box else nullcontext() as box:
+        return [*remade_dir(args.dir, catalogue.suites, box)]
 
 
 def reward_command(args: argparse.Namespace) -> int:

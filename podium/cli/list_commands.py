@@ -1,4 +1,4 @@
-"""Every part by name, for all commands; and the commands that list parts or look after them."""
+"""The catalogue of all parts, and the commands that list parts or maintain them."""
 
 import argparse
 from collections import ChainMap
@@ -17,8 +17,8 @@ from podium.harness.text import fitted_text, records, say
 
 
 def whole_catalogue() -> Any:
-    """Return every part that can be named: the only place where all spokes meet."""
-    import_module("podium.suites._registry")  # it also says where imported recordings come from
+    """Return the catalogue of all parts: the only place where all packages meet."""
+    import_module("podium.suites._registry")  # it also registers the sources of imported recordings
 
     from podium.baselines import SYSTEMS as BASELINES
     from podium.baselines import _registry as written_by_hand
@@ -46,48 +46,48 @@ def whole_catalogue() -> Any:
     )
 
 
-ROOMS = ("podium", "baselines", "conductor")  # of names of our solvers, the latter two before 0.2
+ROOMS = ("podium", "baselines", "conductor")  # prefixes of our solvers; the last two before 0.2
 
 
 def registered_solver(name: str) -> Callable[..., Any]:
-    """Return what makes a solver of other people's; UserError where nothing has registered it."""
+    """Return the factory of a third-party solver; UserError if it is not registered."""
     from inspect_ai._util.registry import registry_lookup
 
-    made = registry_lookup("solver", name)
-    if made is None:
+    solver = registry_lookup("solver", name)
+    if solver is None:
         raise UserError(
             f"No solver is called {name!r}: pass the function that makes the system to "
             "podium.registered, and name its card's solver as that function without _system; in a "
             "package, PACKAGE/NAME."
         )
-    return cast(Callable[..., Any], made)
+    return cast(Callable[..., Any], solver)
 
 
 def draw_pools(count: int) -> Any:
-    """Return a pool of so many pools of practice workers, drawn for training."""
+    """Return a pool of `count` pools of practice workers, drawn for training."""
     from podium.suites.practice.workers.drawing import draw_many
 
     return draw_many(count)
 
 
 def suite_versions() -> dict[str, str]:
-    """Return the version of each suite as it is here."""
+    """Return the installed version of each suite."""
     from podium.suites import SUITES
 
     return {name: suite.version for name, suite in SUITES.items()}
 
 
 def boxes() -> Any:
-    """Return how sandboxes are had; what they complain about is the user's to mend, so UserError.
+    """Return how sandboxes are opened; a SandboxError there is a UserError, for the user to fix.
 
-    It is only here that a SandboxError is a refusal: later on it leaves a reply ungraded.
+    It is an error only here: later, a SandboxError leaves a reply ungraded.
     """
     from podium import sandbox
     from podium.harness.boxes import Boxes
 
-    def mended(act: Callable[..., Any], *given: Any) -> Any:
+    def mended(act: Callable[..., Any], *arguments: Any) -> Any:
         try:
-            return act(*given)
+            return act(*arguments)
         except sandbox.SandboxError as error:
             raise UserError(str(error)) from error
 
@@ -96,7 +96,7 @@ def boxes() -> Any:
 
     def engine() -> str:
         from podium.sandbox.images import (
-            connect,  # with every box, so where Docker is asked for only
+            connect,  # slow, so imported only if Docker is checked
         )
 
         try:
@@ -109,7 +109,7 @@ def boxes() -> Any:
 
 
 def controls() -> Any:
-    """Return the choices that need parts of several spokes."""
+    """Return the controls that need several packages."""
     from podium.baselines.oracle import make_plans
     from podium.baselines.single import choose
     from podium.harness.run.evaluate import Controls
@@ -125,17 +125,17 @@ def suites_command(args: argparse.Namespace) -> int:
     from podium.harness.run.catalogue import show_suites
     from podium.suites.data_command import describe_sources
 
-    known, name = whole_catalogue(), args.name
+    catalogue, name = whole_catalogue(), args.name
     if args.inspect:
         from podium.harness.task_suite import show_tasks
 
         say_listing(args, *show_tasks())
         return 0
     if args.rules:
-        return _rules_command(args, known.suites)
-    here = name is not None and name in known.suites and name in known.ours
-    sources = describe_sources(known.suites[name]) if here else ()
-    say_listing(args, *show_suites(known, name, sources, _cutoffs(args)))
+        return _rules_command(args, catalogue.suites)
+    here = name is not None and name in catalogue.suites and name in catalogue.ours
+    sources = describe_sources(catalogue.suites[name]) if here else ()
+    say_listing(args, *show_suites(catalogue, name, sources, _cutoffs(args)))
     return 0
 
 
@@ -145,7 +145,7 @@ def _cutoffs(args: argparse.Namespace) -> Mapping[str, str]:
 
     if args.pool and not args.name:
         raise UserError("--pool holds its workers against one suite: name the suite, too.")
-    return {one.name: one.cutoff for one in read_pool(args.pool).workers} if args.pool else {}
+    return {slot.name: slot.cutoff for slot in read_pool(args.pool).workers} if args.pool else {}
 
 
 def _rules_command(args: argparse.Namespace, suites: Mapping[str, Any]) -> int:
@@ -175,9 +175,9 @@ def data_command(args: argparse.Namespace) -> int:
     if args.action == "list":
         say_listing(args, data.list_data(args.names, args.data), "")
         return 0
-    found = {item.name: [*data.check_item(item, args.data)] for item in data.data_items(args.names)}
-    say_listing(args, found, "")
-    return 1 if any(one.state == "wrong" for several in found.values() for one in several) else 0
+    facts = {item.name: [*data.check_item(item, args.data)] for item in data.data_items(args.names)}
+    say_listing(args, facts, "")
+    return 1 if any(row.state == "wrong" for several in facts.values() for row in several) else 0
 
 
 def systems_command(args: argparse.Namespace) -> int:
@@ -202,12 +202,12 @@ def workers_command(args: argparse.Namespace) -> int:
 
 
 def _profile(folder: Path, spec: Any) -> tuple[Any, str]:
-    """Return what a pool's workers showed in a run, and the same as a text."""
+    """Return the profile of a pool's workers in a run, and the same as a text."""
     from podium.harness.profiles import measured_in, read_profile
     from podium.reports.profile_table import kinds_text, profile_text
 
-    known = whole_catalogue().suites
-    profile = read_profile(folder, spec, {name: known[name].version for name in known})
+    suites = whole_catalogue().suites
+    profile = read_profile(folder, spec, {name: suites[name].version for name in suites})
     text = f"{profile_text(profile)}\n\n{kinds_text(spec.names, measured_in(folder, spec.names))}"
     return {**asdict(profile), "sha256": profile.sha256}, text
 
@@ -225,8 +225,8 @@ def sandbox_command(args: argparse.Namespace) -> int:
             return images.clean_engine(everything=args.all, say=say)
         lines: list[str] = []
         code = images.sandbox_status(lines.append)
-        parts = [(what, said) for what, _, said in (line.partition(": ") for line in lines)]
-        say_listing(args, records(("what", "says"), parts), "\n".join(lines))
+        rows = [(name, text) for name, _, text in (line.partition(": ") for line in lines)]
+        say_listing(args, records(("what", "says"), rows), "\n".join(lines))
         return code
     except SandboxError as error:
         raise UserError(str(error)) from error
@@ -237,10 +237,10 @@ OURS = "podium"
 
 
 class InstalledParts(Mapping[str, Any]):
-    """Parts of one group by name; a package is imported when its part is first asked for."""
+    """Parts of one group by name; a package is imported when its part is first used."""
 
     def __init__(self, group: Group) -> None:
-        """Read nothing yet: looking through all installed packages takes some 30 ms."""
+        """Read nothing yet: searching all installed packages takes some 30 ms."""
         self._group: Group = group
         self._loaded: dict[str, Any] = {}
 
@@ -249,13 +249,13 @@ class InstalledParts(Mapping[str, Any]):
         return {entry.name: entry for entry in entry_points(group=self._group)}
 
     def __getitem__(self, name: str) -> Any:
-        """Return a part; KeyError where there is none, UserError where it cannot be had."""
+        """Return a part; KeyError if there is none, UserError if it cannot be loaded."""
         if name not in self._loaded:
             self._loaded[name] = self._load(self._entries[name])
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a package offers a part of this name, whether or not it can be loaded."""
+        """Say whether a package offers a part of this name, loadable or not."""
         return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
@@ -263,11 +263,11 @@ class InstalledParts(Mapping[str, Any]):
         return iter(self._entries)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of parts."""
         return len(self._entries)
 
     def package(self, name: str) -> str:
-        """Return which package and version a part is from; ours where none offers it.
+        """Return the package and version of a part; `podium` if no package offers it.
 
         >>> InstalledParts("podium.systems").package("moa-lite")
         'podium'
@@ -279,18 +279,18 @@ class InstalledParts(Mapping[str, Any]):
         noun = self._group.removeprefix("podium.").removesuffix("s")
         offers = f"{self.package(entry.name)} offers the {noun} {entry.name!r}"
         try:
-            part = entry.load()
-        except Exception as error:  # it is other people's code
+            plugin = entry.load()
+        except Exception as error:  # it is third-party code
             raise UserError(
                 f"{offers}, which cannot be loaded ({type(error).__name__}: {error}): mend or "
                 "uninstall that package."
             ) from error
-        wanted = {"suite": "grade", "system": "solver", "exporter": "__call__"}[noun]
-        if not hasattr(part, wanted):
+        attribute = {"suite": "grade", "system": "solver", "exporter": "__call__"}[noun]
+        if not hasattr(plugin, attribute):
             raise UserError(f"{offers}, and {entry.value} is no {noun}: mend that package.")
-        called = entry.name if noun == "exporter" else part.name
-        if called != entry.name:
+        name = entry.name if noun == "exporter" else plugin.name
+        if name != entry.name:
             raise UserError(
-                f"{offers}, which calls itself {called!r}: one name in both, in that package."
+                f"{offers}, which calls itself {name!r}: one name in both, in that package."
             )
-        return part
+        return plugin

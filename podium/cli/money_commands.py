@@ -1,4 +1,4 @@
-"""The commands about money and who can check it: prices, reprice, audit, ledger, manifest."""
+"""The commands about costs and their verification: prices, reprice, audit, ledger, manifest."""
 
 import argparse
 import sys
@@ -36,12 +36,12 @@ def prices(add: Arguments) -> None:
     diff = action("diff", "say what a book states otherwise than another")
     diff("old A", "book name or .toml file")
     diff("new B", "book name or .toml file")
-    for one in (listed, verify, diff):
-        one.listing()
+    for command in (listed, verify, diff):
+        command.listing()
     snapshot = action("snapshot", "make a book from genai-prices")
-    which = Arguments(snapshot.parser.add_mutually_exclusive_group())
-    which("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
-    which("--pool", "the models of this pool (of every live pool)")
+    choice = Arguments(snapshot.parser.add_mutually_exclusive_group())
+    choice("--models MODEL", "PROVIDER/MODEL, e.g. openai/gpt-5", nargs="+")
+    choice("--pool", "the models of this pool (of every live pool)")
     launched = "launch day of a model of which none is on record; repeat"
     snapshot.repeated("--launched MODEL=DAY", launched, launch)
     snapshot("--out FILE", "book to write: new, .toml", Path, required=True)
@@ -50,15 +50,15 @@ def prices(add: Arguments) -> None:
     update("--against BOOK", older)
     update("--fetch URL", "ask genai-prices, or this address, for newer data", nargs="?", const="")
     update("--out FILE", "book to write: new, .toml (list-DATE.toml)", Path)
-    for one in (snapshot, update):
-        one("--date", "the day whose prices are wanted (today)", day)
+    for command in (snapshot, update):
+        command("--date", "the day whose prices are wanted (today)", day)
     export = action("export", "write a book as Inspect's --model-cost-config takes it")
     export("book", "book name or .toml file (the newest list)", nargs="?")
     export("--inspect FILE", "file to write: new, .json or .yaml", Path, required=True)
 
 
 def prices_command(args: argparse.Namespace) -> int:
-    """Run an action on price books; return 1 where `verify` or `diff` found something."""
+    """Run an action on price books; return 1 if `verify` or `diff` found a difference."""
     actions = {
         "list": _list,
         "verify": _verify_book,
@@ -71,7 +71,7 @@ def prices_command(args: argparse.Namespace) -> int:
 
 
 def reprice_command(args: argparse.Namespace) -> int:
-    """Show, and write where asked, what runs would have cost; return 0."""
+    """Show what runs would have cost, write it if --out is given; return 0."""
     from podium.harness.ledger.runs import system_runs_below
     from podium.harness.prices import read_book
     from podium.harness.prices.reprice import free_place, repriced, show_repriced, write_repriced
@@ -79,8 +79,8 @@ def reprice_command(args: argparse.Namespace) -> int:
     book = read_book(args.book)
     if args.out:
         free_place(args.out)
-    found = [repriced(files, book) for files in system_runs_below(args.dir)]
-    rows = sorted((row for row in found if row), key=lambda row: (row.suite, row.label, row.system))
+    runs = [repriced(files, book) for files in system_runs_below(args.dir)]
+    rows = sorted((row for row in runs if row), key=lambda row: (row.suite, row.label, row.system))
     say(fitted_text(show_repriced(rows)))
     if args.out:
         say(f"Wrote {write_repriced(rows, args.out)}.")
@@ -104,10 +104,10 @@ def _diff(args: argparse.Namespace) -> int:
     from podium.harness.prices.snapshot import changes, show_changes
 
     old, new = read_book(args.old), read_book(args.new)
-    found = changes(old, new)
-    text = show_changes(found, (old.name, new.name)) if found else SAME_PRICES
-    say_listing(args, found, text)
-    return 1 if found else 0
+    differences = changes(old, new)
+    text = show_changes(differences, (old.name, new.name)) if differences else SAME_PRICES
+    say_listing(args, differences, text)
+    return 1 if differences else 0
 
 
 SAME_PRICES = "Both books state the same prices."
@@ -126,16 +126,16 @@ def _verify_book(args: argparse.Namespace) -> int:
         source = None
         say(f"Not compared with genai-prices: {error}", file=sys.stderr)
     checked = [_verified(name, source) for name in names]
-    wrong = sum(bool(one["problem"] or one["changes"]) for one, _ in checked)
+    wrong = sum(bool(facts["problem"] or facts["changes"]) for facts, _ in checked)
     read_only = "" if source else " Books were read only, nothing was compared with genai-prices."
-    lines = [line for _, said in checked for line in said]
+    lines = [line for _, texts in checked for line in texts]
     lines.append(f"{pluralise(len(names), 'book')}, {wrong} to look at.{read_only}")
-    say_listing(args, [one for one, _ in checked], "\n".join(lines))
+    say_listing(args, [facts for facts, _ in checked], "\n".join(lines))
     return 1 if wrong else 0
 
 
 def _verified(name: str, source: "PriceSource | None") -> tuple[dict[str, Any], list[str]]:
-    """Return what is wrong with a book and what differs, and the same in lines."""
+    """Return a book's problem and differences as facts, and the same as lines of text."""
     from podium.harness.prices import read_book
     from podium.harness.prices.snapshot import compared, show_changes
 
@@ -161,13 +161,13 @@ def _snapshot(args: argparse.Namespace) -> int:
     from podium.harness.prices.snapshot import SnapshotRequest, snapshot, write_new
 
     today = _today()
-    wanted = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
+    request = SnapshotRequest(tuple(_models(args)), args.date or today, dict(args.launched))
     refuse_unwritable_file(args.out, "--out")
-    text, notes = snapshot(wanted, args.out, today)
+    text, notes = snapshot(request, args.out, today)
     write_new(text, args.out)
     for note in notes:
         say(f"- {note}")
-    say(f"Wrote {args.out}: {pluralise(len(wanted.models), 'model')}, prices of {wanted.day}.")
+    say(f"Wrote {args.out}: {pluralise(len(request.models), 'model')}, prices of {request.day}.")
     return 0
 
 
@@ -187,10 +187,10 @@ def _update(args: argparse.Namespace) -> int:
     source = installed(today)
     if args.fetch is not None:
         source = fetched(source, args.fetch, today)
-    found = whole_book(out.stem, day, source, old, today)
-    write_new(whole_text(found, out), out)
-    say(update_text(old, found))
-    keys = f"{len(found.book.prices):,} keys of {found.models:,} models"
+    new = whole_book(out.stem, day, source, old, today)
+    write_new(whole_text(new, out), out)
+    say(update_text(old, new))
+    keys = f"{len(new.book.prices):,} keys of {new.models:,} models"
     say(f"Wrote {out}: {keys}, prices of {day}. {old.name} and old logs stay as they are.")
     say(f'A pool takes the new book by prices = "{out}".')
     return 0
@@ -204,14 +204,14 @@ def _export(args: argparse.Namespace) -> int:
     if not args.inspect.parent.is_dir():
         raise UserError(f"There is no folder {args.inspect.parent}: make it, or name another.")
     refuse_unwritable_file(args.inspect, "--inspect")
-    found = inspect_costs(book)
-    write_inspect_costs(found, args.inspect)
+    table = inspect_costs(book)
+    write_inspect_costs(table, args.inspect)
     for note in (
-        *found.notes,
-        *(f"{ref}: left out, {why}." for ref, why in found.left_out.items()),
+        *table.notes,
+        *(f"{ref}: left out, {reason}." for ref, reason in table.left_out.items()),
     ):
         say(f"- {note}")
-    models = pluralise(len(found.costs), "model")
+    models = pluralise(len(table.costs), "model")
     say(
         f"Wrote {args.inspect}: {models} of {book.name}; inspect eval --model-cost-config reads it."
     )
@@ -219,7 +219,7 @@ def _export(args: argparse.Namespace) -> int:
 
 
 def _models(args: argparse.Namespace) -> list[str]:
-    """Return the models to price: named ones, a pool's, or those of all live pools shipped."""
+    """Return the models to price: named ones, a pool's, or those of all live built-in pools."""
     from podium.harness.pool_config import POOLS, read_pool
 
     if args.models:
@@ -229,8 +229,8 @@ def _models(args: argparse.Namespace) -> list[str]:
     if not args.pool:
         specs = [spec for spec in specs if spec.label == "live"]
     slots = [slot for spec in specs for slot in spec.slots]
-    if not args.pool:  # what a product costs stands on its maker's page: those entries are by hand
-        slots = [one for one in slots if not one.not_auditable and one.provider != "fugu"]
+    if not args.pool:  # products are priced on their maker's page: those entries are by hand
+        slots = [slot for slot in slots if not slot.not_auditable and slot.provider != "fugu"]
     return sorted({slot.price_ref for slot in slots})
 
 
@@ -239,7 +239,7 @@ def _today() -> date:
 
 
 def audit_command(args: argparse.Namespace) -> int:
-    """Audit a run or show one question of it; return 1 when an invariant fails."""
+    """Audit a run or show one question of it; return 1 if an invariant fails."""
     from podium.cli.grade_commands import regraded
     from podium.reports.audit import as_json, as_text, audit, given_anew
     from podium.reports.audit.reconcile import reconciliation_text
@@ -251,20 +251,20 @@ def audit_command(args: argparse.Namespace) -> int:
     _refuse(args)
     bills = list(_bills(args))
     anew = given_anew(regraded(args)) if args.regrade else None
-    checked = [one for one, _ in bills]
-    found = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
-    text = [as_text(found), *(f"\n{reconciliation_text(bill)}" for _, bill in bills)]
-    say_or_write(args.json, fitted_text("\n".join(text)), lambda: as_json(found))
+    checked = [check for check, _ in bills]
+    report = audit(args.dir, strict=args.strict, bills=checked, anew=anew)
+    text = [as_text(report), *(f"\n{reconciliation_text(bill)}" for _, bill in bills)]
+    say_or_write(args.json, fitted_text("\n".join(text)), lambda: as_json(report))
     if args.site:
         from podium.reports.site import write_audit_site
 
-        page = write_audit_site(args.dir, found, [one for _, one in bills], args.site)
+        page = write_audit_site(args.dir, report, [bill for _, bill in bills], args.site)
         say(f"To look at: {page}", file=sys.stderr if args.json == Path(HERE) else None)
-    return 0 if found.ok else 1
+    return 0 if report.ok else 1
 
 
 def _predictions(args: argparse.Namespace) -> int:
-    """Audit prediction files of RouterArena; return 1 when a rule is broken."""
+    """Audit prediction files of RouterArena; return 1 if a rule is broken."""
     from podium.reports.audit.routerarena_audit import (
         audit_predictions,
         predictions_json,
@@ -273,19 +273,19 @@ def _predictions(args: argparse.Namespace) -> int:
 
     if not args.routerarena:
         raise UserError("There is nothing to audit: name a run's directory, or --routerarena FILE.")
-    asked = (args.query, args.system, args.epoch, args.strict, args.regrade, args.site, args.brief)
+    query = (args.query, args.system, args.epoch, args.strict, args.regrade, args.site, args.brief)
     bill = (args.invoice, args.project, args.key, args.whole_account, args.model, args.tolerance)
-    if args.dir or any((*asked, *bill, args.tolerance_usd)):
+    if args.dir or any((*query, *bill, args.tolerance_usd)):
         raise UserError("--routerarena takes --costs and --json and nothing else: leave the rest.")
     _refuse_json(args.json)
-    found = [audit_predictions(path, args.costs) for path in args.routerarena]
-    text = "\n\n".join(map(predictions_text, found))
-    say_or_write(args.json, text, lambda: predictions_json(found))
-    return 0 if all(one.ok for one in found) else 1
+    audits = [audit_predictions(path, args.costs) for path in args.routerarena]
+    text = "\n\n".join(map(predictions_text, audits))
+    say_or_write(args.json, text, lambda: predictions_json(audits))
+    return 0 if all(audit.ok for audit in audits) else 1
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    """Raise UserError for what would be passed over, or overwrite a file that is no audit."""
+    """Raise UserError for options without effect, or an output file that is not an audit."""
     from podium.cli.grade_commands import refuse_box
 
     bill = (args.project, args.key, args.whole_account, args.model, args.tolerance)
@@ -324,14 +324,14 @@ def _query(args: argparse.Namespace) -> int:
     if args.strict or args.invoice or args.regrade:
         raise UserError("--query shows one question and audits nothing: leave the rest out.")
     _refuse_json(args.json)
-    found = details(args.dir, QuestionFilter(args.query, args.system, args.epoch))
-    text = brief_text(found) if args.brief else query_text(found)
-    say_or_write(args.json, text, lambda: queries_json(found, args.dir))
+    queries = details(args.dir, QuestionFilter(args.query, args.system, args.epoch))
+    text = brief_text(queries) if args.brief else query_text(queries)
+    say_or_write(args.json, text, lambda: queries_json(queries, args.dir))
     return 0
 
 
 def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconciliation]]":
-    """Hold the ledger against each invoice: what I10 says of it, and the comparison."""
+    """Compare the ledger with each invoice: yield I10's check, and the comparison."""
     from podium.harness.ledger.join import rows_of
     from podium.harness.ledger.runs import system_runs_below
     from podium.reports.audit import AuditFault, InvariantCheck
@@ -348,15 +348,15 @@ def _bills(args: argparse.Namespace) -> "Iterator[tuple[InvariantCheck, Reconcil
             raise UserError(f"There is no invoice {path}; export it from the provider's console.")
         rows = (row for files in system_runs for row in rows_of(files) if row.label == "live")
         result = reconcile(rows, read_invoice(path), options)
-        said = [
-            AuditFault("I10", result.file, one.where, f"{one.kind}: {one.said}")
-            for one in result.faults
+        faults = [
+            AuditFault("I10", result.file, fault.where, f"{fault.kind}: {fault.said}")
+            for fault in result.faults
         ]
-        yield InvariantCheck(said), result
+        yield InvariantCheck(faults), result
 
 
 def ledger_command(args: argparse.Namespace) -> int:
-    """Write tables of a ledger, or print what SQL answers; return 0."""
+    """Write a ledger's tables, or print the result of an SQL query; return 0."""
     from podium.harness.ledger.ledger_tables import STYLES, ask, export
 
     if args.action == "export":
@@ -367,7 +367,7 @@ def ledger_command(args: argparse.Namespace) -> int:
     return 0
 
 
-NAMED = 5  # files outside a manifest that are named
+NAMED = 5  # maximum files outside a manifest that are listed
 ABSENT = (
     "whoever ran it should supply MANIFEST.json (a run that was killed has none until it is "
     "resumed); of your own run, `podium manifest write` makes one"
@@ -375,7 +375,7 @@ ABSENT = (
 
 
 def manifest_command(args: argparse.Namespace) -> int:
-    """Run an action on a manifest; return 1 where `verify` found a change."""
+    """Run an action on a manifest; return 1 if `verify` found a change."""
     actions = {
         "write": _write,
         "verify": _verify_manifest,
@@ -400,19 +400,19 @@ def _write(args: argparse.Namespace) -> int:
     if not any(args.dir.rglob(EXPERIMENT)) and not has_system_runs(args.dir):
         raise UserError(f"{args.dir} holds no run; name the directory that `podium run` wrote.")
     path = args.dir / MANIFEST
-    before = path.read_bytes() if path.is_file() else b""
+    previous = path.read_bytes() if path.is_file() else b""
     with lock_experiment(args.dir):
-        made = write_manifest(args.dir, anew=True)
-    say(f"{path}: {len(made.files)} files")
-    if before and path.read_bytes() != before:
-        earlier = made.history[-1]
+        manifest = write_manifest(args.dir, anew=True)
+    say(f"{path}: {len(manifest.files)} files")
+    if previous and path.read_bytes() != previous:
+        earlier = manifest.history[-1]
         say(f"It replaces {earlier}")
-        for said in earlier.changed:
-            say(f"  {said}: `podium manifest verify` and `podium audit` fail on it")
-        for what, names in (("added", earlier.added), ("grown", earlier.grown)):
+        for change in earlier.changed:
+            say(f"  {change}: `podium manifest verify` and `podium audit` fail on it")
+        for kind, names in (("added", earlier.added), ("grown", earlier.grown)):
             for name in names:
-                say(f"  {name}: {what}")
-    say(_root(made.root))
+                say(f"  {name}: {kind}")
+    say(_root(manifest.root))
     say("Publish it, or sign the manifest: else nothing shows a wholesale rewrite.")
     return 0
 
@@ -426,25 +426,25 @@ def _verify_manifest(args: argparse.Namespace) -> int:
     refuse_box(args)
     if args.ca is not None:
         refuse_absent(args.ca)
-    found = verify(args.dir, args.root or "", shared=args.shared)
-    if any(one.kind == "absent" for one in found):
+    findings = verify(args.dir, args.root or "", shared=args.shared)
+    if any(finding.kind == "absent" for finding in findings):
         raise UserError(f"There is no manifest in {args.dir}: {ABSENT}.")
-    for one in found:
-        say(one)
-    found = [one for one in found if one.grave]
+    for finding in findings:
+        say(finding)
+    findings = [finding for finding in findings if finding.grave]
     sealed: set[str] = set()
     try:
         stored = read_manifest(args.dir / MANIFEST)
-        root = f"Root: {stored.root}" if found else _root(stored.root)
-        sealed = {one.path for one in stored.files}
+        root = f"Root: {stored.root}" if findings else _root(stored.root)
+        sealed = {file.path for file in stored.files}
         for earlier in stored.history:
             say(f"It replaces {earlier}")
-    except UserError as error:  # which is a finding
+    except UserError as error:  # reported as a finding
         root = f"Root: none ({error})"
-    say(f"Integrity: {'the files are not those of the manifest' if found else 'holds'}.")
+    say(f"Integrity: {'the files are not those of the manifest' if findings else 'holds'}.")
     say(root)
-    said, vouched = _authenticity(args)
-    say(f"Authenticity: {said}.")
+    authenticity, vouched = _authenticity(args)
+    say(f"Authenticity: {authenticity}.")
     timely, stamped = _time(args)
     say(f"Time: {timely}.")
     if args.shared:
@@ -453,25 +453,25 @@ def _verify_manifest(args: argparse.Namespace) -> int:
     say("\n".join(grades))
     say("Not proved: " + ";\n  ".join(LIMITS) + ".")
     if outside := [path for path in uncovered(args.dir) if path not in sealed]:
-        names = ", ".join(one if one.isprintable() else ascii(one) for one in outside[:NAMED])
-        more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
+        names = ", ".join(path if path.isprintable() else ascii(path) for path in outside[:NAMED])
+        suffix = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
         are = "file here is" if len(outside) == 1 else "files here are"
-        say(f"  {len(outside):,} {are} not covered: {names}{more}.")
-    return 0 if vouched and stamped and not found and same else 1
+        say(f"  {len(outside):,} {are} not covered: {names}{suffix}.")
+    return 0 if vouched and stamped and not findings and same else 1
 
 
 def _grades(args: argparse.Namespace) -> tuple[list[str], bool]:
-    """Return what was given anew, and what not and why; and whether all verdicts were alike."""
+    """Return lines on regraded and skipped answers, and whether all verdicts stayed the same."""
     from podium.cli.grade_commands import regraded
 
     if not args.regrade:
         return ["Grades: none was given anew (--regrade does, without asking any model)."], True
-    logs, said = regraded(args), list[str]()
+    logs, lines = regraded(args), list[str]()
     for log in logs:
-        left = "".join(f"; {count:,} not: {why}" for why, count in sorted(log.left.items()))
-        said.append(f"Grades of {log.log.name}: {log.same:,} given anew and the same{left}.")
-        said += [f"  {where}: {other}" for where, other in log.others]
-    return said, not any(log.others for log in logs)
+        gaps = "".join(f"; {count:,} not: {reason}" for reason, count in sorted(log.left.items()))
+        lines.append(f"Grades of {log.log.name}: {log.same:,} given anew and the same{gaps}.")
+        lines += [f"  {place}: {difference}" for place, difference in log.others]
+    return lines, not any(log.others for log in logs)
 
 
 def _root(root: str) -> str:
@@ -497,16 +497,16 @@ def _authenticity(args: argparse.Namespace) -> tuple[str, bool]:
 def _time(args: argparse.Namespace) -> tuple[str, bool]:
     from podium.reports.audit.anchor import stamp_of
 
-    found = stamp_of(args.dir, args.ca)
+    stamp = stamp_of(args.dir, args.ca)
     says = {
         "none": "not stamped",
         "unchecked": "stamped, and not checked: --ca FILE names whom to trust for it",
-        "stamped": f"stamped: the root was there by {found.said}, says whom --ca trusts",
-        "other-root": f"the stamp is not of this manifest's root, but of {found.said}",
-        "invalid": found.said.rstrip("."),
+        "stamped": f"stamped: the root was there by {stamp.said}, says whom --ca trusts",
+        "other-root": f"the stamp is not of this manifest's root, but of {stamp.said}",
+        "invalid": stamp.said.rstrip("."),
     }
-    good = found.verdict in ("stamped", "unchecked") or (found.verdict == "none" and not args.ca)
-    return says[found.verdict], good
+    good = stamp.verdict in ("stamped", "unchecked") or (stamp.verdict == "none" and not args.ca)
+    return says[stamp.verdict], good
 
 
 def _anchor(args: argparse.Namespace) -> int:
@@ -536,14 +536,14 @@ def _anchor(args: argparse.Namespace) -> int:
     return 0
 
 
-def _refuse_changed(log_dir: Path, done: str) -> None:
+def _refuse_changed(log_dir: Path, verb: str) -> None:
     from podium.reports.audit.verify import verify
 
-    found = verify(log_dir)
-    if found and found[0].kind == "absent":
+    flaws = verify(log_dir)
+    if flaws and flaws[0].kind == "absent":
         raise UserError(f"There is no manifest in {log_dir}; `podium manifest write` makes one.")
-    if found:
-        raise UserError(f"{found[0]}: what does not hold is not {done}; write the manifest first.")
+    if flaws:
+        raise UserError(f"{flaws[0]}: what does not hold is not {verb}; write the manifest first.")
 
 
 def _sign(args: argparse.Namespace) -> int:

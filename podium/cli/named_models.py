@@ -1,4 +1,4 @@
-"""`--model podium/SYSTEM` of Inspect's own command: a system by its name, its pool by `-M`."""
+"""`--model podium/SYSTEM` of Inspect's own command: a system by name, its pool by `-M`."""
 
 from pathlib import Path
 
@@ -11,20 +11,20 @@ KNOWN = ("pool", "learnt", "seed")
 
 
 class NamedSystemAPI(SystemAPI):
-    """A system that is made of its name and of `pool`, `learnt` and `seed`."""
+    """A system that is made from its name and from `pool`, `learnt` and `seed`."""
 
     def make(self) -> SystemInPlay:
-        """Return the system; UserError where it needs what Inspect's command does not give it."""
+        """Return the system; UserError if it needs parts that Inspect's command cannot give."""
         from podium.serving.models import ModelSource, served_models
 
-        asked = self.arguments
-        if unknown := sorted(asked.keys() - set(KNOWN)):
+        arguments = self.arguments
+        if unknown := sorted(arguments.keys() - set(KNOWN)):
             raise UserError(f"-M {unknown[0]} is not known here: give {', '.join(KNOWN)}.")
-        if "pool" not in asked:
+        if "pool" not in arguments:
             return SystemAPI.make(self)
-        spec = read_pool(str(asked["pool"]))
-        learnt = Path(str(asked["learnt"])) if "learnt" in asked else None
-        seed = int(asked.get("seed", 0))
+        spec = read_pool(str(arguments["pool"]))
+        learnt = Path(str(arguments["learnt"])) if "learnt" in arguments else None
+        seed = int(arguments.get("seed", 0))
         source = ModelSource(whole_catalogue(), spec, spec.book(), learnt, seed)
         (model,) = served_models([self.model_name], source).models
         return SystemInPlay(model.system, model.card.acts, model.spec)

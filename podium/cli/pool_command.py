@@ -1,4 +1,4 @@
-"""A pool file for models of one's own: `podium pool new` writes it and lets doctor drill it."""
+"""A pool file for the user's models: `podium pool new` writes it, and doctor drills it."""
 
 import argparse
 import re
@@ -15,9 +15,9 @@ from podium.harness.text import pluralise, say
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 URL = re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)(:\d+)?(/[!#->A-[\]-~]*)?")
-"""Of a server: without a user before `@` and without a query, which may be keys."""
+"""A server's URL, without a user before `@` and without a query: both may be keys."""
 OWN = "openai-api/"
-"""Begins the id of a model on a server that speaks OpenAI's dialect: `openai-api/NAME/MODEL`."""
+"""Prefix of a model id on an OpenAI-compatible server: `openai-api/NAME/MODEL`."""
 RATES = ("input", "output", "cache_read")
 DOLLARS = "US dollars per million tokens, IN,OUT or IN,OUT,CACHED (0,0 if nobody bills them)"
 PLANNER = "worker whose model also writes the plans of conductor-prompted"
@@ -37,8 +37,8 @@ def pool(add: Arguments) -> None:
     file = "pool file to write: new, .toml (mine.toml)"
     new("file FILE", file, Path, nargs="?", default=Path("mine.toml"))
     worker = "a worker and its model: PROVIDER/MODEL, or with --base-url the server's name of it"
-    asked = f"{worker}; repeat (the terminal is asked)"
-    new.repeated("--worker NAME=MODEL", asked, pair("NAME=MODEL"))
+    text = f"{worker}; repeat (the terminal is asked)"
+    new.repeated("--worker NAME=MODEL", text, pair("NAME=MODEL"))
     new.repeated("--base-url URL", "a server that speaks OpenAI's dialect; NAME=URL for one worker")
     key = "with --base-url: environment variable with its key, e.g. ACME_API_KEY; or NAME=VARIABLE"
     new.repeated("--key-variable VARIABLE", key)
@@ -49,7 +49,7 @@ def pool(add: Arguments) -> None:
 
 
 def pool_command(args: argparse.Namespace) -> int:
-    """Write a pool file and let doctor drill it; return doctor's exit code."""
+    """Write a pool file and run doctor on it; return doctor's exit code."""
     from podium.harness.pool_config import parse_pool
 
     if args.file.suffix != ".toml" or not NAME.fullmatch(args.file.stem):
@@ -59,7 +59,7 @@ def pool_command(args: argparse.Namespace) -> int:
         raise UserError(f"{args.file} is there already: name another FILE, none is overwritten.")
     workers, conductor = _named(args) if args.worker else _asked(args)
     tables = [HEAD]
-    tables += [f'[[workers]]\nname = "{name}"\n{CARD}\n{rest}' for name, rest in workers.items()]
+    tables += [f'[[workers]]\nname = "{name}"\n{CARD}\n{toml}' for name, toml in workers.items()]
     tables += [f"[conductor]\n{workers[conductor]}"] if conductor else []
     content = "\n".join(tables).encode()
     spec = parse_pool(content, args.file)
@@ -71,14 +71,14 @@ def pool_command(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace, spec: Any) -> int:
-    """Let doctor check the file, and drill its models if any can be asked."""
+    """Run doctor on the file, with a drill if any model can be called."""
     from podium.cli.run_commands import doctor_command
     from podium.harness.run.drill import fit_for_drill
 
     drill = not args.no_drill and not [*reasons_of(fit_for_drill, spec, spec.book())]
-    file, more = str(args.file), argparse.Namespace(suite=(), system=(), box=None, max_usd=None)
-    vars(more).update(pool=file, drill=drill, yes=args.yes and drill, json=None, S=())
-    code = doctor_command(more)
+    file, options = str(args.file), argparse.Namespace(suite=(), system=(), box=None, max_usd=None)
+    vars(options).update(pool=file, drill=drill, yes=args.yes and drill, json=None, S=())
+    code = doctor_command(options)
     run = f"podium run --suite practice-integer --limit 4 --system single --pool {file}"
     free = f"Next, at no cost: {run} --log-dir logs/mine --dry-run"
     say(f"Then: podium doctor --pool {file} --drill" if code else free)
@@ -86,19 +86,19 @@ def _checked(args: argparse.Namespace, spec: Any) -> int:
 
 
 def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
-    """Return the workers that flags name, and the conductor; UserError for the first mistake."""
+    """Return the workers and the conductor from flags; UserError for the first mistake."""
     if not (args.no_drill or args.yes or sys.stdin.isatty()):
         refusal = "A drill spends money, and no terminal is here to agree"
         raise UserError(f"{refusal}: add --yes, or --no-drill.")
     models, workers = dict[str, str](), dict[str, str]()
-    for name, called in args.worker:
-        models[_name(name, models)] = called
+    for name, model_id in args.worker:
+        models[_name(name, models)] = model_id
     urls = _by_worker("--base-url", args.base_url, models)
     variables = _by_worker("--key-variable", args.key_variable, urls or models)
     prices = _by_worker("--price", args.price, models)
-    for name, called in models.items():
+    for name, model_id in models.items():
         url = _url(urls[name]) if name in urls else ""
-        model = _model(called, url, _variable(variables[name]) if name in variables else "")
+        model = _model(model_id, url, _variable(variables[name]) if name in variables else "")
         price = _price(prices[name]) if name in prices else _listed(model)
         if not price:
             fix = f"add --price {name}=IN,OUT, in {DOLLARS}"
@@ -108,23 +108,23 @@ def _named(args: argparse.Namespace) -> tuple[dict[str, str], str]:
 
 
 def _by_worker(option: str, values: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return by worker what an option says: of every one, or after `NAME=` of one."""
-    every, own = dict[str, str](), dict[str, str]()
+    """Return an option's value by worker: a value for all, or `NAME=VALUE` for one."""
+    every, single = dict[str, str](), dict[str, str]()
     for value in values:
-        name, equals, rest = value.partition("=")
+        name, equals, setting = value.partition("=")
         if equals and NAME.fullmatch(name):
-            own[_worker(name, names, f" ({option})")] = rest
+            single[_worker(name, names, f" ({option})")] = setting
         else:
             every = dict.fromkeys(names, value)
-    return every | own
+    return every | single
 
 
 def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
-    """Return the workers that a terminal names, and the conductor; asks again what is wrong."""
+    """Ask at the terminal for workers and conductor; repeat a question after a wrong answer."""
     if args.base_url or args.key_variable or args.price or not sys.stdin.isatty():
         raise UserError(FLAGS)
-    workers, place, variable, more = dict[str, str](), "openai", "", "y"
-    while more.lower() in ("y", "yes"):
+    workers, place, variable, again = dict[str, str](), "openai", "", "y"
+    while again.lower() in ("y", "yes"):
         question = "Provider (openai, google, ...), or a server's base URL"
         place = _answer(question, place, lambda text: (_url if "://" in text else _provider)(text))
         url, prefix, key = (place, "", variable) if "://" in place else ("", f"{place}/", "")
@@ -136,7 +136,7 @@ def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         name = _answer("Name of this worker", short, lambda text: _name(text, workers))
         unknown = f"No price book knows it. Its price, in {DOLLARS}"
         workers[name] = _settings(model, _listed(model) or _answer(unknown, "", _price), url)
-        more = _answer("Another worker? [y/N]", "", str)
+        again = _answer("Another worker? [y/N]", "", str)
     planner = f"The {PLANNER} (Enter: none)"
     return workers, _answer(planner, args.conductor, lambda text: text and _worker(text, workers))
 
@@ -144,8 +144,8 @@ def _asked(args: argparse.Namespace) -> tuple[dict[str, str], str]:
 def _answer(question: str, default: str, read: Callable[[str], str]) -> str:
     """Ask at the terminal until the answer can be read; an empty one is the default."""
     while True:
-        shown = f" [{default}]" if default else ""
-        say(f"{question}{shown}: ", file=sys.stderr, end="", flush=True)
+        suffix = f" [{default}]" if default else ""
+        say(f"{question}{suffix}: ", file=sys.stderr, end="", flush=True)
         line = sys.stdin.readline()
         if not line:
             raise UserError("The terminal ended before the last answer: no file is written.")
@@ -155,31 +155,31 @@ def _answer(question: str, default: str, read: Callable[[str], str]) -> str:
             say(error, file=sys.stderr)
 
 
-def _name(text: str, taken: Iterable[str]) -> str:
+def _name(text: str, names: Iterable[str]) -> str:
     if not NAME.fullmatch(text):
         raise UserError(f"{text[:40]!r} names no worker: take letters, digits, dots and hyphens.")
-    if text in (*taken, "conductor", "grader"):
+    if text in (*names, "conductor", "grader"):
         raise UserError(f"The name {text!r} is taken: give this worker another.")
     return text
 
 
-def _worker(name: str, workers: Iterable[str], more: str = "") -> str:
+def _worker(name: str, workers: Iterable[str], hint: str = "") -> str:
     if name in workers:
         return name
-    raise no_such("worker", name, workers, more=more)
+    raise no_such("worker", name, workers, more=hint)
 
 
 def _provider(text: str) -> str:
-    """Return the name of a provider that Inspect has; UserError for any other."""
+    """Return the name if Inspect has this provider; UserError otherwise."""
     from inspect_ai._util.registry import registry_find, registry_info
     from inspect_ai.model._providers import providers
 
     apis = registry_find(lambda info: info.type == "modelapi") if providers else []
-    known = {registry_info(api).name.rpartition("/")[2] for api in apis} - {"rehearsal", "recorded"}
-    if text in known:
+    names = {registry_info(api).name.rpartition("/")[2] for api in apis} - {"rehearsal", "recorded"}
+    if text in names:
         return text
-    more = "; a server of OpenAI's dialect is named by its URL, with http:// or https://"
-    raise no_such("provider", text[:40], sorted(known), more=more)
+    hint = "; a server of OpenAI's dialect is named by its URL, with http:// or https://"
+    raise no_such("provider", text[:40], sorted(names), more=hint)
 
 
 def _url(text: str) -> str:
@@ -191,45 +191,45 @@ def _url(text: str) -> str:
 def _variable(text: str) -> str:
     if re.fullmatch("[A-Z][A-Z0-9_]*_API_KEY", text):
         return text
-    # What was typed may be a key, so it is not repeated.
-    what = "an environment variable's name, in capitals, that ends in _API_KEY"
-    raise UserError(f"A key variable is {what}, such as ACME_API_KEY; the key is never asked for.")
+    # The input may be a key, so the error does not repeat it.
+    form = "an environment variable's name, in capitals, that ends in _API_KEY"
+    raise UserError(f"A key variable is {form}, such as ACME_API_KEY; the key is never asked for.")
 
 
-def _model(called: str, url: str, variable: str, prefix: str = "") -> str:
-    """Return Inspect's id of a model, from what its provider or its server calls it."""
-    if not re.fullmatch(r"[!#-.0-[\]-~][!#-[\]-~]*", called):
-        raise UserError(f"{called[:40]!r} is no model's id, which is a word without spaces.")
-    called = prefix + called
-    if url and not called.startswith(OWN):
+def _model(model_id: str, url: str, variable: str, prefix: str = "") -> str:
+    """Return Inspect's id of a model from its id at the provider or server."""
+    if not re.fullmatch(r"[!#-.0-[\]-~][!#-[\]-~]*", model_id):
+        raise UserError(f"{model_id[:40]!r} is no model's id, which is a word without spaces.")
+    model_id = prefix + model_id
+    if url and not model_id.startswith(OWN):
         if not variable:
             raise UserError("--base-url needs --key-variable VARIABLE, such as ACME_API_KEY.")
-        return f"{OWN}{variable.removesuffix('_API_KEY').lower()}/{called}"
-    provider, _, rest = called.partition("/")
-    owner, _, last = rest.partition("/") if called.startswith(OWN) else (provider, "", rest)
-    if not last:
-        own = "for a server of your own add --base-url URL and --key-variable VARIABLE"
-        raise UserError(f"{called!r} has no provider: write openai/MODEL, ...; {own}.")
+        return f"{OWN}{variable.removesuffix('_API_KEY').lower()}/{model_id}"
+    provider, _, path = model_id.partition("/")
+    owner, _, model = path.partition("/") if model_id.startswith(OWN) else (provider, "", path)
+    if not model:
+        hint = "for a server of your own add --base-url URL and --key-variable VARIABLE"
+        raise UserError(f"{model_id!r} has no provider: write openai/MODEL, ...; {hint}.")
     if variable not in ("", f"{owner.upper().replace('-', '_')}_API_KEY"):
         fix = "leave it out, or add --base-url URL with the server's own name of the model"
-        raise UserError(f"The key for {called} is not read from {variable}: {fix}.")
-    return f"{_provider(provider)}/{rest}"
+        raise UserError(f"The key for {model_id} is not read from {variable}: {fix}.")
+    return f"{_provider(provider)}/{path}"
 
 
 def _price(text: str) -> str:
-    """Return the line of a price that a user states; UserError names the fix."""
+    """Return the TOML line of the user's price; UserError if it cannot be read."""
     from podium.harness.prices.book import price_from
 
-    parts = [part.strip() for part in text.split(",")]
+    rates = [rate.strip() for rate in text.split(",")]
     try:
-        price = price_from("it", dict(zip(RATES[: len(parts)], parts, strict=True)), "")
+        price = price_from("it", dict(zip(RATES[: len(rates)], rates, strict=True)), "")
     except ValueError:  # a BadEntry, too
         raise UserError(f"{text[:40]!r} is no price: give {DOLLARS}.") from None
     return _price_line(price, "Price as given to `podium pool new`")
 
 
 def _listed(model: str) -> str:
-    """Return the line of a model's price in the newest book; nothing if it knows none."""
+    """Return the TOML line of a model's price in the newest book; empty if it has none."""
     from podium.harness.prices.book import newest_list
 
     book = newest_list()

@@ -1,4 +1,4 @@
-"""Commands that read logs and show what they say: report, view and power."""
+"""Commands that read logs and show results: report, view and power."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from podium.harness.text import fitted_text, say
 
 
 def report_command(args: argparse.Namespace) -> int:
-    """Write a report of logs, and print it; return 0, or what its gate comes to."""
+    """Write a report of logs, and print it; return 0, or the exit code of its gate."""
     from podium.cli.gate_option import GateOption
     from podium.reports.audit import beside_a_report
     from podium.reports.blocks import ReportOptions
@@ -49,7 +49,7 @@ def report_command(args: argparse.Namespace) -> int:
 
 
 def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: Any) -> Any:
-    """Return what differs from another run, for a site; without one write and print it."""
+    """Return the comparison with another run for a site; without a site, write and print it."""
     from podium.reports.against import difference_of_runs, write_against
     from podium.reports.report import report_of
     from podium.reports.site import refuse_foreign_site
@@ -65,11 +65,11 @@ def _against(args: argparse.Namespace, dirs: Sequence[Path], out: Path, gate: An
 
 
 def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
-    """Return directories of runs and of trainings; UserError for what does not go together."""
+    """Return directories of runs and of trainings; UserError for incompatible options."""
     from podium.reports.training_runs import is_training
 
-    trainings = [one for one in args.dirs if is_training(one)]
-    dirs = [one for one in args.dirs if one not in trainings]
+    trainings = [folder for folder in args.dirs if is_training(folder)]
+    dirs = [folder for folder in args.dirs if folder not in trainings]
     chosen = (args.vs, args.epochs, args.maj, args.derived, args.published)
     chosen = (*chosen, args.columns, args.latex, args.equivalence, args.curve, args.choices)
     refused = {
@@ -85,8 +85,8 @@ def _apart(args: argparse.Namespace) -> tuple[list[Path], list[Path]]:
             trainings and not args.site
         ),
     }
-    for said in (one for one, true in refused.items() if true):
-        raise UserError(said)
+    for sentence in (text for text, true in refused.items() if true):
+        raise UserError(sentence)
     return dirs, trainings
 
 
@@ -95,12 +95,12 @@ def _say_written(text: str, files: Sequence[Path], out: Path) -> None:
     say(f"Written to {out}: {', '.join(path.name for path in files)}")
 
 
-def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **more: Any) -> None:
-    """Write the pages of a report, with what `SiteOptions` takes more, and say where they begin."""
+def say_site(dirs: Sequence[Path], report: Any, out: Path, beside: Any = None, **opts: Any) -> None:
+    """Write the pages of a report, with further `SiteOptions`, and print where they begin."""
     from podium.reports.site import SiteOptions, write_site
 
-    made = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **more), beside)
-    say("\n".join((*made.notes, f"To look at: {made.address}")))
+    pages = write_site(dirs, report, out, SiteOptions(versions=suite_versions(), **opts), beside)
+    say("\n".join((*pages.notes, f"To look at: {pages.address}")))
 
 
 def view_command(args: argparse.Namespace) -> int:
@@ -114,10 +114,10 @@ def view_command(args: argparse.Namespace) -> int:
 
 
 def power_command(args: argparse.Namespace) -> int:
-    """Print how many questions and epochs it takes; return 0."""
+    """Print how many questions and epochs are needed; return 0."""
     from podium.reports.power import assumed_variance, measured_variances, power_text
 
-    guess = {one: getattr(args, one) for one in ("discordant", "accuracy", "correlation", "within")}
+    guess = {key: getattr(args, key) for key in ("discordant", "accuracy", "correlation", "within")}
     if args.dirs and set(guess.values()) != {None}:
         raise UserError("--from takes the variance from logs: leave the assumptions out.")
     if args.vs and not args.dirs:
@@ -127,6 +127,6 @@ def power_command(args: argparse.Namespace) -> int:
         if args.dirs
         else [assumed_variance(args.effect, **guess)]
     )
-    texts = (power_text(one, args.effect, args.epochs, args.questions) for one in sources)
+    texts = (power_text(source, args.effect, args.epochs, args.questions) for source in sources)
     say(fitted_text("\n\n".join(texts)))
     return 0

@@ -1,4 +1,4 @@
-"""Commands that ask models, or look whether they can be asked: run, demo, record, serve."""
+"""Commands that call models, or check whether they can: run, demo, record, serve, doctor."""
 
 import argparse
 import os
@@ -18,21 +18,21 @@ from podium.harness.files import refuse_unwritable, refuse_unwritable_file
 from podium.harness.text import fitted_text, say
 
 
-def run_request(args: argparse.Namespace, **more: Any) -> Any:
-    """Return the request that arguments make; those a command does not take keep their default."""
+def run_request(args: argparse.Namespace, **values: Any) -> Any:
+    """Return the request of some arguments; those that a command lacks keep their default."""
     from podium.harness.run.catalogue import RunRequest
 
     names = {"suites": tuple(args.suite), "systems": tuple(args.system)}
-    more |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
-    more |= {"suite_limits": dict(args.suite_limit)} if hasattr(args, "suite_limit") else {}
-    more |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
-    more |= {"system_options": _system_options(args)}
-    more |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
-    return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **more)
+    values |= {"rpm": dict(args.rpm)} if hasattr(args, "rpm") else {}
+    values |= {"suite_limits": dict(args.suite_limit)} if hasattr(args, "suite_limit") else {}
+    values |= {"task_args": dict(args.T)} if hasattr(args, "T") else {}
+    values |= {"system_options": _system_options(args)}
+    values |= {"grace_s": args.grace} if hasattr(args, "grace") else {}
+    return taken(RunRequest, args, **names, train_on=tuple(args.train_on), **values)
 
 
 def _system_options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Return system -> option -> value: as a run file states them, replaced by those typed."""
+    """Return system -> option -> value: a run file's, replaced by those of the command line."""
     stated: dict[str, dict[str, Any]] = getattr(args, "system_options", {})
     options = {name: dict(values) for name, values in stated.items()}
     for system, name, value in getattr(args, "S", ()):
@@ -41,7 +41,7 @@ def _system_options(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def run_command(args: argparse.Namespace) -> int:
-    """Run systems on suites, or estimate it; return 1 while something is left."""
+    """Run systems on suites, or estimate the cost; return 1 if questions remain unanswered."""
     from podium.harness.run.catalogue import with_own
 
     if args.like and not args.dry_run:
@@ -54,33 +54,33 @@ def run_command(args: argparse.Namespace) -> int:
         from podium.reports.gate import read_gate
 
         read_gate(args.gate)
-    asked = run_request(args)
-    code = _run_sizes(args, *with_own(asked, whole_catalogue()))
+    request = run_request(args)
+    code = _run_sizes(args, *with_own(request, whole_catalogue()))
     if args.save_run:
         from podium.cli.run_file import save_run_file
 
-        save_run_file(args, asked)
+        save_run_file(args, request)
         say(f"{args.save_run} is written; nobody was asked. Now: podium run {args.save_run}")
     elif not (code or args.dry_run) and hasattr(args, "report"):
         return _report(args)
     return code
 
 
-def _run_sizes(args: argparse.Namespace, whole: Any, parts: Any) -> int:
-    """Run, or estimate, or only check a request for each size of its budget."""
+def _run_sizes(args: argparse.Namespace, base: Any, catalogue: Any) -> int:
+    """Run, estimate or only check a request, once for each size of its budget."""
     from podium.harness.reply_cache import PaidReplies
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.estimate import estimate, estimate_text
     from podium.harness.run.run import podium_run, say_who_runs
     from podium.harness.run.run_request import RequestReader
 
-    requests, asks_nobody = by_size(whole), args.dry_run or args.save_run
+    requests, asks_nobody = by_size(base), args.dry_run or args.save_run
     if args.shards and len(requests) > 1:
         raise UserError("--shards goes with one size of --equal: run each size by itself.")
     for request in requests:
         if len(requests) > 1:
             say(f"Within {request.equal}, in {request.log_dir}:")
-        reader = RequestReader(request, parts, controls())
+        reader = RequestReader(request, catalogue, controls())
         if asks_nobody:
             job = reader.read()
             say_who_runs(job)
@@ -89,12 +89,12 @@ def _run_sizes(args: argparse.Namespace, whole: Any, parts: Any) -> int:
         elif code := podium_run(reader, partial(agree_to_run, yes=args.yes), _sharded(args)):
             return code
     if len(requests) > 1 and not asks_nobody:
-        PaidReplies(whole.log_dir).clear()
+        PaidReplies(base.log_dir).clear()
     return 0
 
 
 def _take_file(args: argparse.Namespace) -> None:
-    """Let the run file that was named, if any, state what was not typed."""
+    """Fill in the arguments that were not typed from the run file, if one is given."""
     if getattr(args, "file", None):
         from podium.cli.run_file import take_run_file
 
@@ -102,14 +102,14 @@ def _take_file(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    """Write the report that a run file asks for; return 0."""
+    """Write the report that a run file requests; return 0."""
     words: argparse.Namespace = args.commands["report"].parse_args([str(args.log_dir)])
     vars(words).update(args.report)
     return report_command(words)
 
 
 def _sharded(args: argparse.Namespace) -> Any:
-    """Return what runs a request in shards; None for a run in this process."""
+    """Return a function that runs a request in shards; None for a run in this process."""
     if args.shards is None:
         for name in ("launcher", "address"):
             if getattr(args, name) is not None:
@@ -117,14 +117,14 @@ def _sharded(args: argparse.Namespace) -> Any:
         return None
     from podium.harness.shards.sharded_run import Sharding, own_parts, run_sharded
 
-    own = own_parts(args.suite), own_parts(args.system)
+    names = own_parts(args.suite), own_parts(args.system)
     return partial(
-        run_sharded, sharding=Sharding(args.shards, args.launcher or "local", args.address, own)
+        run_sharded, sharding=Sharding(args.shards, args.launcher or "local", args.address, names)
     )
 
 
 def shard_command(args: argparse.Namespace) -> int:
-    """Ask what is left of a shard; return 1 while something is left."""
+    """Run the remaining questions of a shard; return 1 if questions remain unanswered."""
     from podium.harness.shards.launcher import end_with_input
     from podium.harness.shards.sharded_run import run_shard, shard_catalogue
 
@@ -133,28 +133,28 @@ def shard_command(args: argparse.Namespace) -> int:
         with Path(f"{args.dir}.log").open("ab") as log:
             for stream in (1, 2):
                 os.dup2(log.fileno(), stream)
-    parts = shard_catalogue(args.dir, whole_catalogue())
-    outcome = run_shard(args.dir, parts, controls())
+    catalogue = shard_catalogue(args.dir, whole_catalogue())
+    outcome = run_shard(args.dir, catalogue, controls())
     for reason in outcome.trouble:
         say(f"podium: unanswered: {reason}", file=sys.stderr)
     return 0 if outcome.finished else 1
 
 
 PRACTICE = ("practice-choice", "practice-composed")
-"""One that a single worker can answer, and one for which a worker knows and another computes."""
+"""One that a single worker can answer, and one that needs the facts and maths of two workers."""
 SYSTEMS = """
 single best-single self-consistency moa-lite conductor-prompted compute-matched-usd random-worker
 oracle
 """
 CHECKPOINTS = ("conductor", "conductor-untrained")
-"""The trained conductor and where its training began: in NumPy, no torch is loaded."""
+"""The trained conductor and its initial checkpoint: in NumPy, without torch."""
 RECORDED = "recorded-aime25"
 SELECTION = 20
-"""Train questions per worker and suite; `podium run` takes more, the demo has a minute."""
+"""Train questions per worker and suite: fewer than `podium run`, as the demo takes a minute."""
 
 
 def demo_command(args: argparse.Namespace) -> int:
-    """Run practice suites and recorded AIME25, print each table when it is done; return 0."""
+    """Run practice suites and recorded AIME25, print each table as it finishes; return 0."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.preflight import why_unfit
@@ -165,28 +165,29 @@ def demo_command(args: argparse.Namespace) -> int:
 
     refuse_unwritable(args.out, "--out")
     refuse_foreign_site(args.out / "site")
-    known, free = whole_catalogue(), replace(controls(), log_realtime=False)  # no call is paid for
+    catalogue = whole_catalogue()
+    free = replace(controls(), log_realtime=False)  # no call is paid for
     spec = read_pool("rehearsal")
     systems = [
         *SYSTEMS.split(),
-        *(one for one in CHECKPOINTS if why_unfit(one, known, spec) is None),
+        *(name for name in CHECKPOINTS if why_unfit(name, catalogue, spec) is None),
     ]
 
-    def ran(folder: Path, *suites: str, **more: Any) -> Path:
-        outcome = run(RunRequest(suites=suites, log_dir=folder, **more), known, free)
+    def ran(folder: Path, *suites: str, **options: Any) -> Path:
+        outcome = run(RunRequest(suites=suites, log_dir=folder, **options), catalogue, free)
         if not outcome.finished:
             raise WorkerError(f"the demo did not finish: {'; '.join(outcome.trouble)}")
         say(f"{report_of([folder]).text}\n")
         return folder
 
-    dirs, left_out = [args.out / "practice"], _not_run(systems, known)
+    dirs, left_out = [args.out / "practice"], _not_run(systems, catalogue)
     try:
         dirs.append(ran(args.out / "aime25", "aime25", systems=(), pool=RECORDED))
     except UserError as error:
         left_out = f"{left_out}\nAIME25 on recorded replies did not run: {error}"
-    asked = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
+    settings = {"pool": "rehearsal", "limit": args.limit, "selection_limit": SELECTION}
     for suite in PRACTICE:
-        ran(dirs[0] / suite, suite, systems=tuple(systems), **asked)
+        ran(dirs[0] / suite, suite, systems=tuple(systems), **settings)
     say(left_out)
     beside = beside_a_report(dirs)
     report = write_report(dirs, args.out / "report", beside=beside)
@@ -195,11 +196,11 @@ def demo_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def _not_run(systems: Sequence[str], known: Any) -> str:
-    """Return, in a sentence, what the demo leaves out."""
-    more = len([name for name in known.systems if name not in systems])
-    left = len([one for one in known.suites if one not in PRACTICE])
-    return f"Not run: {left} suites (`podium suites`), {more} systems (`podium systems`)."
+def _not_run(systems: Sequence[str], catalogue: Any) -> str:
+    """Return a sentence on the suites and systems that the demo leaves out."""
+    n_systems = len([name for name in catalogue.systems if name not in systems])
+    n_suites = len([name for name in catalogue.suites if name not in PRACTICE])
+    return f"Not run: {n_suites} suites (`podium suites`), {n_systems} systems (`podium systems`)."
 
 
 def record_command(args: argparse.Namespace) -> int:
@@ -252,7 +253,7 @@ NO_TERMINAL = "A drill spends money, and no terminal is here to agree: add --yes
 
 
 def doctor_command(args: argparse.Namespace) -> int:
-    """Print what was found; return 1 where something is to be fixed."""
+    """Print the findings; return 1 if there is a problem to fix."""
     from podium.harness.run.catalogue import with_own
     from podium.harness.run.equal_budgets import by_size
     from podium.harness.run.experiment import NEW
@@ -262,27 +263,27 @@ def doctor_command(args: argparse.Namespace) -> int:
         raise UserError("--yes agrees to the price of a drill: add --drill, or leave it out.")
     if args.S and not (args.suite or args.system):
         raise UserError("-S sets options of systems: add --system, or leave -S out.")
-    known = whole_catalogue()
+    catalogue = whole_catalogue()
     _take_file(args)
     if args.suite or args.system:
         request = run_request(args, log_dir=args.log_dir or NEW)
-        request = replace(request, equal=by_size(request)[0].equal)  # the size that allows least
-        found = examine_run(*with_own(request, known), controls())
+        request = replace(request, equal=by_size(request)[0].equal)  # the smallest size
+        check = examine_run(*with_own(request, catalogue), controls())
     else:
-        found = examine(args.pool, args.box, known, args.max_usd)
+        check = examine(args.pool, args.box, catalogue, args.max_usd)
     if args.drill:
-        found = _drilled(found, args)
-    lines = [*found.facts, *(f"- {one}" for one in found.problems)]
-    lines += [f"- note: {note}" for note in found.notes]
+        check = _drilled(check, args)
+    lines = [*check.facts, *(f"- {problem}" for problem in check.problems)]
+    lines += [f"- note: {note}" for note in check.notes]
     lines.append(
-        f"{found.what}: " + (f"{len(found.problems)} to fix." if found.problems else "ready.")
+        f"{check.what}: " + (f"{len(check.problems)} to fix." if check.problems else "ready.")
     )
-    say_facts(args, found, "\n".join(lines))
-    return 1 if found.problems else 0
+    say_facts(args, check, "\n".join(lines))
+    return 1 if check.problems else 0
 
 
-def _drilled(found: Any, args: argparse.Namespace) -> Any:
-    """Return what a doctor has found with what a drill adds, once its price is agreed to."""
+def _drilled(check: Any, args: argparse.Namespace) -> Any:
+    """Return doctor's findings with those of a drill, if the user agrees to its price."""
     from podium.harness.pool_config import read_pool
     from podium.harness.run.drill import drill, drill_price, drill_total, fit_for_drill
 
@@ -291,11 +292,11 @@ def _drilled(found: Any, args: argparse.Namespace) -> Any:
     slots = fit_for_drill(spec, book)
     say(drill_price(slots, book), file=sys.stderr)
     if not (args.yes or terminal_agrees(NO_TERMINAL, "Ask them?")):
-        return replace(found, notes=(*found.notes, "the drill was not agreed to: nobody was asked"))
+        return replace(check, notes=(*check.notes, "the drill was not agreed to: nobody was asked"))
     drilled = drill(spec, book, slots)
     return replace(
-        found,
-        problems=(*found.problems, *(said for one in drilled for said in one.problems)),
-        notes=(*found.notes, *(said for one in drilled for said in one.notes)),
-        facts=(*found.facts, drill_total(drilled)),
+        check,
+        problems=(*check.problems, *(text for row in drilled for text in row.problems)),
+        notes=(*check.notes, *(text for row in drilled for text in row.notes)),
+        facts=(*check.facts, drill_total(drilled)),
     )

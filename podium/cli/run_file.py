@@ -1,6 +1,6 @@
-"""One TOML file that is a whole run: its keys are the fields of the request, of shards and report.
+"""A TOML file of a whole run: its keys are the fields of the request, of shards and report.
 
-A key's value is read twice: by its field's type, and by the option that has the same meaning.
+A key's value is checked twice: by its field's type, and by the option of the same meaning.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from podium.harness.shards.sharded_run import Sharding
 from podium.reports.blocks import ReportOptions
 
 OURS = ("settled", "group_dir", "run_file", "own")
-"""Fields that no user states."""
+"""Fields that users cannot set."""
 STATED = [field for field in (*fields(RunRequest), *fields(Sharding)) if field.name not in OURS]
 KEYS = {**{field.name: field.type for field in STATED}, "report": dict[str, Any]}
 REPORT = {field.name: field.type for field in fields(ReportOptions)}
@@ -37,7 +37,7 @@ HEAD = "# `podium run` on this file is this run. Relative paths start at the fil
 
 
 def take_run_file(args: argparse.Namespace) -> None:
-    """Set the arguments that a run file states and nobody typed; of a table, entry by entry."""
+    """Set the arguments of a run file that were not typed; tables are merged by entry."""
     if not args.file.is_file():
         raise UserError(f"There is no run file {args.file}. --save-run writes one.")
     content = read_limited(args.file, SETTINGS)
@@ -53,7 +53,7 @@ def take_run_file(args: argparse.Namespace) -> None:
 
 
 def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a run file by key; UserError names the first key that is wrong."""
+    """Return the values of a run file by key; UserError names the first wrong key."""
     try:
         data = parse_toml(content)
     except ValueError as error:
@@ -72,7 +72,7 @@ def read_run_file(content: bytes, path: Path, readers: Mapping[str, Any]) -> dic
 def _typed(
     path: Path, data: Mapping[str, Any], types: Mapping[str, Any], table: str = ""
 ) -> dict[str, Any]:
-    """Return a table's values as its fields' types have them; a text is no number."""
+    """Return a table's values, converted to their fields' types; a text is not a number."""
     for name in (name for name in data if name not in types):
         raise no_such("key", name, types, f"{path}{table and ', in [report],'} may have: ")
     values: dict[str, Any] = {}
@@ -81,47 +81,47 @@ def _typed(
             content = json.dumps(value, default=str)
             values[name] = TypeAdapter[Any](types[name]).validate_json(content, strict=True)
         except ValidationError as error:
-            where = f"{table}{name}.{first_fault(error)[0]}".rstrip(".")
-            raise _wrong(path, where, first_fault(error)[1]) from error
+            place = f"{table}{name}.{first_fault(error)[0]}".rstrip(".")
+            raise _wrong(path, place, first_fault(error)[1]) from error
     return values
 
 
-def _wrong(path: Path, name: str, said: object) -> UserError:
-    return UserError(f"{path}: {name} has a wrong value. {said}.")
+def _wrong(path: Path, name: str, reason: object) -> UserError:
+    return UserError(f"{path}: {name} has a wrong value. {reason}.")
 
 
 def _number_words(name: str, value: Any) -> list[str]:
-    """Return numbers as the option of a key has them: `5`, or `openai=5`."""
+    """Return numbers in the form of a key's option: `5`, or `openai=5`."""
     if name in ("rpm", "suite_limits"):
         return [f"{key}={number}" for key, number in value.items()]
     return [str(value)] if isinstance(value, int | float | Decimal) else []
 
 
 def _placed(name: str, value: Any, folder: Path) -> Any:
-    """Return a value whose relative paths start at a folder."""
+    """Return a value with its relative paths resolved against a folder."""
     if name in ("log_dir", "profile", "gate"):
         return folder / Path(value).expanduser()
     if isinstance(value, tuple):
-        return tuple(_placed(name, part, folder) for part in cast(Iterable[Any], value))
+        return tuple(_placed(name, item, folder) for item in cast(Iterable[Any], value))
     if (name in PARTS and OWN in value) or (name == "pool" and value.endswith(".toml")):
         return str(folder / Path(value).expanduser())
     return value
 
 
 def save_run_file(args: argparse.Namespace, request: RunRequest) -> None:
-    """Write the file of a request, with the shards and the report that were asked for."""
+    """Write the file of a request, with its shards and report."""
     path: Path = args.save_run
     refuse_unwritable_file(path, "--save-run")
     if path.exists():
         raise UserError(f"{path} is there already. Name another --save-run FILE.")
     values = {name: getattr(request, name, getattr(args, name, None)) for name in KEYS}
-    stated = {name: one for name, one in values.items() if one is not None and one not in ((), {})}
-    lines = (f"{name} = {_toml(name, one, path)}\n" for name, one in stated.items())
+    stated = {name: v for name, v in values.items() if v is not None and v not in ((), {})}
+    lines = (f"{name} = {_toml(name, value, path)}\n" for name, value in stated.items())
     path.write_text(HEAD + "".join(lines))
 
 
 def _toml(name: str, value: Any, path: Path) -> str:
-    """Return a value as TOML, paths being relative to the file's folder if they are below it."""
+    """Return a value as TOML; paths below the file's folder are relative to it."""
     plain = TypeAdapter(Any).dump_python(_placed(name, value, Path.cwd()), mode="json")
     folder = path.parent.absolute()
     return toml(plain).replace(f'"{folder}/', '"') if name in PLACES else toml(plain)

@@ -1,4 +1,4 @@
-"""The commands that train and judge what learns: train, ablate, route."""
+"""The commands that train and evaluate learned systems: train, ablate, route."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ from podium.harness.text import columns, fitted_text, pluralise, records, say
 
 
 def train_command(args: argparse.Namespace) -> int:
-    """Train, estimate, draw or release; return 130 where a break stopped it."""
+    """Train, estimate, plot or release; return 130 after Ctrl-C."""
     from podium.conductor.training.config import known_configs, read_config
 
     if args.list:
@@ -39,43 +39,43 @@ def train_command(args: argparse.Namespace) -> int:
     config = read_config(args.config, settings)
     out = args.out or Path("training") / f"{config.name}-seed-{config.run.seed}"
     refuse_unwritable(out, "--out")
-    more = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
-    training = _found_job(config, out, **more)
+    options = {"resume": args.resume, "max_usd": args.max_usd, "dry": args.dry_run}
+    training = _found_job(config, out, **options)
     from podium.conductor.training.grpo_options import is_main
     from podium.harness.run.preflight import moved_graders
 
-    # The first of several processes says it.
-    told: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda said: None
+    # Only the first of several processes prints.
+    report: Callable[[object], None] = partial(say, flush=True) if is_main() else lambda text: None
     path = training.config.model.path
-    with suppress(UserError):  # none of podium's: a model of the hub, or of other people
+    with suppress(UserError):  # not podium's: a model of the hub, or of someone else
         for line in moved_graders([f"conductor@{path}"] if path else [], whole_catalogue()):
-            told(line)
+            report(line)
     if args.dry_run:
         from podium.conductor.training.training_estimate import estimate_text
 
-        told(fitted_text(estimate_text(training)))
+        report(fitted_text(estimate_text(training)))
         return 0
     agree_to_training("Its plans", [training] if is_main() else [], out, yes=args.yes)
     try:
-        told(_carried_out(training, told))
+        report(_carried_out(training, report))
     except KeyboardInterrupt:
-        told("Stopped at once; --resume goes on from the newest checkpoint.")
+        report("Stopped at once; --resume goes on from the newest checkpoint.")
         return 130
     return 0
 
 
-def _carried_out(training: Any, told: Callable[[object], None]) -> str:
+def _carried_out(training: Any, report: Callable[[object], None]) -> str:
     if training.config.model.profiled:
         from podium.conductor.training.train_profiled import train_profiled
 
-        return train_profiled(training, told)
+        return train_profiled(training, report)
     from podium.conductor.training.train import train
 
-    return train(training, told)
+    return train(training, report)
 
 
 def _plot(folders: Sequence[Path], to: Path) -> int:
-    """Draw trainings: an image where a file is named, a page where a folder is."""
+    """Plot trainings: an image if `to` is a file, a page if it is a folder."""
     if to.suffix and not to.is_dir():
         refuse_unwritable_file(to, "--to")
         from podium.reports.training_plot import draw_curves
@@ -106,11 +106,11 @@ def _release(args: argparse.Namespace) -> int:
     return 0
 
 
-def _found_job(config: Any, out: Path, *, studies: bool = True, **more: Any) -> Any:
+def _found_job(config: Any, out: Path, *, studies: bool = True, **options: Any) -> Any:
     from podium.conductor.training.job import find_job
 
     study = study_for if studies else None
-    return find_job(config, out, whole_catalogue(), controls().bare, study=study, **more)
+    return find_job(config, out, whole_catalogue(), controls().bare, study=study, **options)
 
 
 def _prompts(run: Path) -> list[str]:
@@ -120,64 +120,64 @@ def _prompts(run: Path) -> list[str]:
     config = validate_config(json.loads((run / MANIFEST).read_text())["config"], str(run))
     training = _found_job(config, run, dry=True)
     rows = training.validation_rows()
-    return ["".join(one["content"] for one in training.prompts.messages(row)) for row in rows]
+    return ["".join(turn["content"] for turn in training.prompts.messages(row)) for row in rows]
 
 
 NAME = "conductor, study"
 PUBLIC = 400
-"""Questions of each practice suite that a tokenizer is trained on where others must not be."""
+"""Questions of each practice suite that train a tokenizer if a source is not publishable."""
 
 
-def study_for(part: Any) -> Any:
-    """Return the study of `[verdicts]`, without what is judged; UserError but for one split."""
+def study_for(settings: Any) -> Any:
+    """Return the study of `[verdicts]`, without test rows; UserError unless it has one split."""
     from podium.baselines.route_eval import split_matrix
     from podium.baselines.verdict_sources import SOURCES
     from podium.conductor.verdict_reward import split_verdicts
     from podium.suites import SUITES
 
-    matrix = whole_matrix(part.source, None)
-    split = split_matrix(matrix, part.split, part.split_seed)
+    matrix = whole_matrix(settings.source, None)
+    split = split_matrix(matrix, settings.split, settings.split_seed)
     if len(split.folds) != 1:
         raise UserError("A study has one split, date:SHARE or share:SHARE: it learns once.")
-    suite = SOURCES[part.source.partition(":")[0]].suite
+    suite = SOURCES[settings.source.partition(":")[0]].suite
     public: list[str] = []
-    if not matrix.publishable:  # texts that may be: those of the practice suites that teach
-        practice = (one for name, one in SUITES.items() if name.startswith("practice"))
-        public = [asked.text for one in practice for asked in one.load("train")[:PUBLIC]]
+    if not matrix.publishable:  # publishable texts: the practice suites' training questions
+        practice = (each for name, each in SUITES.items() if name.startswith("practice"))
+        public = [question.text for each in practice for question in each.load("train")[:PUBLIC]]
     return split_verdicts(
         matrix.rows(split.folds[0].train),
-        source=part.source,
+        source=settings.source,
         suite=suite,
-        split=part.split,
-        split_seed=part.split_seed,
+        split=settings.split,
+        split_seed=settings.split_seed,
         public=public,
     )
 
 
 def conductor_rows(folders: Sequence[Path], judged: Any, best: int) -> list[Any]:
-    """Return the rows of trained checkpoints on the judged questions of one split.
+    """Return the rows of trained checkpoints on the test questions of one split.
 
     `best` is the index of the worker that best-single asks. One checkpoint is a row with a verdict;
-    of several their mean over seeds has it, question by question, and each a line without one.
-    UserError for a checkpoint of another study or split, and for one seed named twice.
+    of several, their mean over seeds, per question, has the verdict, and each has a row without.
+    UserError for a checkpoint of another study or split, and for a repeated seed.
     """
-    found = [_row(folder, judged, best) for folder in folders]
-    if len({row.system for row in found}) < len(found):
+    rows = [_row(folder, judged, best) for folder in folders]
+    if len({row.system for row in rows}) < len(rows):
         raise UserError("Two of these checkpoints have one seed: name each seed once.")
-    if len(found) == 1:
-        return [replace(found[0], system=NAME, kind="router")]
+    if len(rows) == 1:
+        return [replace(rows[0], system=NAME, kind="router")]
     means = {
-        name: np.mean([getattr(row, name) for row in found], axis=0)
+        name: np.mean([getattr(row, name) for row in rows], axis=0)
         for name in ("scores", "usd", "tokens_out", "elsewhere")
     }
     mean = replace(
-        found[0],
+        rows[0],
         **means | {"elsewhere": float(means["elsewhere"])},
-        system=f"{NAME}: mean of {len(found)} seeds",
+        system=f"{NAME}: mean of {len(rows)} seeds",
         kind="router",
         note="its interval is over questions; what a seed changes is in the lines of the seeds",
     )
-    return [mean, *found]
+    return [mean, *rows]
 
 
 def _row(folder: Path, judged: Any, best: int) -> Any:
@@ -191,9 +191,9 @@ def _row(folder: Path, judged: Any, best: int) -> Any:
     chosen = planned_workers(about, judged, greedy_speaker(folder))
     nobody = chosen == NOBODY
     cell = np.arange(len(chosen)), np.where(nobody, 0, chosen)
-    asked = {name: int((chosen == at).sum()) for at, name in enumerate(judged.workers)}
-    most = sorted((name for name in asked if asked[name]), key=lambda name: -asked[name])
-    shares = [f"{name} {100 * asked[name] / len(chosen):.0f} %" for name in most[:4]]
+    counts = {name: int((chosen == index).sum()) for index, name in enumerate(judged.workers)}
+    busiest = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name])
+    shares = [f"{name} {100 * counts[name] / len(chosen):.0f} %" for name in busiest[:4]]
     words = f", first {about.form.words} words of each" if about.form.words else ""
     return RoutedSystem(
         system=f"{NAME}: seed {about.seed}",
@@ -205,13 +205,13 @@ def _row(folder: Path, judged: Any, best: int) -> Any:
         note=f"role study, split {about.split} (seed {about.split_seed}) of {about.source}, taught "
         f"by {len(about.taught)} and picked on {len(about.validated)} questions{words}; asks "
         f"{', '.join(shares) or 'nobody'}; "
-        f"{pluralise(len(chosen) - sum(asked.values()), 'text')} without a plan",
+        f"{pluralise(len(chosen) - sum(counts.values()), 'text')} without a plan",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AblationRun:
-    """One training of one ablation: its configuration, and where its files are."""
+    """One training of one ablation: its configuration, and its folders."""
 
     row: Any
     training: Any
@@ -225,12 +225,12 @@ class AblationRun:
 
     @property
     def name(self) -> str:
-        """Return what lines call it."""
+        """Return its name in printed lines."""
         return f"{self.row.name}, seed {self.seed}"
 
 
 def ablate_command(args: argparse.Namespace) -> int:
-    """Train, evaluate and print what has to be; return 0."""
+    """Train and evaluate the selected ablations, print the table; return 0."""
     from podium.conductor.training.ablations import SHIPPED, read_ablations, select_ablations
     from podium.conductor.training.run_folder import MANIFEST, job_manifest, refuse_moved_graders
     from podium.reports.ablation_table import MARKS
@@ -239,29 +239,29 @@ def ablate_command(args: argparse.Namespace) -> int:
     listed = read_ablations(args.file or SHIPPED)
     if args.list:
         lines = [
-            f"{one.name}: {one.says}" + (f" Not run: {one.not_run}." if one.not_run else "")
-            for one in listed.rows
+            f"{row.name}: {row.says}" + (f" Not run: {row.not_run}." if row.not_run else "")
+            for row in listed.rows
         ]
         say_listing(args, listed.rows, "\n".join(lines))
         return 0
-    wanted, seeds = select_ablations(listed, args.names), sorted(set(args.seed or [0]))
-    trials = [_trial(one, seed, args) for seed in seeds for one in wanted.rows if not one.not_run]
+    plan, seeds = select_ablations(listed, args.names), sorted(set(args.seed or [0]))
+    trials = [_trial(row, seed, args) for seed in seeds for row in plan.rows if not row.not_run]
     refuse_foreign(args.out / "report", MARKS)  # before anything is trained
     if args.table and not args.out.is_dir():
         raise UserError(f"There is no folder {args.out}; name the one that `podium ablate` wrote.")
     if not args.table:
-        for trial in trials:  # what has begun with other graders has another reward
+        for trial in trials:  # a training begun with other graders has another reward
             if (path := trial.run / MANIFEST).is_file():
                 refuse_moved_graders(json.loads(path.read_text()), job_manifest(trial.training))
         jobs = [
-            replace(one.training, max_usd=args.max_usd or one.training.max_usd) for one in trials
+            replace(each.training, max_usd=args.max_usd or each.training.max_usd) for each in trials
         ]
         agree_to_training(
             "Trainings (each evaluation asks for itself)", jobs, args.out, yes=args.yes
         )
-        for at, trial in enumerate(trials, 1):
-            say(f"[{at}/{len(trials)}] {trial.name}", flush=True)
-            _train(trial, [*args.begin, *(one.run for one in trials)], args.max_usd)
+        for number, trial in enumerate(trials, 1):
+            say(f"[{number}/{len(trials)}] {trial.name}", flush=True)
+            _train(trial, [*args.begin, *(each.run for each in trials)], args.max_usd)
             _evaluate(trial, args.max_usd, yes=args.yes)
             _table(listed, args.out)
     say(_table(listed, args.out))
@@ -276,19 +276,19 @@ def _trial(row: Any, seed: int, args: argparse.Namespace) -> AblationRun:
     return AblationRun(row, training, seed, args.out / "evaluations" / name)
 
 
-def _train(trial: AblationRun, others: list[Path], max_usd: Decimal | None) -> None:
-    """Train to the end, unless that is done."""
+def _train(trial: AblationRun, folders: list[Path], max_usd: Decimal | None) -> None:
+    """Train to the end, unless the training is finished."""
     from podium.conductor.training.ablations import copy_warm_start
     from podium.conductor.training.run_folder import training_finished
 
     if training_finished(trial.training.config, trial.run):
         say("  trained already", flush=True)
         return
-    if shared := copy_warm_start(trial.training, others):
+    if shared := copy_warm_start(trial.training, folders):
         say(f"  begins with the warm start of {shared.name}, which is the same", flush=True)
     words = [trial.row.config, "--seed", str(trial.seed), "--out", str(trial.run), "--yes"]
     words += ["--max-usd", str(max_usd)] if max_usd else []
-    words += [part for one in trial.row.settings for part in ("--set", one)]
+    words += [word for setting in trial.row.settings for word in ("--set", setting)]
     if (trial.run / "manifest.json").exists():
         words.append("--resume")
     code = _waited([sys.executable, "-m", "podium", "train", *words])
@@ -297,7 +297,7 @@ def _train(trial: AblationRun, others: list[Path], max_usd: Decimal | None) -> N
 
 
 def _waited(command: list[str]) -> int:
-    """Return a command's exit code; Ctrl-C reaches it too, and it ends with a checkpoint."""
+    """Return a command's exit code; on Ctrl-C it gets the signal, too, and saves a checkpoint."""
     process = subprocess.Popen(command)
     try:
         return process.wait()
@@ -307,7 +307,7 @@ def _waited(command: list[str]) -> int:
 
 
 def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None:
-    """Run the best checkpoint on the validation splits; what is answered is not asked again."""
+    """Run the best checkpoint on the validation splits; answered questions are not repeated."""
     from podium.harness.run.catalogue import RunRequest
     from podium.harness.run.estimate import estimate
     from podium.harness.run.run import run_job
@@ -334,18 +334,18 @@ def _evaluate(trial: AblationRun, max_usd: Decimal | None, *, yes: bool) -> None
 
 
 def _table(listed: Any, out: Path) -> str:
-    """Write the table of all that is in the folder; return it for a terminal."""
+    """Write the table of all ablations in the folder; return it for a terminal."""
     from podium.reports.ablation_table import AblationRuns, write_ablations
 
-    found: list[AblationRuns] = []
+    ablations: list[AblationRuns] = []
     for row in listed.rows:
         begins = f"{row.name}-seed-"
         evaluated = sorted((out / "evaluations").glob(f"{begins}*"))  # a seed each
-        seeds = (one for one in evaluated if one.name.removeprefix(begins).isdigit())
-        logs = tuple(one for one in seeds if any(one.glob("*.eval")))
-        runs = tuple(out / "runs" / one.name for one in logs)
-        found.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
-    text, files = write_ablations(found, listed.reference.name, out / "report")
+        seeds = (folder for folder in evaluated if folder.name.removeprefix(begins).isdigit())
+        logs = tuple(folder for folder in seeds if any(folder.glob("*.eval")))
+        runs = tuple(out / "runs" / log.name for log in logs)
+        ablations.append(AblationRuns(row.name, row.says, row.not_run, runs, logs, _words(logs)))
+    text, files = write_ablations(ablations, listed.reference.name, out / "report")
     return f"{text}\nWritten to {files[0].parent}: {', '.join(path.name for path in files)}"
 
 
@@ -356,19 +356,19 @@ def _words(logs: tuple[Path, ...]) -> dict[str, float | None]:
 
     if not logs:
         return {}
-    found = plan_leaks([run for folder in logs for run in load_runs([folder])[0]])
-    return {name: found[name] for name in WORDS}
+    leaks = plan_leaks([run for folder in logs for run in load_runs([folder])[0]])
+    return {name: leaks[name] for name in WORDS}
 
 
 def route_command(args: argparse.Namespace) -> int:
-    """Print, and write where asked, how routers compare; return 0."""
+    """Compare routers: print the table, write it if --out is given; return 0."""
     if args.list:
         from podium.baselines.verdict_sources import SOURCES
 
-        known = SOURCES.values()
+        sources = SOURCES.values()
         names = [
-            (f"{one.name}:{one.path}" if one.path else one.name, one.needs, one.holds)
-            for one in known
+            (f"{row.name}:{row.path}" if row.path else row.name, row.needs, row.holds)
+            for row in sources
         ]
         heads = ("source", "not in the package", "holds")
         say_listing(args, records(heads, names), columns(heads, names))
@@ -385,9 +385,9 @@ def route_command(args: argparse.Namespace) -> int:
     if args.out:
         refuse_foreign(args.out, MARKS)  # before anything is computed
     matrix = whole_matrix(args.source or "lcb-leaderboard", args.data)
-    sides = {asked.split for asked in matrix.questions}
-    how = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
-    split = split_matrix(matrix, how, args.seed, drop_shared=args.drop_shared)
+    sides = {question.split for question in matrix.questions}
+    rule = args.split or ("declared" if {"train", "eval"} <= sides else "folds:5")
+    split = split_matrix(matrix, rule, args.seed, drop_shared=args.drop_shared)
     field = choose_routers(matrix, args.router or (), args.embedder, args.seed)
     _refuse_unsaveable(args, matrix, field)
     if args.conductor and len(split.folds) > 1:
@@ -397,8 +397,8 @@ def route_command(args: argparse.Namespace) -> int:
         fold = next(iter(split.folds))
         best = best_single_worker(matrix.rows(fold.train))
         rows = conductor_rows(args.conductor, matrix.rows(np.sort(fold.test)), best)
-        at = 1 + sum(one.kind == "router" for one in routing.systems)
-        routing = replace(routing, systems=(*routing.systems[:at], *rows, *routing.systems[at:]))
+        end = 1 + sum(row.kind == "router" for row in routing.systems)
+        routing = replace(routing, systems=(*routing.systems[:end], *rows, *routing.systems[end:]))
     say(route_text(routing))
     if args.save:
         say(_saved(args, matrix, split, field))
@@ -409,28 +409,28 @@ def route_command(args: argparse.Namespace) -> int:
 
 
 def whole_matrix(source: str, data: Path | None) -> Any:
-    """Return the rows of a source on which every worker was graded, and say how many were not."""
+    """Return the rows of a source on which every worker was graded, and note how many were not."""
     from podium.baselines.verdict_data import SourceRequest
     from podium.baselines.verdict_sources import read_matrix
     from podium.suites.data import data_folder
     from podium.suites.gpqa_diamond import GpqaDiamond
 
     request = SourceRequest(data_folder(data), gpqa=lambda: GpqaDiamond(data=data).load())
-    found = read_matrix(source, request)
-    whole = found.whole()
-    if len(found.workers) == 1:
-        raise UserError(f"{found.name} has one worker, {found.workers[0]}: nobody to choose from.")
-    lacking = len(found.questions) - len(whole.questions)
-    if not whole.questions:
-        raise UserError(f"{found.name}: no question was graded for every worker.")
+    table = read_matrix(source, request)
+    complete = table.whole()
+    if len(table.workers) == 1:
+        raise UserError(f"{table.name} has one worker, {table.workers[0]}: nobody to choose from.")
+    lacking = len(table.questions) - len(complete.questions)
+    if not complete.questions:
+        raise UserError(f"{table.name}: no question was graded for every worker.")
     if not lacking:
-        return whole
+        return complete
     note = f"Left out: {pluralise(lacking, 'question')} on which some worker has no verdict."
-    return replace(whole, notes=(*whole.notes, note))
+    return replace(complete, notes=(*complete.notes, note))
 
 
 def _refuse_unsaveable(args: argparse.Namespace, matrix: Any, field: Any) -> None:
-    """Raise UserError before anything is fitted when --save asks for what cannot be kept."""
+    """Raise UserError, before fitting, if --save cannot save the router."""
     if args.save and not matrix.publishable:
         raise UserError(f"{matrix.name} must not be published: nothing learnt from it is kept.")
     if args.save and len(field.routers) != 1:
@@ -445,8 +445,8 @@ def _saved(args: argparse.Namespace, matrix: Any, split: Any, field: Any) -> str
     from podium.baselines.routers.router_systems import train_router
     from podium.harness.learning import write_artifact
 
-    one = len(split.folds) == 1
-    teaches = matrix.rows(split.folds[0].train) if one else matrix
+    single = len(split.folds) == 1
+    teaches = matrix.rows(split.folds[0].train) if single else matrix
     learned = train_router(field.routers[0], teaches, field.seed, field.embedder)
     write_artifact(learned, args.save)
     questions = pluralise(len(teaches.questions), "question")

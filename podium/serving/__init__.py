@@ -1,1 +1,1 @@
-"""`podium serve`: every system as a model with a bill, in three dialects."""
+"""`podium serve`: every system as a model with a bill, in three API dialects."""

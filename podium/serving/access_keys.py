@@ -1,12 +1,12 @@
-"""Keys of our clients: who may ask, as digests in a TOML file that is read again when it changes.
+"""Clients' access keys: digests in a TOML file that is read again when it changes.
 
     [alice]
-    sha256 = "64 hex digits"           # of the key, which stands nowhere
-    max_usd = "5.00"                   # in all; max_usd_per_day is for each day in UTC
+    sha256 = "64 hex digits"           # of the key, which is stored nowhere
+    max_usd = "5.00"                   # in total; max_usd_per_day is for each day in UTC
     concurrency = 4                    # requests at once
     models = ["podium/moa-lite"]       # without it, all
 
-A key is made at random, so its digest tells nothing: no salt, and no slow hash.
+A key is random, so its digest reveals nothing: no salt and no slow hash are needed.
 """
 
 import hmac
@@ -30,7 +30,7 @@ from podium.serving.exchange import Refusal
 PREFIX = "podium-"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 LONGEST = 4096
-"""Characters of a key that is looked up at all."""
+"""Maximum characters of a key."""
 Usd = Annotated[Decimal, Field(gt=0, le=1_000_000_000)]
 
 
@@ -51,7 +51,7 @@ FILE = TypeAdapter(dict[Annotated[str, StringConstraints(pattern=NAME)], AccessK
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and what they may: by the name of their key; None where no key is needed."""
+    """A client and its limits, by the name of its key; None if no key is needed."""
 
     name: str | None = None
     max_usd: Decimal | None = None
@@ -60,15 +60,15 @@ class Caller:
     models: tuple[str, ...] | None = None
 
     def may_ask(self, *names: str) -> bool:
-        """Return whether they may ask a model, which may have several names."""
+        """Return whether the client may use a model, given all its names."""
         return self.models is None or any(name in self.models for name in names)
 
 
 class Keys:
-    """The keys that are valid now; without a file everybody is the caller without a name."""
+    """The keys that are valid now; without a file every client is the caller without a name."""
 
     def __init__(self, path: Path | None, tell: Callable[[str], None]) -> None:
-        """Read a file; UserError names what is wrong with it. `tell` hears what comes up later."""
+        """Read a file; UserError if it is wrong. `tell` gets warnings about later changes."""
         self._path, self._tell = path, tell
         self._keys: Mapping[str, AccessKey] = {}
         self._seen = _state(path) if path else None
@@ -76,23 +76,23 @@ class Keys:
             self._read(path)
 
     def caller(self, headers: Mapping[str, str]) -> Caller:
-        """Return who asks, by lower-case headers; Refusal (401) where no valid key is shown."""
+        """Return the caller, from lower-case headers; Refusal (401) without a valid key."""
         if self._path is None:
             return Caller()
         self._refresh(self._path)
-        shown = sha256(_key_of(headers).encode("utf-8", "surrogatepass")).hexdigest()
-        found: Caller | None = None
+        digest = sha256(_key_of(headers).encode("utf-8", "surrogatepass")).hexdigest()
+        caller: Caller | None = None
         for name, key in self._keys.items():
-            # Every entry is compared, to the end: how long it takes says nothing of any digest.
-            if hmac.compare_digest(shown, key.sha256):
-                found = Caller(name, **{one: getattr(key, one) for one in LIMITS})
-        if found is None:
+            # Every entry is compared in full: the time taken reveals nothing of any digest.
+            if hmac.compare_digest(digest, key.sha256):
+                caller = Caller(name, **{limit: getattr(key, limit) for limit in LIMITS})
+        if caller is None:
             raise _unauthorised("this key is not known here, or not any more.")
-        return found
+        return caller
 
     def _refresh(self, path: Path) -> None:
-        """Read the file again if it has changed; one that is broken is told once, and not used."""
-        # What is seen is noted before it is read: whatever is written after that is seen next time.
+        """Read the file again if it has changed; a broken one gets one warning and is not used."""
+        # The state is stored before the file is read, so that later writes are noticed next time.
         if (now := _state(path)) == self._seen:
             return
         self._seen = now
@@ -109,33 +109,33 @@ class Keys:
 
 
 LIMITS = ("max_usd", "max_usd_per_day", "concurrency", "models")
-"""What a caller has of a key."""
+"""Fields that a caller takes from its key."""
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Return what changes whenever a file does; None where there is none."""
+    """Return a state that changes whenever the file does; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _key_of(headers: Mapping[str, str]) -> str:
-    """Return the key that a request shows: `Authorization` first, then Anthropic's `x-api-key`."""
-    said = headers.get("authorization")
-    if said is None:
+    """Return a request's key: from `Authorization`, else from Anthropic's `x-api-key`."""
+    header = headers.get("authorization")
+    if header is None:
         key = headers.get("x-api-key", "").strip()
     else:
-        scheme, _, key = said.strip().partition(" ")
+        scheme, _, key = header.strip().partition(" ")
         key = key.strip() if scheme.lower() == "bearer" else ""
     if not key or len(key) > LONGEST:
         raise _unauthorised("send one as `Authorization: Bearer KEY` or as `x-api-key: KEY`.")
     return key
 
 
-def _unauthorised(why: str) -> Refusal:
-    return Refusal(401, "unauthorised", f"A key is needed: {why}")
+def _unauthorised(reason: str) -> Refusal:
+    return Refusal(401, "unauthorised", f"A key is needed: {reason}")
 
 
 def read_keys(path: Path) -> Mapping[str, AccessKey]:
@@ -154,34 +154,34 @@ def _parsed(content: bytes, path: Path) -> Mapping[str, AccessKey]:
     try:
         keys = FILE.validate_python(tables)
     except ValidationError as error:
-        field, said = first_fault(error)
+        field, problem = first_fault(error)
         field = field.removesuffix(".[key]")
-        where = f"line {_line_of(content.decode('utf-8-sig'), field)}, field {field}"
-        raise UserError(f"Keys file {path}, {where}: {said}.") from None
+        place = f"line {_line_of(content.decode('utf-8-sig'), field)}, field {field}"
+        raise UserError(f"Keys file {path}, {place}: {problem}.") from None
     by_digest: dict[str, str] = {}
     for name, key in keys.items():
-        if (other := by_digest.setdefault(key.sha256, name)) != name:
-            said = f"{other!r} and {name!r} have the same sha256; make a key for each"
-            raise UserError(f"Keys file {path}, field {name}.sha256: {said}.")
+        if (owner := by_digest.setdefault(key.sha256, name)) != name:
+            problem = f"{owner!r} and {name!r} have the same sha256; make a key for each"
+            raise UserError(f"Keys file {path}, field {name}.sha256: {problem}.")
     return keys
 
 
 def _line_of(text: str, field: str) -> int:
-    """Return the 1-based line of a field, or of its table where the table lacks it."""
+    """Return the 1-based line of a field, or of its table if the table lacks it."""
     name, _, inner = field.partition(".")
     head = re.compile(rf"""\s*\[?\s*["']?{re.escape(name)}\b""")
     lines = text.splitlines()
-    start = next((at for at, line in enumerate(lines) if head.match(line)), 0)
-    for at, line in enumerate(lines[start + 1 :], start + 1):
+    start = next((index for index, line in enumerate(lines) if head.match(line)), 0)
+    for index, line in enumerate(lines[start + 1 :], start + 1):
         if line.lstrip().startswith("["):
             break
         if inner and line.partition("=")[0].strip() == inner.split(".")[0]:
-            return at + 1
+            return index + 1
     return start + 1
 
 
 def new_key(path: Path, name: str) -> str:
-    """Append a new key to a file, as its digest, and return the key: it is to be shown once."""
+    """Append a new key's digest to a file and return the key, which is shown only once."""
     if not re.fullmatch(NAME, name):
         raise UserError(f"{name!r} is no name of a key: give letters, digits, - and _, at most 64.")
     path, key = path.resolve(), f"{PREFIX}{secrets.token_urlsafe(32)}"
@@ -197,7 +197,7 @@ def new_key(path: Path, name: str) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Generator[BinaryIO]:
-    """Let one process at a time write a new version of a file, and put it there at once."""
+    """Let one process at a time write a new version of a file, and replace it atomically."""
     scratch = path.with_name(f"{path.name}.new")
     try:
         handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -217,6 +217,6 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
             file.flush()
             os.fsync(handle)
         scratch.replace(path)
-    except BaseException:  # once it is in place, a file of this name is another process's
+    except BaseException:  # after the replacement, a file of this name belongs to another process
         scratch.unlink()
         raise

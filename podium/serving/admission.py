@@ -1,4 +1,4 @@
-"""Who may ask now: requests at once, models, and dollars of a request, a key, a day and in all."""
+"""Admission of requests: concurrency, models, and dollars per request, key, day and in total."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -23,25 +23,25 @@ A_REQUEST = LimitName("--max-usd-per-query", one="request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingLimits:
-    """What bounds requests; None bounds nothing. A key's own limits come before these."""
+    """Limits of requests; None is no limit. A key's own limits override these."""
 
     max_usd: Decimal | None = None
     max_usd_per_query: Decimal | None = None
     max_usd_per_day: Decimal | None = None
     max_usd_per_key: Decimal | None = None
     max_calls: int = 30
-    """Calls of one request."""
+    """Maximum calls of one request."""
     deadline_s: float = 600
     concurrency: int = 64
-    """Requests of one key at once."""
+    """Maximum concurrent requests of one key."""
 
 
 class RequestBefore(Protocol):
-    """A request that an earlier process has served, as the journals have it."""
+    """A request that an earlier process has served, from the journals."""
 
     @property
     def key(self) -> str | None:
-        """Name of its key; None where none was needed."""
+        """Name of its key; None if no key was needed."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class RequestBefore(Protocol):
 
 
 class Purse(NamedTuple):
-    """What one meter is for: everybody or one key, at all times or on one day."""
+    """The scope of one meter: all clients or one key, in total or on one day."""
 
     everybody: bool = True
     key: str | None = None
@@ -64,63 +64,63 @@ class Purse(NamedTuple):
 
 
 def _purses(key: str | None, day: date) -> tuple[Purse, ...]:
-    """Return whose money a request spends, in the order in which its calls are allowed."""
+    """Return the scopes of a request's meters, in the order in which they admit its calls."""
     return Purse(False, key, day), Purse(False, key), Purse(day=day), Purse()
 
 
 @dataclass(frozen=True, slots=True)
 class SpentBefore:
-    """Where the meters of a new process begin."""
+    """The initial amounts of a new process's meters."""
 
     by_purse: Mapping[Purse, SpentSoFar] = field(default_factory=dict[Purse, SpentSoFar])
     unpriced: str = ""
-    """Why no limit can hold: nobody knows what some of the calls have cost."""
+    """Why no limit can hold: the cost of some calls is unknown."""
 
     @classmethod
     def of(cls, requests: Iterable[RequestBefore]) -> "SpentBefore":
-        """Add up what the journals have, purse by purse, each by the one sum."""
+        """Add up the journals' requests per scope, each with the ledger's sum."""
         rows: dict[Purse, list[Call]] = defaultdict(list)
         for request in requests:
             for purse in _purses(request.key, request.day):
                 rows[purse] += request.rows
         try:
-            whole = spent_by(rows[Purse()], limit="a limit of dollars")
+            total = spent_by(rows[Purse()], limit="a limit of dollars")
         except UserError as error:
             return cls(unpriced=str(error))
-        return cls({purse: spent_by(calls, whole) for purse, calls in rows.items()})
+        return cls({purse: spent_by(calls, total) for purse, calls in rows.items()})
 
 
 class Admission:
-    """Lets requests in, and keeps the meters of all who ask."""
+    """Admits requests, and keeps the meters of all clients."""
 
     def __init__(
         self,
         book: Book,
         limits: ServingLimits,
         clock: Callable[[], datetime],
-        before: SpentBefore | None = None,
+        earlier: SpentBefore | None = None,
     ) -> None:
-        """Begin where `before` ended; UserError where a limit is set and that is not known."""
+        """Continue from `earlier`; UserError if a limit is set and its cost is unknown."""
         self._book, self.limits, self._clock = book, limits, clock
-        self._before = before or SpentBefore()
+        self._before = earlier or SpentBefore()
         self._day = date.min
         self._meters: dict[Purse, Spend] = {}
         self._within: Counter[str | None] = Counter()
         self.spend = self._meter(Purse(), limits.max_usd, LimitName("--max-usd"))
-        """The meter of everything."""
+        """The meter of all requests."""
         shared = limits.max_usd, limits.max_usd_per_day, limits.max_usd_per_key
         if self._before.unpriced and any(limit is not None for limit in shared):
             raise UserError(self._before.unpriced)
 
     @contextmanager
     def admit(self, caller: Caller, model: str, *also: str) -> Generator[Spend]:
-        """Let one request in for as long as the block lasts, and yield its meter."""
+        """Admit one request for the duration of the block, and yield its meter."""
         if not caller.may_ask(model, *also):
             raise Refusal(403, "forbidden", f"This key may not ask {model}.", param="model")
-        most = caller.concurrency or self.limits.concurrency
-        if self._within[caller.name] >= most:
-            said = f"{most} requests of this key are in flight, the most that it may have at once."
-            raise Refusal(429, "too_many", said, retry_after_s=1)
+        cap = caller.concurrency or self.limits.concurrency
+        if self._within[caller.name] >= cap:
+            text = f"{cap} requests of this key are in flight, the most that it may have at once."
+            raise Refusal(429, "too_many", text, retry_after_s=1)
         above = self._above(caller)
         self._refuse_spent(above)
         self._within[caller.name] += 1
@@ -130,7 +130,7 @@ class Admission:
             self._within[caller.name] -= 1
 
     def refusal(self, stopped: SpendLimit) -> Refusal:
-        """Return what a client is told of a limit that stopped its request, this or another's."""
+        """Return the refusal for a limit that stopped a request, its own or a shared one."""
         wait = None
         if isinstance(stopped, DayLimit):
             wait = max(1, ceil((stopped.ends - self._clock()).total_seconds()))
@@ -138,11 +138,11 @@ class Admission:
 
     @property
     def in_flight(self) -> int:
-        """Requests that are let in now."""
+        """Number of requests in flight."""
         return self._within.total()
 
     def _above(self, caller: Caller) -> tuple[Spend, ...]:
-        """Return the meters above a request's, with the limits that hold now."""
+        """Return the meters above a request's, with the current limits."""
         day = self._today()
         ends = datetime.combine(day + timedelta(days=1), time(), UTC)
         a_keys_day = LimitName(f"{caller.name}.max_usd_per_day", NEXT_DAY, ends=ends)
@@ -156,25 +156,25 @@ class Admission:
             (self.limits.max_usd, self.spend.name),
         )
         purses = _purses(caller.name, day)
-        return tuple(self._meter(purse, *one) for purse, one in zip(purses, limits, strict=True))
+        return tuple(self._meter(purse, *pair) for purse, pair in zip(purses, limits, strict=True))
 
     def _today(self) -> date:
-        """Return the day in UTC; with a new one, the meters of the last are let go."""
-        # Requests in flight keep the meters they were admitted with. A clock that is set back gives
-        # nobody a day's dollars twice.
+        """Return the day in UTC; a new day drops the meters of the last."""
+        # Requests in flight keep the meters they were admitted with. If the system clock is set
+        # back, a day's dollars are not granted twice.
         if (day := self._clock().astimezone(UTC).date()) > self._day:
             self._day = day
-            self._meters = {one: at for one, at in self._meters.items() if one.day in (None, day)}
+            self._meters = {key: m for key, m in self._meters.items() if key.day in (None, day)}
         return self._day
 
     def _meter(self, purse: Purse, limit: Decimal | None, name: LimitName) -> Spend:
-        """Return a purse's meter, with a limit that may have changed with its key's table."""
+        """Return a scope's meter with its current limit: the key's table may have changed."""
         if purse not in self._meters:
-            begun = self._before.by_purse.get(purse, SpentSoFar())
+            spent = self._before.by_purse.get(purse, SpentSoFar())
             self._meters[purse] = Spend(
                 self._book,
-                spent=begun.usd,
-                unbounded=Counter(begun.unbounded),
+                spent=spent.usd,
+                unbounded=Counter(spent.unbounded),
                 above=() if purse == Purse() else (self.spend,),
             )
         meter = self._meters[purse]
@@ -182,8 +182,8 @@ class Admission:
         return meter
 
     def _refuse_spent(self, above: Sequence[Spend]) -> None:
-        """Raise Refusal (429) where a limit is reached; first for one that no new day lifts."""
-        for meter in sorted(above, key=lambda one: one.name.ends is not None):
+        """Raise Refusal (429) if a limit is reached; checks limits without daily reset first."""
+        for meter in sorted(above, key=lambda each: each.name.ends is not None):
             if meter.limit is None:
                 continue
             if self._before.unpriced:

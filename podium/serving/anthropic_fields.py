@@ -1,4 +1,4 @@
-"""What a request in Anthropic's dialect may hold; anything else is refused by its name."""
+"""The fields of a request in Anthropic's dialect; other fields are refused by name."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -21,7 +21,7 @@ class _Fields(BaseModel):
 
 
 def _plain(text: str) -> str:
-    # Inspect takes what stands in such a tag for a note of its own, and the tag out of the text.
+    # Inspect reads such a tag as its own note and removes it from the text.
     if "<content-internal>" in text:
         raise ValueError("no text may hold the tag <content-internal>")
     if storable(text) != text:
@@ -34,7 +34,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class _Marked(_Fields):
-    cache_control: dict[str, Any] | None = None  # saves its sender money, and changes no answer
+    cache_control: dict[str, Any] | None = None  # lowers the client's cost, and changes no answer
 
 
 class _Text(_Marked):
@@ -44,7 +44,7 @@ class _Text(_Marked):
 
 
 class _ImageSource(_Fields):
-    type: Literal["base64"]  # an address would be opened here, as whoever runs the server
+    type: Literal["base64"]  # a URL would be opened here, with the server's rights
     media_type: Literal["image/jpeg", "image/png", "image/gif", "image/webp"]
     data: Name
 
@@ -73,7 +73,7 @@ class _ToolUse(_Marked):
     id: Name
     name: Name
     input: dict[str, Any]
-    caller: Any = None  # our own replies have these two, empty
+    caller: Any = None  # podium's replies have these two, empty
     toolset_name: None = None
 
 
@@ -91,11 +91,11 @@ class _RedactedThinking(_Fields):
 _Shown = Annotated[_Text | _Image | _Document, Field(discriminator="type")]
 
 
-def _is_text(found: object) -> str:
-    return WORDS if isinstance(found, str) else BLOCKS
+def _is_text(value: object) -> str:
+    return WORDS if isinstance(value, str) else BLOCKS
 
 
-WORDS, BLOCKS = "words", "blocks"  # tags that stand in no name
+WORDS, BLOCKS = "words", "blocks"  # tags, left out of field names
 _Either = Discriminator(_is_text)
 _Content = Annotated[Annotated[Words, Tag(WORDS)] | Annotated[list[_Shown], Tag(BLOCKS)], _Either]
 
@@ -142,9 +142,9 @@ class _Tool(_Marked):
     name: Annotated[str, Field(min_length=1, max_length=128)]
     input_schema: dict[str, Any]
     description: str = ""
-    strict: Literal[False] | None = None  # Inspect has no word for it
+    strict: Literal[False] | None = None  # Inspect has no field for it
     defer_loading: Literal[False] | None = None
-    eager_input_streaming: bool | None = None  # in how many pieces a call arrives
+    eager_input_streaming: bool | None = None  # number of pieces in which a call arrives
 
 
 class _ToolChoice(_Fields):
@@ -156,7 +156,7 @@ class _ToolChoice(_Fields):
 class _ThinkingBudget(_Fields):
     type: Literal["enabled"]
     budget_tokens: Annotated[int, Field(ge=1024, lt=2**31)]
-    display: Literal["summarized", "omitted"] | None = None  # what there is of it is shown nowhere
+    display: Literal["summarized", "omitted"] | None = None  # no effect: no reply shows thinking
 
 
 class _ThinkingAsNeeded(_Fields):
@@ -180,11 +180,11 @@ class _KeptThinking(_Fields):
 
 class _ContextManagement(_Fields):
     edits: list[_KeptThinking] = []
-    """Only those that change nothing."""
+    """Only edits that change nothing."""
 
 
 class CountFields(_Fields):
-    """What a request to count tokens may hold."""
+    """Fields of a request to count tokens."""
 
     model: Name
     messages: Annotated[
@@ -206,7 +206,7 @@ class CountFields(_Fields):
 
 
 class MessageFields(CountFields):
-    """What a request for a message may hold."""
+    """Fields of a request for a message."""
 
     max_tokens: Annotated[int, Field(ge=1, lt=2**31)]
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -225,9 +225,9 @@ Found = TypeVar("Found", bound=CountFields)
 
 
 def read_fields(kind: type[Found], body: Mapping[str, Any]) -> Found:
-    """Return a request's fields; Refusal names the first one that is wrong."""
+    """Return a request's fields; Refusal names the first wrong one."""
 
     def name_of(place: Place) -> str:
-        return ".".join(str(part) for part in place if part not in (WORDS, BLOCKS))
+        return ".".join(str(key) for key in place if key not in (WORDS, BLOCKS))
 
     return checked(kind, dict(body), name_of)

@@ -1,7 +1,7 @@
-"""Anthropic's Messages: how its clients write requests and read replies, and its count of tokens.
+"""Anthropic's Messages API: its requests, its replies, and its token counts.
 
-Thinking is asked of workers and paid, and shown to nobody: no reply has blocks of it. Which stop
-sequence ended a reply, no provider of Inspect's says, so such a reply ends its turn.
+Workers' thinking is requested and billed but not returned: no reply has thinking blocks. Inspect's
+providers do not report which stop sequence ended a reply, so such a reply ends its turn.
 """
 
 import json
@@ -75,9 +75,9 @@ STOPS: Mapping[WorkerStop, StopReason] = {
     "model_length": "model_context_window_exceeded",
     "content_filter": "refusal",
 }
-"""Why a reply ended before its end."""
+"""Stop reasons of replies that were cut off."""
 EVENTS: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
-COUNTING_S = 30.0  # how long a provider may take to count
+COUNTING_S = 30.0  # timeout of a provider's count
 
 
 class AnthropicMessages:
@@ -86,13 +86,13 @@ class AnthropicMessages:
     name: DialectName = "messages"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) names the field that is wrong or cannot be honoured."""
-        found = read_fields(MessageFields, body)
-        config, params = _sampling(found)
-        return await _request(found, config, params, stream=bool(found.stream))
+        """Return a request; Refusal (400) names the field that is wrong or not supported."""
+        fields = read_fields(MessageFields, body)
+        config, params = _sampling(fields)
+        return await _request(fields, config, params, stream=bool(fields.stream))
 
     async def read_count(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request whose tokens are to be counted, as `read` does."""
+        """Return a request for a token count, as `read` does."""
         return await _request(read_fields(CountFields, body), GenerateConfig(), {})
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ class AnthropicMessages:
         return _message(reply).model_dump()
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
-        """Return the body of an error; `error_code` is what the client's exception calls it."""
+        """Return the body of an error; `error_code` is its name in the client's exception."""
         details = {"error_code": refusal.kind, "param": refusal.param}
         error = {"type": ERROR_TYPES[refusal.kind], "message": str(refusal), "details": details}
         return {"type": "error", "error": error, "request_id": trace}
@@ -111,63 +111,63 @@ class AnthropicMessages:
 
 
 async def _request(
-    found: CountFields, config: GenerateConfig, params: dict[str, str], *, stream: bool = False
+    fields: CountFields, config: GenerateConfig, params: dict[str, str], *, stream: bool = False
 ) -> ServedRequest:
-    messages = await _conversation(found)
-    tools = _tools(found)
-    more = {"tools": "tools"} if tools else {}
-    if shown := _shown(messages):
-        more["images"] = shown
+    messages = await _conversation(fields)
+    tools = _tools(fields)
+    extra = {"tools": "tools"} if tools else {}
+    if kind := _shown(messages):
+        extra["images"] = kind
     return ServedRequest(
         dialect="messages",
-        model=found.model,
+        model=fields.model,
         messages=messages,
         tools=tools,
-        tool_choice=_tool_choice(found, tools),
+        tool_choice=_tool_choice(fields, tools),
         config=config,
-        params={**params, **more},
+        params={**params, **extra},
         stream=stream,
     )
 
 
-async def _conversation(found: CountFields) -> list[ChatMessage]:
-    if found.messages[-1].role == "assistant":
+async def _conversation(fields: CountFields) -> list[ChatMessage]:
+    if fields.messages[-1].role == "assistant":
         raise unsupported("messages", "end them with the user's, for no answer can be begun here")
-    # Inspect keeps what its messages have no field for beside them, for one sample at a time;
-    # without one of its own, a request would leave it to the process for good.
+    # Inspect stores data without a message field per sample; without its own sample, a
+    # request would leave it in the process permanently.
     init_sample_assistant_internal()
     try:
-        turns = [turn.model_dump(exclude_unset=True) for turn in found.messages]
+        turns = [turn.model_dump(exclude_unset=True) for turn in fields.messages]
         messages = await messages_from_anthropic(cast(list[MessageParam], turns))
-    except Exception:  # too deep, or whatever anthropic's own objects raise
+    except Exception:  # nested too deep, or any error of anthropic's own objects
         raise invalid("messages", "they cannot be read as a conversation") from None
-    for one in messages:
-        if isinstance(one, ChatMessageTool) and one.function is None:
-            asked = one.tool_call_id or ""
-            raise invalid("messages", f"no call before it has the id of a result, {asked!r:.80}")
-    if not _shown(messages) and not any(one.text.strip() for one in messages):
+    for message in messages:
+        if isinstance(message, ChatMessageTool) and message.function is None:
+            call_id = message.tool_call_id or ""
+            raise invalid("messages", f"no call before it has the id of a result, {call_id!r:.80}")
+    if not _shown(messages) and not any(message.text.strip() for message in messages):
         raise invalid("messages", "nothing is said in them")
-    return [*_system(found), *messages]
+    return [*_system(fields), *messages]
 
 
-def _system(found: CountFields) -> Iterator[ChatMessage]:
-    """Yield a message a block: Anthropic drops blocks that begin as its headers do, whole."""
-    system = found.system or ""
-    texts = [system] if isinstance(system, str) else [one.text for one in system]
+def _system(fields: CountFields) -> Iterator[ChatMessage]:
+    """Yield one message per block: Anthropic drops whole blocks that begin like its headers."""
+    system = fields.system or ""
+    texts = [system] if isinstance(system, str) else [block.text for block in system]
     yield from (ChatMessageSystem(content=text) for text in texts if text)
 
 
 def _shown(messages: Sequence[ChatMessage]) -> str:
-    """Return the kind of the first block that is no text; empty where all are."""
-    for one in messages:
-        for part in one.content if isinstance(one.content, list) else []:
-            if isinstance(part, ContentImage | ContentDocument):
-                return part.type
+    """Return the type of the first image or document block; empty if there is none."""
+    for message in messages:
+        for block in message.content if isinstance(message.content, list) else []:
+            if isinstance(block, ContentImage | ContentDocument):
+                return block.type
     return ""
 
 
-def _tools(found: CountFields) -> Sequence[ToolInfo]:
-    tools = found.tools or []
+def _tools(fields: CountFields) -> Sequence[ToolInfo]:
+    tools = fields.tools or []
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise invalid("tools", "two of them have one name")
@@ -177,8 +177,8 @@ def _tools(found: CountFields) -> Sequence[ToolInfo]:
     ]
 
 
-def _tool_choice(found: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice | None:
-    choice = found.tool_choice
+def _tool_choice(fields: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice | None:
+    choice = fields.tool_choice
     if choice is None:
         return None
     if choice.type == "tool":
@@ -190,30 +190,30 @@ def _tool_choice(found: CountFields, tools: Sequence[ToolInfo]) -> ToolChoice | 
     return choice.type
 
 
-def _sampling(found: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return what was asked for, and by our name what the dialect calls it."""
-    choice = found.tool_choice
+def _sampling(fields: MessageFields) -> tuple[GenerateConfig, dict[str, str]]:
+    """Return the requested sampling, and our field -> the dialect's name."""
+    choice = fields.tool_choice
     one_call = False if choice and choice.disable_parallel_tool_use else None
-    asked = {
-        "max_tokens": ("max_tokens", found.max_tokens),
-        "temperature": ("temperature", found.temperature),
-        "top_p": ("top_p", found.top_p),
-        "top_k": ("top_k", found.top_k),
-        "stop_seqs": ("stop_sequences", found.stop_sequences or None),
+    options = {
+        "max_tokens": ("max_tokens", fields.max_tokens),
+        "temperature": ("temperature", fields.temperature),
+        "top_p": ("top_p", fields.top_p),
+        "top_k": ("top_k", fields.top_k),
+        "stop_seqs": ("stop_sequences", fields.stop_sequences or None),
         "parallel_tool_calls": ("tool_choice.disable_parallel_tool_use", one_call),
-        **_reasoning(found),
+        **_reasoning(fields),
     }
-    given = {field: one for field, one in asked.items() if one[1] is not None}
-    config = GenerateConfig(**cast(dict[str, Any], {field: one[1] for field, one in given.items()}))
-    return config, {field: one[0] for field, one in given.items()}
+    settings = {field: option for field, option in options.items() if option[1] is not None}
+    values: dict[str, Any] = {field: value for field, (_, value) in settings.items()}
+    return GenerateConfig(**values), {field: name for field, (name, _) in settings.items()}
 
 
-def _reasoning(found: MessageFields) -> dict[str, tuple[str, int | str | None]]:
-    """Return how much thought is asked for; who wants none asks for none."""
-    effort = found.output_config.effort if found.output_config else None
-    thinking = found.thinking
+def _reasoning(fields: MessageFields) -> dict[str, tuple[str, int | str | None]]:
+    """Return the requested reasoning effort or budget, by field; None is not requested."""
+    effort = fields.output_config.effort if fields.output_config else None
+    thinking = fields.thinking
     if thinking is not None and thinking.type == "adaptive":
-        # Inspect asks for it by a `reasoning_effort`; Anthropic documents "high" where none is said
+        # Inspect requests it by a `reasoning_effort`; Anthropic documents "high" as the default
         return {"reasoning_effort": ("thinking", effort or "high")}
     budget = thinking.budget_tokens if thinking and thinking.type == "enabled" else None
     return {
@@ -225,34 +225,34 @@ def _reasoning(found: MessageFields) -> dict[str, tuple[str, int | str | None]]:
 def message_usage(bill: RequestBill) -> dict[str, Any]:
     """Return a bill as Anthropic's usage with Fugu's counts beside it; `harness.usage` reads it.
 
-    Anthropic's counts must be integers. So where a part of the tokens is unknown, every count is
-    what is known, at least that many, and 0 where nothing is; `incomplete` says so, and there is
-    neither a total nor a cost. A price that is unknown is no cost either.
+    Anthropic's counts must be integers. So if a part of the tokens is unknown, every count is a
+    lower bound, 0 if nothing is known; `incomplete` is true, and total and cost are omitted. If a
+    price is unknown, the cost is omitted, too.
     """
-    seen, rest = bill.visible or Usage(), bill.orchestration or Usage()
+    visible, hidden = bill.visible or Usage(), bill.orchestration or Usage()
     usage: dict[str, Any] = {
-        "input_tokens": seen.input,
-        "cache_read_input_tokens": seen.cache_read,
-        "cache_creation_input_tokens": seen.cache_write,
-        "output_tokens": seen.output,
+        "input_tokens": visible.input,
+        "cache_read_input_tokens": visible.cache_read,
+        "cache_creation_input_tokens": visible.cache_write,
+        "output_tokens": visible.output,
         # A worker may orchestrate, too.
         "orchestration_input_tokens": (
-            rest.input_total + rest.orchestration_in + seen.orchestration_in
+            hidden.input_total + hidden.orchestration_in + visible.orchestration_in
         ),
         "orchestration_input_cached_tokens": (
-            rest.cache_read + rest.orchestration_in_cached + seen.orchestration_in_cached
+            hidden.cache_read + hidden.orchestration_in_cached + visible.orchestration_in_cached
         ),
         "orchestration_output_tokens": (
-            rest.output + rest.orchestration_out + seen.orchestration_out
+            hidden.output + hidden.orchestration_out + visible.orchestration_out
         ),
     }
-    if seen.cache_write:
+    if visible.cache_write:
         usage["cache_creation"] = {
-            "ephemeral_1h_input_tokens": seen.cache_write_1h,
-            "ephemeral_5m_input_tokens": seen.cache_write - seen.cache_write_1h,
+            "ephemeral_1h_input_tokens": visible.cache_write_1h,
+            "ephemeral_5m_input_tokens": visible.cache_write - visible.cache_write_1h,
         }
-    if seen.reasoning is not None:
-        usage["output_tokens_details"] = {"thinking_tokens": seen.reasoning}
+    if visible.reasoning is not None:
+        usage["output_tokens_details"] = {"thinking_tokens": visible.reasoning}
     if bill.total_tokens is None:
         return {**usage, INCOMPLETE: True}
     usage["total_tokens"] = bill.total_tokens
@@ -261,7 +261,7 @@ def message_usage(bill: RequestBill) -> dict[str, Any]:
 
 def _message(reply: ServedReply) -> Message:
     text = [TextBlock(type="text", text=reply.text)]
-    direct = DirectCaller(type="direct")  # the document asks for one, and types have it optional
+    direct = DirectCaller(type="direct")  # required by the documentation, optional in the types
     calls = [
         ToolUseBlock(
             type="tool_use", id=call.id, name=call.function, input=call.arguments, caller=direct
@@ -274,39 +274,39 @@ def _message(reply: ServedReply) -> Message:
         role="assistant",
         model=reply.model,
         content=[*(text if reply.text or not calls else ()), *calls],
-        # By the calls that are there: some providers call it a plain stop.
+        # By the calls present: some providers report a plain stop.
         stop_reason=STOPS.get(reply.stop, "tool_use" if calls else "end_turn"),
         usage=MessageUsage.model_validate(message_usage(reply.bill)),
     )
 
 
 class MessageStream:
-    """A reply as events: pings while it is waited for, and then a message.
+    """A reply as events: pings while it is pending, then a message.
 
-    The message begins when its usage is known, since clients keep what only its beginning has:
-    anthropic's own drops the counts of `message_delta` that it does not know.
+    The message begins when its usage is known, since clients keep the usage of its beginning:
+    anthropic's own client drops unknown counts of `message_delta`.
     """
 
     def __init__(self, dialect: AnthropicMessages, trace: str) -> None:
-        """Stand at the beginning."""
+        """Write for one request."""
         self._dialect, self._trace = dialect, trace
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield a first sign of life."""
+        """Yield a first ping."""
         yield from self.beat(None)
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield a ping, and in it what has begun."""
-        said = {} if step is None else {"step": str(step)}
-        yield StreamEvent(json.dumps({"type": "ping", **said}), "ping")
+        """Yield a ping with the step that has begun."""
+        extra = {} if step is None else {"step": str(step)}
+        yield StreamEvent(json.dumps({"type": "ping", **extra}), "ping")
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the message from its beginning to its stop."""
-        whole = _message(reply).model_dump()
-        yield _event("message_start", message={**whole, "content": [], "stop_reason": None})
-        for index, block in enumerate(whole["content"]):
+        """Yield the message from `message_start` to `message_stop`."""
+        message = _message(reply).model_dump()
+        yield _event("message_start", message={**message, "content": [], "stop_reason": None})
+        for index, block in enumerate(message["content"]):
             yield from _block(index, block)
-        delta = {"stop_reason": whole["stop_reason"]}
+        delta = {"stop_reason": message["stop_reason"]}
         yield _event("message_delta", delta=delta, usage=message_usage(reply.bill))
         yield _event("message_stop")
 
@@ -316,7 +316,7 @@ class MessageStream:
 
 
 def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
-    """Yield a block: its frame, what fills it piece by piece, and its end."""
+    """Yield a block: its start, its content in pieces, and its stop."""
     is_text = block["type"] == "text"
     kind, piece = ("text_delta", "text") if is_text else ("input_json_delta", "partial_json")
     filling: str = block["text"] if is_text else json.dumps(block["input"])
@@ -329,18 +329,18 @@ def _block(index: int, block: Mapping[str, Any]) -> Iterator[StreamEvent]:
 
 
 def _event(name: str, **fields: Any) -> StreamEvent:
-    """Return an event once it is one of anthropic's own."""
+    """Return an event, validated as one of anthropic's own."""
     event = EVENTS.validate_python({"type": name, **fields})
     return StreamEvent(json.dumps(event.model_dump()), name)
 
 
 async def count_tokens(request: ServedRequest, models: Sequence[Model]) -> Mapping[str, Any]:
-    """Return the body that says how many tokens a request has: the most that a model counts.
+    """Return the body with a request's token count: the maximum over the models.
 
-    `models` are the workers that may be sent this conversation: a single system's one, a router's
-    all; none for a system that plans, since it sends nobody the conversation as it is. Where a
-    provider counts, that is its count; else it is Inspect's estimate, which needs a table from the
-    network. Refusal (501) where a count cannot be had: there is no guess of ours.
+    `models` are the workers that may get this conversation: a single system's one, all of a
+    router's; none for a system that plans, since no worker gets the conversation unchanged. The
+    count is the provider's if it has one, else Inspect's estimate, which needs a table from the
+    network. Refusal (501) if there is no count: podium does not guess.
     """
     if not models:
         raise _uncounted(f"{request.model} sends no worker the conversation as it is")
@@ -350,11 +350,11 @@ async def count_tokens(request: ServedRequest, models: Sequence[Model]) -> Mappi
             for model in models:
                 tools = await model.count_tool_tokens(request.tools) if request.tools else 0
                 counts.append(tools + await model.count_tokens(list(request.messages)))
-    except Exception as error:  # a provider's, whatever it is
+    except Exception as error:  # any error of a provider
         raise _uncounted(f"counting failed ({type(error).__name__})") from error
     return MessageTokensCount(input_tokens=max(counts)).model_dump()
 
 
-def _uncounted(why: str) -> Refusal:
-    said = f"These tokens cannot be counted: {why}. Read `usage` of the replies instead."
-    return Refusal(501, "unsupported_parameter", said)
+def _uncounted(reason: str) -> Refusal:
+    sentence = f"These tokens cannot be counted: {reason}. Read `usage` of the replies instead."
+    return Refusal(501, "unsupported_parameter", sentence)

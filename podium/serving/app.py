@@ -1,4 +1,4 @@
-"""The endpoints: what clients of three dialects ask, and what operators and reviewers do."""
+"""The endpoints for clients of three dialects, for operators and for reviewers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -35,11 +35,11 @@ from podium.serving.service import (
 )
 
 BEAT_S = 2.0
-"""Between events of a stream that waits: clients give up after some seconds of silence."""
+"""Seconds between events of a pending stream: clients give up after some seconds of silence."""
 MOST_BYTES = 32 * 1024 * 1024
-"""A request's body may be so long."""
+"""Maximum request body, in bytes."""
 DISCARDED = 4
-"""So many times that much is read and let go, for a client to hear that it is too much."""
+"""Drain up to this multiple of the limit, so that the client can read the 413."""
 BODY_S = 60.0
 CHAT, RESPONSES, MESSAGES = ChatCompletions(), OpenAIResponses(), AnthropicMessages()
 DIALECTS: Mapping[str, Dialect] = {
@@ -48,23 +48,23 @@ DIALECTS: Mapping[str, Dialect] = {
     "/v1/messages": MESSAGES,
 }
 NO_RETRY = frozenset({"out_of_budget", "loop", "unsupported_parameter"})
-"""Refusals that asking again, as clients do by themselves, does not lift."""
+"""Refusals that a client's automatic retry cannot resolve."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What an application is made with."""
+    """Settings of the application."""
 
     keys: Keys
     access: Access
     name: str
-    """Of this server, in `x-podium-via`."""
+    """This server's name in `x-podium-via`."""
     grace_s: float = 30
     beat_s: float = BEAT_S
 
 
 def model_app(make: Callable[[], ModelService], settings: ServerSettings) -> ASGIApp:
-    """Return the ASGI application; the service is made in the event loop that serves."""
+    """Return the ASGI application; `make` runs in the event loop that serves."""
 
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncGenerator[None]:
@@ -86,8 +86,8 @@ def model_app(make: Callable[[], ModelService], settings: ServerSettings) -> ASG
     posts["/v1/messages/count_tokens"] = endpoints.count_tokens
     application = Starlette(
         routes=[
-            *(Route(path, _told(one), methods=["POST"]) for path, one in posts.items()),
-            *(Route(path, _told(one), methods=["GET"]) for path, one in gets.items()),
+            *(Route(path, _told(endpoint), methods=["POST"]) for path, endpoint in posts.items()),
+            *(Route(path, _told(endpoint), methods=["GET"]) for path, endpoint in gets.items()),
         ],
         exception_handlers={HTTPException: _not_here},
         lifespan=lifespan,
@@ -126,39 +126,39 @@ class _Endpoints:
     async def trace(self, request: Request) -> Response:
         caller, id = self.settings.keys.caller(request.headers), request.path_params["id"]
         folder = _service(request).log_dir
-        found = await anyio.to_thread.run_sync(read_trace, folder, id)
-        if found is None or found.key != caller.name:  # nobody is told of others' requests
+        trace = await anyio.to_thread.run_sync(read_trace, folder, id)
+        if trace is None or trace.key != caller.name:  # other keys' traces stay private
             raise Refusal(404, "not_found", f"There is no trace {id!r:.60} of yours here.")
-        return JSONResponse(trace_json(found, folder))
+        return JSONResponse(trace_json(trace, folder))
 
     async def count_tokens(self, request: Request) -> Response:
         self.settings.keys.caller(request.headers)
         service = _service(request)
-        asked = await MESSAGES.read_count(await _body(request))
-        return JSONResponse(await count_tokens(asked, service.answering(asked.model)))
+        query = await MESSAGES.read_count(await _body(request))
+        return JSONResponse(await count_tokens(query, service.answering(query.model)))
 
     async def completion(self, request: Request) -> Response:
         self._refuse_loop(request.headers)
         caller = self.settings.keys.caller(request.headers)
         dialect = DIALECTS[request.url.path]
-        asked = await dialect.read(await _body(request))
-        pending = _service(request).begin(_trace(request), asked, caller, request.headers)
-        if asked.stream:
-            return self._streamed(dialect, asked, pending)
+        query = await dialect.read(await _body(request))
+        pending = _service(request).begin(_trace(request), query, caller, request.headers)
+        if query.stream:
+            return self._streamed(dialect, query, pending)
         return await _whole(request, dialect, pending)
 
     def _refuse_loop(self, headers: Headers) -> None:
         if self.settings.name in servers_before(headers):
-            said = "This request has come through this server before: its pool reaches itself."
-            raise Refusal(508, "loop", said)
+            sentence = "This request has come through this server before: its pool reaches itself."
+            raise Refusal(508, "loop", sentence)
 
     def _streamed(
-        self, dialect: Dialect, asked: ServedRequest, pending: PendingRequest
+        self, dialect: Dialect, query: ServedRequest, pending: PendingRequest
     ) -> Response:
         return EventSourceResponse(
-            _events(dialect, asked, pending, self.settings.beat_s),
+            _events(dialect, query, pending, self.settings.beat_s),
             headers=_trace_header(pending.trace),
-            ping=0,  # comments, which are no events to a client's idle timer
+            ping=0,  # no comments: clients' idle timers ignore them
             sep="\n",
             shutdown_event=anyio.Event(),
             shutdown_grace_period=self.settings.grace_s,
@@ -166,22 +166,22 @@ class _Endpoints:
 
 
 async def _events(
-    dialect: Dialect, asked: ServedRequest, pending: PendingRequest, beat_s: float
+    dialect: Dialect, query: ServedRequest, pending: PendingRequest, beat_s: float
 ) -> AsyncGenerator[ServerSentEvent]:
-    writer = dialect.stream(asked, pending.trace, int(pending.started.timestamp()))
+    writer = dialect.stream(query, pending.trace, int(pending.started.timestamp()))
     try:
-        for one in writer.begin():
-            yield _sent(one)
+        for event in writer.begin():
+            yield _sent(event)
         async for step in pending.beats(beat_s):
-            for one in writer.beat(step):
-                yield _sent(one)
+            for event in writer.beat(step):
+                yield _sent(event)
         try:
             ending = writer.finish(await pending.reply())
         except Refusal as refusal:
             ending = writer.fail(refusal)
-        for one in ending:
-            yield _sent(one)
-    finally:  # whoever reads may have gone
+        for event in ending:
+            yield _sent(event)
+    finally:  # the client may have disconnected
         pending.hang_up(client_gone())
 
 
@@ -194,8 +194,8 @@ async def _whole(request: Request, dialect: Dialect, pending: PendingRequest) ->
     try:
         reply = await pending.reply()
     except Refusal as refusal:
-        said = dialect.error(refusal, pending.trace)
-        return _refused(refusal, said, _bill_headers(pending.trace, pending.bill))
+        body = dialect.error(refusal, pending.trace)
+        return _refused(refusal, body, _bill_headers(pending.trace, pending.bill))
     finally:
         gone.cancel()
     headers = _bill_headers(pending.trace, reply.bill)
@@ -203,29 +203,29 @@ async def _whole(request: Request, dialect: Dialect, pending: PendingRequest) ->
 
 
 async def _gone(request: Request, pending: PendingRequest) -> None:
-    """Hang up when the client does."""
+    """End the request when the client disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     pending.hang_up(client_gone())
 
 
 async def _body(request: Request) -> Mapping[str, Any]:
-    """Return a body, a JSON object; Refusal for one that is none, too long or too slow."""
+    """Return the body, a JSON object; Refusal if it is not one, too long or too slow."""
     raw = await _bytes(request)
     try:
-        found: object = parse_json(raw)
+        value: object = parse_json(raw)
     except (ValueError, RecursionError) as error:
-        said = f"The body is no JSON ({type(error).__name__}): {str(error)[:200]}"
-        raise Refusal(400, "invalid_request", said) from None
-    if not isinstance(found, dict):
+        sentence = f"The body is no JSON ({type(error).__name__}): {str(error)[:200]}"
+        raise Refusal(400, "invalid_request", sentence) from None
+    if not isinstance(value, dict):
         raise Refusal(400, "invalid_request", "The body is to be a JSON object.")
-    return cast(Mapping[str, Any], found)
+    return cast(Mapping[str, Any], value)
 
 
 async def _bytes(request: Request) -> bytes:
     if (packed := request.headers.get("content-encoding", "identity")) != "identity":
-        said = f"A body that is packed as {packed!r:.40} is not read here: send it as it is."
-        raise Refusal(415, "invalid_request", said)
+        sentence = f"A body that is packed as {packed!r:.40} is not read here: send it as it is."
+        raise Refusal(415, "invalid_request", sentence)
     raw, size = bytearray(), 0
     try:
         with anyio.fail_after(BODY_S):
@@ -235,8 +235,8 @@ async def _bytes(request: Request) -> bytes:
                     break
                 raw += chunk if size <= MOST_BYTES else b""
     except TimeoutError:
-        said = f"The body did not come within {BODY_S:g} s."
-        raise Refusal(408, "invalid_request", said) from None
+        sentence = f"The body did not come within {BODY_S:g} s."
+        raise Refusal(408, "invalid_request", sentence) from None
     except ClientDisconnect:
         raise client_gone() from None
     if size > MOST_BYTES:
@@ -251,34 +251,34 @@ def _told(endpoint: _Endpoint) -> _Endpoint:
         try:
             return await endpoint(request)
         except Refusal as refusal:
-            found = refusal
-        except Exception as error:  # its type only: a message could hold a prompt
-            said = f"The server failed on this request ({type(error).__name__})."
-            found = Refusal(500, "failed", said)
-        return _refused(found, _dialect_of(request).error(found, _trace(request)), {})
+            failure = refusal
+        except Exception as error:  # its type only: a message could contain a prompt
+            sentence = f"The server failed on this request ({type(error).__name__})."
+            failure = Refusal(500, "failed", sentence)
+        return _refused(failure, _dialect_of(request).error(failure, _trace(request)), {})
 
     return answer
 
 
-def _refused(refusal: Refusal, said: Mapping[str, Any], headers: Mapping[str, str]) -> JSONResponse:
-    more = {"x-should-retry": "false"} if refusal.kind in NO_RETRY else dict[str, str]()
+def _refused(refusal: Refusal, body: Mapping[str, Any], headers: Mapping[str, str]) -> JSONResponse:
+    extra = {"x-should-retry": "false"} if refusal.kind in NO_RETRY else dict[str, str]()
     if refusal.retry_after_s is not None:
-        more["retry-after"] = str(refusal.retry_after_s)
+        extra["retry-after"] = str(refusal.retry_after_s)
     if refusal.status == 401:
-        more["www-authenticate"] = "Bearer"
-    return JSONResponse(said, refusal.status, {**headers, **more})
+        extra["www-authenticate"] = "Bearer"
+    return JSONResponse(body, refusal.status, {**headers, **extra})
 
 
 async def _not_here(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     allowed = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
-    said = f"There is no {request.method} {request.url.path:.100} here."
-    refusal = Refusal(status, "not_found", said)
+    sentence = f"There is no {request.method} {request.url.path:.100} here."
+    refusal = Refusal(status, "not_found", sentence)
     return _refused(refusal, _dialect_of(request).error(refusal, _trace(request)), allowed)
 
 
 def _access_replies(scope: Scope) -> ErrorReply:
-    """Return what refuses a request whose host or origin is not let in."""
+    """Return the function that refuses a request whose host or origin is not allowed."""
     request = Request(scope)
 
     def refused(status: int, sentence: str, kind: str, headers: dict[str, str]) -> JSONResponse:
@@ -305,19 +305,19 @@ def _trace_header(trace: str) -> dict[str, str]:
 
 
 def _bill_headers(trace: str, bill: RequestBill | None) -> dict[str, str]:
-    found = _trace_header(trace)
+    headers = _trace_header(trace)
     if bill is None:
-        return found
-    told = {
+        return headers
+    amounts = {
         "x-podium-calls": bill.calls,
         "x-litellm-response-cost": plain(bill.usd),
         "x-litellm-total-tokens": bill.total_tokens,
     }
-    return found | {name: str(value) for name, value in told.items() if value is not None}
+    return headers | {name: str(value) for name, value in amounts.items() if value is not None}
 
 
 def _identified(application: ASGIApp) -> ASGIApp:
-    """Return an application that gives each request an id, and every answer its request's."""
+    """Return an application that gives each request an id and sends it with the answer."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

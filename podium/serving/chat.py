@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions: requests read, replies and streams written."""
+"""OpenAI's Chat Completions: reads requests, writes replies and streams."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -63,7 +63,7 @@ class ChatToolFields(Fields):
 
 
 class CalledFields(Fields):
-    """A function and the arguments it was called with."""
+    """A called function and its arguments."""
 
     name: str
     arguments: str
@@ -78,14 +78,14 @@ class ChatCallFields(Fields):
 
 
 class ChatMessageFields(Fields):
-    """One of `messages`; the converter reads them, but it drops what it does not know."""
+    """One of `messages`; checked here, since the converter drops unknown fields."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Any = None
     tool_calls: list[ChatCallFields] | None = None
     tool_call_id: str | None = None
     refusal: str | None = None
-    reasoning: Any = None  # these three: how other servers name it
+    reasoning: Any = None  # other servers' three names for reasoning
     reasoning_content: Any = None
     reasoning_details: Any = None
     annotations: Annotated[list[Any], Field(max_length=0)] | None = None
@@ -99,7 +99,7 @@ class ChatFields(SharedFields):
     max_completion_tokens: Tokens | None = None
     stop: Annotated[
         list[str] | None,
-        BeforeValidator(lambda found: [found] if isinstance(found, str) else found),
+        BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
     ] = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     frequency_penalty: Penalty | None = None
@@ -118,7 +118,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("system", "developer", "tool"), ("text",)),
     "user": ("text", "image_url"),
     "assistant": ("text", "refusal"),
-}  # the parts that each role's content may have
+}  # content types that each role may have
 FINISH: Mapping[StopReason, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "stop": "stop",
     "unknown": "stop",
@@ -135,25 +135,25 @@ class ChatCompletions:
     name: DialectName = "chat"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
-        asked = read_fields(ChatFields, make_storable(body))
-        said = [_said(one, f"messages[{number}]") for number, one in enumerate(asked.messages)]
-        messages, images = await read_messages(messages_from_openai(said), "messages")
-        tools = [_tool(one, f"tools[{at}]") for at, one in enumerate(asked.tools or [])]
+        """Return a request; Refusal (400) if a field is wrong or not supported."""
+        fields = read_fields(ChatFields, make_storable(body))
+        turns = [_said(turn, f"messages[{number}]") for number, turn in enumerate(fields.messages)]
+        messages, images = await read_messages(messages_from_openai(turns), "messages")
+        tools = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(fields.tools or [])]
         refuse_twins(tools)
-        config, params = asked_sampling(_sampling(asked))
-        options = asked.stream_options
+        config, params = asked_sampling(_sampling(fields))
+        options = fields.stream_options
         return ServedRequest(
             dialect=self.name,
-            model=asked.model,
+            model=fields.model,
             messages=messages,
             tools=tools,
-            tool_choice=read_tool_choice(asked.tool_choice, tools),
+            tool_choice=read_tool_choice(fields.tool_choice, tools),
             config=config,
             params=params
             | ({"tools": "tools"} if tools else {})
             | ({"images": "image_url"} if images else {}),
-            stream=bool(asked.stream),
+            stream=bool(fields.stream),
             include_usage=bool(options and options.include_usage),
         )
 
@@ -164,7 +164,7 @@ class ChatCompletions:
         if reply.tool_calls:
             message |= {"content": reply.text or None, "tool_calls": _calls(reply)}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
-        whole = {
+        body = {
             "id": f"chatcmpl-{reply.trace}",
             "object": "chat.completion",
             "created": reply.created,
@@ -172,7 +172,7 @@ class ChatCompletions:
             "choices": [choice],
             "usage": usage_fields(reply.bill, "prompt_tokens", "completion_tokens"),
         }
-        return ChatCompletion.model_validate(whole).model_dump(mode="json", exclude_unset=True)
+        return ChatCompletion.model_validate(body).model_dump(mode="json", exclude_unset=True)
 
     def error(self, refusal: Refusal, trace: str) -> Mapping[str, Any]:
         """Return OpenAI's error object; the trace is in its headers."""
@@ -183,57 +183,57 @@ class ChatCompletions:
         return ChatStream(request, trace, created)
 
 
-def _said(found: Any, at: str) -> Any:
-    """Return a message as the converter takes it: without what is null."""
-    message = read_fields(ChatMessageFields, found, at)
+def _said(value: Any, path: str) -> Any:
+    """Return a message in the form that the converter accepts: without null fields."""
+    message = read_fields(ChatMessageFields, value, path)
     if message.role == "tool" and message.tool_call_id is None:
-        raise invalid(f"{at}.tool_call_id", "a tool's message names the call that it answers")
+        raise invalid(f"{path}.tool_call_id", "a tool's message names the call that it answers")
     calling = message.role == "assistant" and (message.tool_calls or message.refusal)
     if not (calling and message.content is None):
-        _check_content(message, f"{at}.content")
-    return {name: value for name, value in found.items() if value is not None}
+        _check_content(message, f"{path}.content")
+    return {name: value for name, value in value.items() if value is not None}
 
 
-def _check_content(message: ChatMessageFields, at: str) -> None:
+def _check_content(message: ChatMessageFields, path: str) -> None:
     kinds = ROLES[message.role]
-    for where, part in content_parts(message.content, at):
-        kind = part.get("type")
+    for place, block in content_parts(message.content, path):
+        kind = block.get("type")
         if kind not in kinds:
-            raise unsupported(f"{where}.type", f"it can only be {' or '.join(kinds)} here")
+            raise unsupported(f"{place}.type", f"it can only be {' or '.join(kinds)} here")
         if kind == "image_url":
-            image = part.get("image_url")
+            image = block.get("image_url")
             url = cast(Mapping[str, Any], image).get("url") if isinstance(image, Mapping) else None
-            refuse_address(url, f"{where}.image_url.url")
+            refuse_address(url, f"{place}.image_url.url")
 
 
-def _tool(found: object, at: str) -> ToolInfo:
-    return function_tool(read_fields(ChatToolFields, found, at).function, f"{at}.function")
+def _tool(value: object, path: str) -> ToolInfo:
+    return function_tool(read_fields(ChatToolFields, value, path).function, f"{path}.function")
 
 
-def _sampling(asked: ChatFields) -> Iterator[tuple[str, str, Any]]:
-    limit, older = asked.max_completion_tokens, asked.max_tokens
+def _sampling(fields: ChatFields) -> Iterator[tuple[str, str, Any]]:
+    limit, older = fields.max_completion_tokens, fields.max_tokens
     if None not in (limit, older) and limit != older:
         raise invalid("max_tokens", "`max_completion_tokens` says another number")
     name = "max_tokens" if limit is None else "max_completion_tokens"
     yield "max_tokens", name, older if limit is None else limit
-    yield "stop_seqs", "stop", asked.stop or None
-    if asked.parallel_tool_calls is False:  # true is what every server does unasked
+    yield "stop_seqs", "stop", fields.stop or None
+    if fields.parallel_tool_calls is False:  # true is every server's default
         yield "parallel_tool_calls", "parallel_tool_calls", False
     for field in ("temperature", "top_p", "seed", "frequency_penalty", "presence_penalty"):
-        yield field, field, getattr(asked, field)
-    yield "logit_bias", "logit_bias", asked.logit_bias
-    yield "reasoning_effort", "reasoning_effort", asked.reasoning_effort
-    yield "verbosity", "verbosity", asked.verbosity
-    form = asked.response_format
+        yield field, field, getattr(fields, field)
+    yield "logit_bias", "logit_bias", fields.logit_bias
+    yield "reasoning_effort", "reasoning_effort", fields.reasoning_effort
+    yield "verbosity", "verbosity", fields.verbosity
+    form = fields.response_format
     if form is not None and form.type == "json_schema":
-        at = "response_format.json_schema"
+        path = "response_format.json_schema"
         if form.json_schema is None:
-            raise invalid(at, "it is missing")
-        yield "response_schema", "response_format", response_schema(form.json_schema, at)
+            raise invalid(path, "it is missing")
+        yield "response_schema", "response_format", response_schema(form.json_schema, path)
 
 
 def _finish(reply: ServedReply) -> str:
-    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # as some providers call it
+    calls = reply.tool_calls and reply.stop in ("stop", "unknown")  # some providers report these
     return "tool_calls" if calls else FINISH[reply.stop]
 
 
@@ -249,22 +249,22 @@ def _calls(reply: ServedReply) -> list[dict[str, Any]]:
 
 
 class ChatStream:
-    """A chat completion in chunks; a beat is a chunk that adds nothing."""
+    """A chat completion in chunks; a heartbeat is an empty chunk."""
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
         """Write for one request."""
         self._request, self._trace, self._created = request, trace, created
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield the chunk that says who speaks."""
+        """Yield the chunk with the role."""
         yield self._chunk({"role": "assistant", "content": "", "refusal": None})
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield an empty chunk; `podium.step` beside its choices says what has begun."""
+        """Yield an empty chunk; its field `podium.step` names the step that has begun."""
         yield self._chunk({}, {} if step is None else {"podium": {"step": str(step)}})
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
-        """Yield the text, the calls, why it ended, and the usage where it was asked for."""
+        """Yield the text, the calls, the finish reason, and the usage if it was requested."""
         for piece in text_pieces(reply.text):
             yield self._chunk({"content": piece})
         for index, call in enumerate(_calls(reply)):
@@ -281,20 +281,20 @@ class ChatStream:
         yield StreamEvent("[DONE]")
 
     def _chunk(
-        self, delta: Mapping[str, Any], more: Mapping[str, Any] | None = None, finish: Any = None
+        self, delta: Mapping[str, Any], extra: Mapping[str, Any] | None = None, finish: Any = None
     ) -> StreamEvent:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return self._event({"choices": [choice], **(more or {})})
+        return self._event({"choices": [choice], **(extra or {})})
 
-    def _event(self, what: Mapping[str, Any]) -> StreamEvent:
-        """Return a chunk; where usage was asked for, OpenAI has a null in all but the last one."""
-        whole = {
+    def _event(self, fields: Mapping[str, Any]) -> StreamEvent:
+        """Return a chunk; if usage was requested, it is null in all but the last, as at OpenAI."""
+        body = {
             "id": f"chatcmpl-{self._trace}",
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": self._request.model,
             **({"usage": None} if self._request.include_usage else {}),
-            **what,
+            **fields,
         }
-        chunk = ChatCompletionChunk.model_validate(whole)
+        chunk = ChatCompletionChunk.model_validate(body)
         return StreamEvent(json.dumps(chunk.model_dump(mode="json", exclude_unset=True)))

@@ -1,4 +1,4 @@
-"""One request as every dialect reads it, one reply as every dialect writes it, and its bill."""
+"""The request and the reply that all dialects share, and its bill."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ RefusalKind = Literal[
 
 
 class Refusal(PodiumError):
-    """A request that gets no answer, in one sentence; each dialect has its own object for it."""
+    """A request that gets no answer, with the reason; each dialect has its own error object."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Refusal(PodiumError):
         param: str | None = None,
         retry_after_s: int | None = None,
     ) -> None:
-        """Say why: `param` is the field at fault, `retry_after_s` when asking again can help."""
+        """Say why; `param` is the wrong field, `retry_after_s` the time until a retry can help."""
         super().__init__(sentence)
         self.status, self.param, self.retry_after_s = status, param, retry_after_s
         self.kind: RefusalKind = kind
@@ -47,27 +47,27 @@ class Refusal(PodiumError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedRequest:
-    """What a client asks, whatever dialect it speaks."""
+    """A client's request, in any dialect."""
 
     dialect: DialectName
     model: str
-    """As it was asked: a system, an alias or a dated id."""
+    """As requested: a system, an alias or a dated id."""
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolInfo] = ()
     tool_choice: ToolChoice | None = None
     config: GenerateConfig = field(default_factory=GenerateConfig)
-    """The sampling that was asked for, and nothing else: None is not asked for."""
+    """Only the requested sampling: None is not requested."""
     params: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By field of `config`, and `tools`: its name in the dialect, for refusals that name it."""
+    """Field of `config`, or `tools` -> its name in the dialect, for refusals."""
     stream: bool = False
     include_usage: bool = False
-    """Whether a stream of chat completions is to end with the usage."""
+    """Whether a stream of chat completions ends with the usage."""
     echo: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What a reply repeats of the request, in the dialect's own words."""
+    """Fields of the request that a reply repeats, in the dialect's form."""
 
     @property
     def conversation(self) -> Conversation:
-        """What is asked of the system."""
+        """The conversation that the system answers."""
         return Conversation(
             messages=self.messages,
             tools=self.tools,
@@ -78,12 +78,12 @@ class ServedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBill:
-    """What the calls of one request come to, by the one sum; None: a part is unknown."""
+    """The total of one request's calls, from the ledger's sum; None: a part is unknown."""
 
     visible: Usage | None
-    """Tokens of the worker call that answered last; of no call, where none answered."""
+    """Tokens of the worker call that answered last; of no call if none answered."""
     orchestration: Usage | None
-    """Of all other calls together: conductor, other workers, attempts that failed."""
+    """Tokens of all other calls: conductor, other workers, failed attempts."""
     calls: int
     usd: Decimal | None
 
@@ -97,12 +97,12 @@ class RequestBill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedReply:
-    """What a system answered."""
+    """A system's answer."""
 
     trace: str
-    """The request's id: of its trace, and `x-request-id`."""
+    """The request's id, which is its trace's and `x-request-id`."""
     model: str
-    """The id that the reply names: what was asked for."""
+    """The id in the reply: the requested one."""
     created: int
     """Seconds since 1970."""
     text: str
@@ -113,12 +113,12 @@ class ServedReply:
 
 @dataclass(frozen=True, slots=True)
 class StepBegun:
-    """A step that has begun: what a heartbeat says."""
+    """A step that has begun, for heartbeats."""
 
     number: int
-    """From 1, in the order of beginning; a conductor's planning is 0."""
+    """From 1, in order of start; a conductor's planning is 0."""
     of: int | None
-    """How many steps there are, where the plan is known."""
+    """Number of steps; None if the plan is unknown."""
     worker: str
 
     def __str__(self) -> str:
@@ -130,17 +130,17 @@ class StepBegun:
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One server-sent event: its name, where the dialect gives one, and its data."""
+    """One server-sent event: its data, and its name if the dialect has one."""
 
     data: str
     name: str | None = None
 
 
 class ReplyStream(Protocol):
-    """One reply as a stream of events: it begins, beats while it is waited for, and ends once."""
+    """One reply as a stream of events: a beginning, heartbeats while it is pending, one end."""
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield what comes first, before anything is known."""
+        """Yield the first events, before the reply is known."""
         ...
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
@@ -157,12 +157,12 @@ class ReplyStream(Protocol):
 
 
 class Dialect(Protocol):
-    """How one kind of client writes requests and reads replies."""
+    """The format in which one kind of client writes requests and reads replies."""
 
     name: DialectName
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) names the field that is wrong or cannot be honoured."""
+        """Return a request; Refusal (400) names the field that is wrong or not supported."""
         ...
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -186,29 +186,29 @@ class Served:
     system: str
     dialect: DialectName
     model: str
-    """As it was asked."""
+    """As requested."""
     status: int
     error: RefusalKind | None
     stream: bool
     seconds: float
     started: datetime
     bill: RequestBill | None
-    """None where nothing is known of what it made."""
+    """None if nothing is known of its calls."""
     calls: Sequence[Call] = ()
     key: str | None = None
-    """The name of the caller's key; for the log alone."""
+    """The name of the caller's key; for the log only."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The client's; a span reads `traceparent` and `tracestate`, and nothing else."""
+    """The client's; spans read `traceparent` and `tracestate` only."""
 
 
 def tokens_of(bill: RequestBill | None) -> Mapping[str, int | None]:
-    """Return the tokens of a bill as its reply's usage has them; None is unknown."""
-    own, others = (bill.visible, bill.orchestration) if bill else (None, None)
+    """Return the tokens of a bill as the reply's usage states them; None is unknown."""
+    visible, hidden = (bill.visible, bill.orchestration) if bill else (None, None)
     return {
-        "input": own.input_total if own else None,
-        "output": own.output if own else None,
-        "orchestration_input": others.input_total + others.orchestration_in if others else None,
-        "orchestration_output": others.output + others.orchestration_out if others else None,
+        "input": visible.input_total if visible else None,
+        "output": visible.output if visible else None,
+        "orchestration_input": hidden.input_total + hidden.orchestration_in if hidden else None,
+        "orchestration_output": hidden.output + hidden.orchestration_out if hidden else None,
     }
 
 
@@ -219,108 +219,108 @@ NO_ORCHESTRATION = dict.fromkeys(
 
 
 def bill_of(rows: Sequence[Call]) -> RequestBill:
-    """Return what the calls of a request come to; no call answered where all have failed."""
+    """Return the total of a request's calls; if all failed, no call answered."""
     steps = {row.call: step_number(row.step) for row in rows if row.error is None}
-    last = max((step for step in steps.values() if step is not None), default=None)
-    visible = [row for row in rows if row.error is None and last and steps[row.call] == last]
-    own, others = usage_of(visible), usage_of(row for row in rows if row not in visible)
+    final = max((step for step in steps.values() if step is not None), default=None)
+    visible = [row for row in rows if row.error is None and final and steps[row.call] == final]
+    answer, hidden = usage_of(visible), usage_of(row for row in rows if row not in visible)
     return RequestBill(
-        visible=own and replace(own, **NO_ORCHESTRATION, total_reported=None),
-        orchestration=own and others and _orchestration(own) + _whole(others),
+        visible=answer and replace(answer, **NO_ORCHESTRATION, total_reported=None),
+        orchestration=answer and hidden and _orchestration(answer) + _whole(hidden),
         calls=len({row.call for row in rows}),
         usd=add_up(rows).billed,
     )
 
 
 def _whole(usage: Usage) -> Usage:
-    """Return tokens with those among them that a worker spent on models of its own."""
+    """Return all tokens, those that a worker spent on its own models included."""
     return replace(usage, **NO_ORCHESTRATION, total_reported=None) + _orchestration(usage)
 
 
 def _orchestration(usage: Usage) -> Usage:
     cached = usage.orchestration_in_cached
-    asked = usage.orchestration_in - cached
-    return replace(NO_TOKENS, input=asked, cache_read=cached, output=usage.orchestration_out)
+    uncached = usage.orchestration_in - cached
+    return replace(NO_TOKENS, input=uncached, cache_read=cached, output=usage.orchestration_out)
 
 
 Found = TypeVar("Found", bound=BaseModel)
 Place = tuple[int | str, ...]
 UNHONOURED = ("extra_forbidden", "none_required", "literal_error", "union_tag_invalid")
-"""Pydantic's words for what another server may honour."""
-PIECE = 160  # characters: a text that arrives whole is still read as it comes
+"""Pydantic's error types for fields that are valid but not supported here."""
+PIECE = 160  # characters: a text that arrives whole is still streamed in pieces
 
 
-def checked(kind: type[Found], found: Any, name_of: Callable[[Place], str]) -> Found:
-    """Return an object's fields; Refusal names the first one that is wrong, as a dialect does."""
+def checked(kind: type[Found], value: Any, name_of: Callable[[Place], str]) -> Found:
+    """Return an object's fields; Refusal names the first wrong one by `name_of`."""
     try:
-        return kind.model_validate(found)
+        return kind.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-    name, context = name_of(first["loc"]), first.get("ctx", {})
-    if first["type"] == "missing":
+        problem = error.errors(include_input=False, include_url=False)[0]
+    name, context = name_of(problem["loc"]), problem.get("ctx", {})
+    if problem["type"] == "missing":
         raise Refusal(400, "invalid_request", f"`{name}` is missing: send it.", param=name)
-    if first["type"] not in UNHONOURED:
-        raise invalid(name, first["msg"].removeprefix("Value error, "))
+    if problem["type"] not in UNHONOURED:
+        raise invalid(name, problem["msg"].removeprefix("Value error, "))
     expected = context.get("expected_tags") or context.get("expected")
     raise unsupported(name, f"it can only be {expected} here" if expected else "leave it out")
 
 
-def invalid(name: str, why: str) -> Refusal:
-    """Return the refusal of a field that is wrong in any server."""
-    said = f"`{name:.120}` is wrong: {why[:1].lower()}{why[1:]}."
-    return Refusal(400, "invalid_request", said, param=name[:120])
+def invalid(name: str, reason: str) -> Refusal:
+    """Return the refusal of an invalid field."""
+    sentence = f"`{name:.120}` is wrong: {reason[:1].lower()}{reason[1:]}."
+    return Refusal(400, "invalid_request", sentence, param=name[:120])
 
 
 def unsupported(name: str, remedy: str) -> Refusal:
-    """Return the refusal of a field that cannot be honoured here."""
-    said = f"`{name:.120}` cannot be honoured here: {remedy}."
-    return Refusal(400, "unsupported_parameter", said, param=name[:120])
+    """Return the refusal of a valid field that is not supported here."""
+    sentence = f"`{name:.120}` cannot be honoured here: {remedy}."
+    return Refusal(400, "unsupported_parameter", sentence, param=name[:120])
 
 
 def text_pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces."""
-    yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
+    """Yield a text in pieces of `PIECE` characters."""
+    yield from (text[start : start + PIECE] for start in range(0, len(text), PIECE))
 
 
 SILENT = {"title", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
-"""Words of JSON Schema that ask nothing of a worker."""
+"""Keywords of JSON Schema without effect on a worker."""
 
 
-def tool_info(name: str, description: str, schema: Mapping[str, Any], at: str) -> ToolInfo:
-    """Return a function as a worker is told of it; Refusal names `at`, where its schema stands.
+def tool_info(name: str, description: str, schema: Mapping[str, Any], path: str) -> ToolInfo:
+    """Return a function in the form that workers get; Refusal names `path`, its schema's path.
 
     Inspect has fields for a part of JSON Schema and drops the rest (`$ref`, `const`, `minItems`):
-    what it would drop stands in the description of what it is said of, as JSON.
+    dropped keywords are appended, as JSON, to the description of their schema.
     """
     try:
         json.dumps(schema, allow_nan=False)  # a reply repeats it
-        told = _told(schema, ToolParams.model_fields)
-        parameters = ToolParams.model_validate({"additionalProperties": True, **told})
+        inspect_schema = _told(schema, ToolParams.model_fields)
+        parameters = ToolParams.model_validate({"additionalProperties": True, **inspect_schema})
     except (ValueError, RecursionError):
-        said = f"`{at}` is no JSON schema of an object: send one, with `properties`."
-        raise Refusal(400, "invalid_request", said, param=at) from None
-    more = told.get("description", "")
-    return ToolInfo(name=name, description=f"{description} {more}".strip(), parameters=parameters)
+        sentence = f"`{path}` is no JSON schema of an object: send one, with `properties`."
+        raise Refusal(400, "invalid_request", sentence, param=path) from None
+    note = inspect_schema.get("description", "")
+    return ToolInfo(name=name, description=f"{description} {note}".strip(), parameters=parameters)
 
 
-def _told(schema: object, known: Collection[str] = JSONSchema.model_fields) -> Any:
+def _told(schema: object, words: Collection[str] = JSONSchema.model_fields) -> Any:
     if not isinstance(schema, Mapping):
         return schema
-    found = dict(cast(Mapping[str, Any], schema))
-    said = found.pop("description", "")
-    lost = {word: one for word, one in found.items() if word not in known and word not in SILENT}
-    kept = {word: _below(word, one) for word, one in found.items() if word in known}
+    fields = dict(cast(Mapping[str, Any], schema))
+    description = fields.pop("description", "")
+    lost = {word: v for word, v in fields.items() if word not in words and word not in SILENT}
+    result = {word: _below(word, v) for word, v in fields.items() if word in words}
     if lost:
-        said = f"{said} (JSON Schema: {json.dumps(lost)})".lstrip()
-    return {**kept, "description": said} if said else kept
+        description = f"{description} (JSON Schema: {json.dumps(lost)})".lstrip()
+    return {**result, "description": description} if description else result
 
 
-def _below(word: str, found: Any) -> Any:
-    """Return what stands under a word of a schema, its own schemas told as well."""
+def _below(word: str, value: Any) -> Any:
+    """Return the value of a schema's keyword, with its own schemas converted."""
     if word in ("items", "additionalProperties"):
-        return _told(found)
-    if word == "properties" and isinstance(found, Mapping):
-        return {name: _told(one) for name, one in cast(Mapping[str, Any], found).items()}
-    if word == "anyOf" and isinstance(found, list):
-        return [_told(one) for one in cast(list[object], found)]
-    return found
+        return _told(value)
+    if word == "properties" and isinstance(value, Mapping):
+        return {name: _told(child) for name, child in cast(Mapping[str, Any], value).items()}
+    if word == "anyOf" and isinstance(value, list):
+        return [_told(child) for child in cast(list[object], value)]
+    return value

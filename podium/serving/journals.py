@@ -1,4 +1,4 @@
-"""Where requests are written down: the run's journal, a file for each system, day and process."""
+"""The journals of requests: one file per system, day and process."""
 
 import json
 import os
@@ -19,31 +19,31 @@ OWNER_ONLY = 0o600
 
 
 class RequestLines(Journal):
-    """A journal as one request writes to it: what it writes is held as well."""
+    """The journal of one request, which also keeps its lines in memory."""
 
     def __init__(self, shared: Journal) -> None:
         """Write to a shared journal."""
         self.shared, self.path = shared, shared.path
         self.lines: list[dict[str, Any]] = []
         self.calls: dict[str, CallInFlight] = {}
-        """By id: what was sent, and once it is there, what came back."""
+        """Call id -> the request sent, and its reply once it has arrived."""
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
-        """Append one line, and hold it; OSError where it cannot be written."""
+        """Append one line, and keep it; OSError if it cannot be written."""
         self.shared.write(kind, fields)
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.lines.append({"kind": kind, "at": at, **fields})
-        asked = call_in_flight()
-        if kind == "intent" and asked is not None:
-            self.calls[str(fields["call"])] = asked
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.lines.append({"kind": kind, "at": now, **fields})
+        call = call_in_flight()
+        if kind == "intent" and call is not None:
+            self.calls[str(fields["call"])] = call
 
     def close(self) -> None:
-        """Leave the shared journal open: others write to it."""
+        """Leave the shared journal open: other requests write to it."""
 
 
 @dataclass(slots=True)
 class RequestJournal(TaskJournal):
-    """The journal of a system, for one request."""
+    """A system's journal, for one request."""
 
     lines: RequestLines | None = None
 
@@ -65,14 +65,14 @@ class DailyJournals:
 
     log_dir: Path
     heads: Mapping[str, Head]
-    """By system."""
+    """System -> the head of its journals."""
     book: Book
     today: Callable[[], date]
     _open: dict[tuple[str, date], _Day] = field(default_factory=dict[tuple[str, date], _Day])
 
     @contextmanager
     def request(self, system: str) -> Generator[RequestJournal]:
-        """Let one request be written down; OSError where nothing can be."""
+        """Open the journal for one request; OSError if it cannot be written."""
         key, head = (system, self.today()), self.heads[system]
         day = self._open.get(key) or self._begun(key, TaskJournal(self.log_dir, head))
         day.users += 1
@@ -83,28 +83,28 @@ class DailyJournals:
             self._close_past()
 
     def _begun(self, key: tuple[str, date], journal: TaskJournal) -> _Day:
-        """Begin a day's journal; no log embeds the prices, so it does."""
+        """Begin a day's journal; it embeds the prices, since no log does."""
         journal.journal().write("book", {"prices": self.book.as_json()})
         return self._open.setdefault(key, _Day(journal))
 
     def _close_past(self) -> None:
-        """Close the journals of earlier days that nobody writes to any more."""
+        """Close the journals of earlier days without open requests."""
         now = self.today()
-        for key in [one for one, day in self._open.items() if one[1] < now and not day.users]:
+        for key in [key for key, day in self._open.items() if key[1] < now and not day.users]:
             self._open.pop(key).journal.close()
 
     def close(self) -> None:
-        """Close all journals in good order."""
+        """Close all journals."""
         for day in self._open.values():
             day.journal.close()
         self._open.clear()
 
 
-def keep_texts(lines: RequestLines, trace: str, said: Mapping[str, Any]) -> None:
-    """Append a request's texts to a file that its owner alone may read; OSError where it fails."""
+def keep_texts(lines: RequestLines, trace: str, texts: Mapping[str, Any]) -> None:
+    """Append a request's texts to a file that only its owner can read; OSError on failure."""
     path = texts_path(lines.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    row = {"query": trace, **said, "calls": [*_calls(lines.calls.items())]}
+    row = {"query": trace, **texts, "calls": [*_calls(lines.calls.items())]}
     text = json.dumps(make_storable(row), ensure_ascii=False)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, OWNER_ONLY)
     with os.fdopen(handle, "ab") as file:
@@ -112,7 +112,7 @@ def keep_texts(lines: RequestLines, trace: str, said: Mapping[str, Any]) -> None
 
 
 def _calls(calls: Iterable[tuple[str, CallInFlight]]) -> Iterable[dict[str, Any]]:
-    for call, asked in calls:
-        prompt = [[turn.role, turn.text] for turn in asked.request.messages]
-        reply = asked.output.completion if asked.output and not asked.output.empty else None
+    for call, sent in calls:
+        prompt = [[turn.role, turn.text] for turn in sent.request.messages]
+        reply = sent.output.completion if sent.output and not sent.output.empty else None
         yield {"call": call, "prompt": prompt, "reply": reply}

@@ -1,4 +1,4 @@
-"""`podium serve`: what can be refused is; then a port, with keys, until a signal."""
+"""`podium serve`: checks everything first, then listens on a port, with keys, until a signal."""
 
 import secrets
 import socket
@@ -36,7 +36,7 @@ EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointRequest(ServingLimits):
-    """What `podium serve` was asked for, its limits included."""
+    """The arguments of `podium serve`, its limits included."""
 
     pool: str
     systems: tuple[str, ...]
@@ -45,7 +45,7 @@ class EndpointRequest(ServingLimits):
     port: int = 0
     allow_hosts: tuple[str, ...] = ()
     keys: Path | None = None
-    """Who may ask; None: whoever is on this machine."""
+    """File of access keys; None: only this machine may connect, without a key."""
     learnt: Path | None = None
     seed: int = 0
     time_scale: float = 0.01
@@ -60,24 +60,24 @@ def serve_models(
     say: Callable[[str], None],
     log: Callable[[str], None],
 ) -> None:
-    """Serve systems as models until a signal; UserError, before that, for what must fail."""
+    """Serve systems as models until a signal; UserError, before that, if it would fail."""
     _refuse_run(request.log_dir)
     refuse_unwritable(request.log_dir, "--log-dir")
     with (
-        bound_socket(request.host, request.port) as taken,
+        bound_socket(request.host, request.port) as sock,
         lock_experiment(request.log_dir),
         manifested(request.log_dir),
     ):
-        made = model_server(request, catalogue, taken, (say, log))
-        said = f"Models at {listen(taken)}: {', '.join(made.models.offered())}. Ctrl-C ends it."
+        server = model_server(request, catalogue, sock, (say, log))
+        line = f"Models at {listen(sock)}: {', '.join(server.models.offered())}. Ctrl-C ends it."
         settings: dict[str, Any] = {"grace_s": int(request.grace_s), "lifespan": "on"}
-        serve(made.application, taken, ready=lambda: say(said), **settings)
-        say(f"Stopped. ${made.admission.spend.gone} spent, earlier sittings included.")
+        serve(server.application, sock, ready=lambda: say(line), **settings)
+        say(f"Stopped. ${server.admission.spend.gone} spent, earlier sittings included.")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelServer:
-    """An application that is ready to be served, and what it was made of."""
+    """An application that is ready to be served, and its parts."""
 
     application: ASGIApp
     models: ServedModels
@@ -88,20 +88,20 @@ Tell = Callable[[str], None]
 
 
 def model_server(
-    request: EndpointRequest, catalogue: Catalogue, taken: socket.socket, tells: tuple[Tell, Tell]
+    request: EndpointRequest, catalogue: Catalogue, sock: socket.socket, tells: tuple[Tell, Tell]
 ) -> ModelServer:
-    """Return what serves on a bound socket; UserError for what must fail."""
+    """Return the server for a bound socket; UserError if serving would fail."""
     say, log = tells
     _refuse_unbounded(request)
     keys = Keys(request.keys, tell=say)
     spec = read_pool(request.pool)
     source = ModelSource(catalogue, spec, spec.book(), request.learnt, request.seed)
-    _refuse_itself(spec, taken)  # before anybody looks whether the address answers
+    _refuse_itself(spec, sock)  # before a check calls the address
     models = served_models(request.systems, source)
     mend(request.log_dir)
-    before = SpentBefore.of(served_requests(request.log_dir))
-    admission = Admission(source.book, request, lambda: datetime.now(UTC), before)
-    telemetry = Telemetry([one.name for one in models.models], log, request.otlp)
+    spent = SpentBefore.of(served_requests(request.log_dir))
+    admission = Admission(source.book, request, lambda: datetime.now(UTC), spent)
+    telemetry = Telemetry([model.name for model in models.models], log, request.otlp)
     name = secrets.token_hex(8)
 
     def make() -> ModelService:
@@ -112,7 +112,7 @@ def model_server(
             journals=DailyJournals(
                 request.log_dir,
                 _heads(models, source.book),
-                source.book.for_log(key for one in models.models for key in one.spec.price_keys),
+                source.book.for_log(key for m in models.models for key in m.spec.price_keys),
                 _today,
             ),
             telemetry=telemetry,
@@ -123,8 +123,8 @@ def model_server(
             keep_texts=request.keep_texts,
         )
 
-    address, port = taken.getsockname()[:2]
-    names = frozenset(one.lower() for one in (request.host, *request.allow_hosts))
+    address, port = sock.getsockname()[:2]
+    names = frozenset(host.lower() for host in (request.host, *request.allow_hosts))
     access = Access(address, port, names - EVERYWHERE)
     settings = ServerSettings(keys, access, name, request.grace_s)
     return ModelServer(model_app(make, settings), models, admission)
@@ -135,7 +135,7 @@ def _today() -> date:
 
 
 def _refuse_unbounded(request: EndpointRequest) -> None:
-    """Raise UserError for an address or a limit that would let in whoever comes, or nobody."""
+    """Raise UserError for an address open to everyone without keys, or a limit that admits none."""
     if request.keys is None and not is_loopback(request.host):
         raise UserError(
             f"--host {request.host} lets other machines in: name a --keys file (--new-key "
@@ -152,30 +152,28 @@ def _refuse_run(log_dir: Path) -> None:
         raise UserError(f"{log_dir} holds a run: name another --log-dir for what is served.")
 
 
-def _refuse_itself(spec: PoolSpec, taken: socket.socket) -> None:
-    """Raise UserError for a worker whose address is the one that is listened on."""
-    host, port = taken.getsockname()[:2]
+def _refuse_itself(spec: PoolSpec, sock: socket.socket) -> None:
+    """Raise UserError for a worker whose address is this server's."""
+    host, port = sock.getsockname()[:2]
     for slot in spec.slots if spec.label == "live" else ():
-        parts = urlsplit(str(slot_model(slot).api.base_url or ""))
-        here = parts.hostname is not None and (
-            parts.hostname == host or is_loopback(parts.hostname)
-        )
-        if here and (parts.port or 80) == port:
+        url = urlsplit(str(slot_model(slot).api.base_url or ""))
+        here = url.hostname is not None and (url.hostname == host or is_loopback(url.hostname))
+        if here and (url.port or 80) == port:
             raise UserError(
-                f"Worker {slot.name!r} asks {parts.geturl()}, which is this server: it would ask "
+                f"Worker {slot.name!r} asks {url.geturl()}, which is this server: it would ask "
                 "itself for ever. Name another --port or another base_url."
             )
 
 
 def _heads(models: ServedModels, book: Book) -> dict[str, Head]:
     return {
-        one.name: Head(
-            task=f"serve {one.name}",
+        model.name: Head(
+            task=f"serve {model.name}",
             suite=SUITE,
-            system=one.name,
-            label=one.spec.label,
+            system=model.name,
+            label=model.spec.label,
             book=book.name,
             book_sha256=book.sha256,
         )
-        for one in models.models
+        for model in models.models
     }

@@ -1,7 +1,7 @@
-"""The systems that an endpoint offers as models: their ids, aliases, and what each is made of.
+"""The systems that an endpoint offers as models: their ids, aliases and parts.
 
-A dated id names the day of the price book and a digest over system, checkpoint, pool and book:
-whoever asks it is refused once any of them is another one.
+A dated id contains the date of the price book and a digest over system, checkpoint, pool and book:
+requests for it are refused once any of these has changed.
 """
 
 import hashlib
@@ -32,13 +32,13 @@ from podium.serving.exchange import Refusal
 
 PREFIX = f"{PODIUM}/"
 DIGITS = 12
-"""Of the digest in a dated id."""
+"""Length of the digest in a dated id."""
 UNSERVED: Mapping[str, str] = {
     "public tests": "it tries programs on a suite's public tests, and a client sends none",
     "match": "it spends what another row of a run did",
     "sandbox": "it runs others' programs in a sandbox of Inspect's",
 }
-"""Needs of a system that no request of a client can meet, and why."""
+"""Needs of a system that no client's request can meet -> the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +46,22 @@ class ServedModel:
     """One system on one pool, as a model."""
 
     name: str
-    """As in tables: `moa-lite`."""
+    """The name in tables: `moa-lite`."""
     card: SystemCard
     args: Mapping[str, Any]
     system: System
     spec: PoolSpec
-    """With its own conductor, where it brings one."""
+    """The pool, with the system's own conductor if it has one."""
     dated: str
 
     @property
     def id(self) -> str:
-        """What clients ask for."""
+        """The id without a date."""
         return f"{PREFIX}{self.name}"
 
     @property
     def passes_through(self) -> bool:
-        """Whether every worker that may answer is sent the conversation itself, nothing added."""
+        """Whether every worker that may answer gets the conversation unchanged."""
         return self.card.acts in ("passes", "votes")
 
     @property
@@ -72,63 +72,63 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """What models are made of."""
+    """The parts from which models are made."""
 
     catalogue: Catalogue
     spec: PoolSpec
     book: Book
     learnt: Path | None = None
-    """Directory of a run whose systems have learnt: they are served as they answered there."""
+    """Directory of a run whose learnt systems are served as they answered there."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModels:
-    """The models by every name that a client may ask."""
+    """The models, found by every name that a client may use."""
 
     models: tuple[ServedModel, ...]
     aliases: Mapping[str, str]
     began: datetime
 
-    def find(self, asked: str) -> ServedModel:
+    def find(self, model_id: str) -> ServedModel:
         """Return the model of an id, an alias or a dated id; Refusal (404) for any other."""
-        name = asked.removeprefix(PREFIX)
+        name = model_id.removeprefix(PREFIX)
         name = self.aliases.get(name, name)
         for model in self.models:
-            if asked == model.dated or name == model.name:
+            if model_id == model.dated or name == model.name:
                 return model
-        if moved := next((one for one in self.models if _is_dated(asked, one)), None):
-            said = f"{asked!r:.120} is not what is served now: {moved.dated} is."
+        if moved := next((model for model in self.models if _is_dated(model_id, model)), None):
+            sentence = f"{model_id!r:.120} is not what is served now: {moved.dated} is."
         else:
-            near = get_close_matches(asked, [*self.ids()], n=3, cutoff=0.4) or [*self.ids()][:3]
-            said = f"There is no model {asked!r:.120} here; try: {', '.join(near)}."
-        raise Refusal(404, "not_found", said, param="model")
+            near = get_close_matches(model_id, [*self.ids()], n=3, cutoff=0.4) or [*self.ids()][:3]
+            sentence = f"There is no model {model_id!r:.120} here; try: {', '.join(near)}."
+        raise Refusal(404, "not_found", sentence, param="model")
 
     def ids(self) -> Iterator[str]:
-        """Yield every id that a client may ask, aliases first."""
+        """Yield every id that a client may use, aliases first."""
         yield from (f"{PREFIX}{alias}" for alias in self.aliases)
         for model in self.models:
             yield from (model.id, model.dated)
 
     def offered(self) -> list[str]:
         """Return the ids without dates, aliases first."""
-        return [*(f"{PREFIX}{alias}" for alias in self.aliases), *(one.id for one in self.models)]
+        return [*(f"{PREFIX}{alias}" for alias in self.aliases), *(m.id for m in self.models)]
 
     def listing(self) -> dict[str, Any]:
-        """Return what `GET /v1/models` says, for clients of OpenAI and of Anthropic alike."""
+        """Return the body of `GET /v1/models`, for OpenAI's and Anthropic's clients."""
         return {
             "object": "list",
-            "data": [self.entry(one) for one in self.ids()],
+            "data": [self.entry(id) for id in self.ids()],
             "has_more": False,
             "first_id": next(self.ids()),
             "last_id": [*self.ids()][-1],
         }
 
-    def entry(self, asked: str) -> dict[str, Any]:
-        """Return one model of the listing; Refusal (404) where there is none."""
-        model = self.find(asked)
+    def entry(self, model_id: str) -> dict[str, Any]:
+        """Return one entry of the listing; Refusal (404) if there is no such model."""
+        model = self.find(model_id)
         return {
-            "id": asked,
+            "id": model_id,
             "object": "model",
             "type": "model",
             "created": int(self.began.timestamp()),
@@ -144,7 +144,7 @@ class ServedModels:
 
 
 def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
-    """Return the models of some systems; UserError for one that cannot answer clients."""
+    """Return the models of some systems; UserError if one cannot answer clients."""
     learnt = read_experiment(source.learnt) if source.learnt else None
     if source.learnt and learnt is None:
         raise UserError(f"{source.learnt} is no run: --learnt names a directory of `podium run`.")
@@ -152,34 +152,34 @@ def served_models(names: Sequence[str], source: ModelSource) -> ServedModels:
         raise UserError(f"{source.learnt} was run on another pool: name the same --pool.")
     alone = [f"{SINGLE}:{worker}" for worker in source.spec.names]
     several = chain.from_iterable(alone if name == SINGLE else [name] for name in names)
-    found = tuple(_made(name, source, learnt) for name in dict.fromkeys(several))
-    known = {model.name for model in found}
+    models = tuple(_made(name, source, learnt) for name in dict.fromkeys(several))
+    system_names = {model.name for model in models}
     for alias, system in source.spec.aliases.items():
-        if system not in known:
+        if system not in system_names:
             raise UserError(
                 f"Alias {alias!r} of pool {source.spec.name!r} is {system!r}, which is not served: "
                 f"add --system {system}, or leave the alias out."
             )
-        if alias in known:
+        if alias in system_names:
             raise UserError(f"Alias {alias!r} is the name of a system: call it otherwise.")
-    return ServedModels(found, source.spec.aliases, datetime.now(UTC))
+    return ServedModels(models, source.spec.aliases, datetime.now(UTC))
 
 
 def _made(name: str, source: ModelSource, learnt: Experiment | None) -> ServedModel:
     catalogue, spec = source.catalogue, source.spec
-    if why := why_unfit(name, catalogue, spec):
-        raise UserError(why)
+    if reason := why_unfit(name, catalogue, spec):
+        raise UserError(reason)
     card = catalogue.card(name)
-    row = next((one for one in learnt.entries if one.system == name), None) if learnt else None
-    if why := _unserved(card, taught=row is not None):
-        raise UserError(f"{name} cannot be served: {why}.")
+    row = next((each for each in learnt.entries if each.system == name), None) if learnt else None
+    if reason := _unserved(card, taught=row is not None):
+        raise UserError(f"{name} cannot be served: {reason}.")
     override = conductor_override(name, catalogue)
-    own = with_conductor(spec, override)
-    refuse_unready(own, source.book)
+    pool = with_conductor(spec, override)
+    refuse_unready(pool, source.book)
     args = dict(row.args) if row else _arguments(name, card, source)
-    with run_context(log_dir=source.learnt or Path(), spec=own):
-        system = system_of(catalogue.solver(card.solver, {**args, "pool": own.name}))
-    return ServedModel(name, card, args, system, own, _dated(name, (card, args, own), source))
+    with run_context(log_dir=source.learnt or Path(), spec=pool):
+        system = system_of(catalogue.solver(card.solver, {**args, "pool": pool.name}))
+    return ServedModel(name, card, args, system, pool, _dated(name, (card, args, pool), source))
 
 
 def _unserved(card: SystemCard, *, taught: bool) -> str | None:
@@ -191,18 +191,18 @@ def _unserved(card: SystemCard, *, taught: bool) -> str | None:
         return "it has to learn first: run it, and name that run's directory with --learnt"
     if card.name == "best-single" and not taught:
         return "who is best is seen in a run: name its directory with --learnt"
-    return next((why for need, why in UNSERVED.items() if need in card.needs), None)
+    return next((reason for need, reason in UNSERVED.items() if need in card.needs), None)
 
 
 def _arguments(name: str, card: SystemCard, source: ModelSource) -> dict[str, Any]:
-    """Return a solver's arguments as a run has them that chooses and learns nothing."""
+    """Return a solver's arguments as in a run without choosing and learning."""
     if name.startswith(f"{SINGLE}:"):
         return {"worker": name.partition(":")[2]}
     takes, k = source.catalogue.parameters(card.solver), split_k(name)[1]
-    found: dict[str, Any] = {"seed": source.seed} if "seed" in takes else {}
+    arguments: dict[str, Any] = {"seed": source.seed} if "seed" in takes else {}
     if card.takes_name:
-        return {**found, **card.methods.arguments(k)}
-    return {**found, card.k: int(k)} if k else found
+        return {**arguments, **card.methods.arguments(k)}
+    return {**arguments, card.k: int(k)} if k else arguments
 
 
 def _dated(
@@ -211,7 +211,7 @@ def _dated(
     card, args, spec = made_of
     facts = {
         "system": name,
-        "args": dict(args),  # a checkpoint's name and digest among them
+        "args": dict(args),  # including a checkpoint's name and digest
         "card": card_header(card, len(spec.names), args),
         "conductor": spec.conductor.model_dump(mode="json") if spec.conductor else None,
         "pool": spec.sha256,
@@ -221,22 +221,22 @@ def _dated(
     return f"{PREFIX}{name}-{source.book.date}-{digest}"
 
 
-def _is_dated(asked: str, model: ServedModel) -> bool:
-    """Say whether a name is a dated id of a model, be it the one of now or another."""
+def _is_dated(name: str, model: ServedModel) -> bool:
+    """Say whether a name is a dated id of a model, current or not."""
     return (
-        re.fullmatch(rf"{re.escape(model.id)}-\d{{4}}-\d\d-\d\d-[0-9a-f]{{12}}", asked) is not None
+        re.fullmatch(rf"{re.escape(model.id)}-\d{{4}}-\d\d-\d\d-[0-9a-f]{{12}}", name) is not None
     )
 
 
 def models_by_role(
     served: Sequence[ServedModel], spec: PoolSpec, seed: int, time_scale: float
 ) -> dict[str, Mapping[str, Model]]:
-    """Return the workers of each served model by role; those of the pool are shared by all."""
+    """Return the workers of each served model by role; all models share those of the pool."""
     shared = pool_models(spec, seed, time_scale)
     shared.pop(GRADER, None)
-    found: dict[str, Mapping[str, Model]] = {}
-    for one in served:
-        slot: WorkerSpec | None = one.spec.conductor
-        own = slot is not None and slot != spec.conductor
-        found[one.name] = {**shared, CONDUCTOR: slot_model(slot)} if own and slot else shared
-    return found
+    roles: dict[str, Mapping[str, Model]] = {}
+    for model in served:
+        slot: WorkerSpec | None = model.spec.conductor
+        is_own = slot is not None and slot != spec.conductor
+        roles[model.name] = {**shared, CONDUCTOR: slot_model(slot)} if is_own and slot else shared
+    return roles

@@ -1,4 +1,4 @@
-"""What OpenAI's two dialects share: fields that are read or refused by name, errors, usage."""
+"""Shared by OpenAI's two dialects: reading and refusing fields by name, errors, usage."""
 
 import json
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
@@ -26,20 +26,20 @@ Penalty = Annotated[float, Field(ge=-2, le=2)]
 
 
 class Fields(BaseModel):
-    """An object of a request; what it does not name cannot be honoured, and a null is unsaid."""
+    """An object of a request: unknown fields are refused, and null means unset."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _said(cls, found: Any) -> Any:
-        if not isinstance(found, Mapping):
-            return found
-        return {k: v for k, v in cast(Mapping[str, Any], found).items() if v is not None}
+    def _said(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {k: v for k, v in cast(Mapping[str, Any], value).items() if v is not None}
 
 
 class SharedFields(Fields):
-    """What both dialects' bodies may have."""
+    """Fields that both dialects' bodies may have."""
 
     model: Annotated[str, Field(min_length=1)]
     tools: list[Any] | None = None
@@ -65,11 +65,11 @@ class FunctionFields(Fields):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
-    """Not passed on: Inspect asks it by itself of OpenAI-compatible workers, of others never."""
+    """Not passed on: Inspect sets it itself for OpenAI-compatible workers, and never for others."""
 
 
 class SchemaFields(Fields):
-    """The JSON that an answer is to be."""
+    """The JSON schema that an answer must follow."""
 
     name: Annotated[str, Field(min_length=1)]
     schema_: Annotated[dict[str, Any], Field(alias="schema")]
@@ -78,7 +78,7 @@ class SchemaFields(Fields):
 
 
 class PlainFormat(Fields):
-    """The format of an answer where it asks nothing."""
+    """The format of an answer without a schema."""
 
     type: Literal["text", "json_schema"]
 
@@ -93,75 +93,75 @@ class StreamOptions(Fields):
 Found = TypeVar("Found", bound=Fields)
 
 
-def read_fields(kind: type[Found], found: object, at: str = "") -> Found:
-    """Return an object's fields; Refusal names the first one that is wrong, below `at`."""
+def read_fields(kind: type[Found], value: object, path: str = "") -> Found:
+    """Return an object's fields; Refusal names the first wrong one, its name prefixed by `path`."""
 
     def name_of(place: Place) -> str:
-        name = at
-        for part in place:
-            name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+        name = path
+        for key in place:
+            name += f"[{key}]" if isinstance(key, int) else f".{key}" if name else key
         return name
 
-    return checked(kind, found, name_of)
+    return checked(kind, value, name_of)
 
 
 def asked_sampling(
-    asked: Iterable[tuple[str, str, Any]],
+    options: Iterable[tuple[str, str, Any]],
 ) -> tuple[GenerateConfig, dict[str, str]]:
-    """Return what was asked, and how the dialect calls it, of (our field, its name, value)."""
-    given = [one for one in asked if one[2] is not None]
-    config = GenerateConfig(**{field: value for field, _, value in given})
-    return config, {field: name for field, name, _ in given}
+    """Return the set options of (our field, the dialect's name, value), and the dialect's names."""
+    fields = [option for option in options if option[2] is not None]
+    config = GenerateConfig(**{field: value for field, _, value in fields})
+    return config, {field: name for field, name, _ in fields}
 
 
 LOST = {"title", "description", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly"}
-"""Words of JSON Schema that ask nothing of a worker, so that nobody misses them."""
+"""Keywords of JSON Schema without effect on a worker, so that dropping them is harmless."""
 
 
-def _refuse_lost(schema: object, known: Iterable[str], at: str) -> None:
-    """Refuse the words of a schema that Inspect would drop."""
+def _refuse_lost(schema: object, supported: Iterable[str], path: str) -> None:
+    """Refuse a schema's keywords that Inspect would drop."""
     if not isinstance(schema, Mapping):
         return
-    found = cast(Mapping[str, Any], schema)
-    for word in found:
-        if word not in known and word not in LOST:
-            raise unsupported(f"{at}.{word}", "workers are not sent this word of JSON Schema")
-    below = found.get("properties")
-    parts: list[tuple[str, object]] = [
-        (f"{at}.{w}", found.get(w)) for w in ("items", "additionalProperties")
+    fields = cast(Mapping[str, Any], schema)
+    for word in fields:
+        if word not in supported and word not in LOST:
+            raise unsupported(f"{path}.{word}", "workers are not sent this word of JSON Schema")
+    below = fields.get("properties")
+    inner: list[tuple[str, object]] = [
+        (f"{path}.{w}", fields.get(w)) for w in ("items", "additionalProperties")
     ]
     if isinstance(below, Mapping):
-        parts += [(f"{at}.properties.{n}", one) for n, one in cast(Any, below).items()]
-    if isinstance(found.get("anyOf"), list):
-        parts += [(f"{at}.anyOf[{n}]", one) for n, one in enumerate(found["anyOf"])]
-    for name, one in parts:
-        _refuse_lost(one, JSONSchema.model_fields, name)
+        inner += [(f"{path}.properties.{n}", child) for n, child in cast(Any, below).items()]
+    if isinstance(fields.get("anyOf"), list):
+        inner += [(f"{path}.anyOf[{n}]", child) for n, child in enumerate(fields["anyOf"])]
+    for name, child in inner:
+        _refuse_lost(child, JSONSchema.model_fields, name)
 
 
-def function_tool(found: FunctionFields, at: str) -> ToolInfo:
-    """Return a function as a worker is offered it."""
-    schema = found.parameters or {"type": "object"}
-    return tool_info(found.name, found.description or "", schema, f"{at}.parameters")
+def function_tool(function: FunctionFields, path: str) -> ToolInfo:
+    """Return a function in the form in which workers are offered it."""
+    schema = function.parameters or {"type": "object"}
+    return tool_info(function.name, function.description or "", schema, f"{path}.parameters")
 
 
 def refuse_twins(tools: Sequence[ToolInfo]) -> None:
-    """Refuse two functions of one name: a call of it would be of either."""
+    """Refuse two functions of one name: a call would be ambiguous."""
     names = [tool.name for tool in tools]
     if len(set(names)) < len(names):
         raise invalid("tools", "two functions have one name")
 
 
-def response_schema(found: SchemaFields, at: str) -> ResponseSchema:
-    """Return what a worker is to be held to."""
-    where = f"{at}.schema"
+def response_schema(form: SchemaFields, path: str) -> ResponseSchema:
+    """Return the schema that a worker's answer must follow."""
+    place = f"{path}.schema"
     try:
-        json.dumps(found.schema_, allow_nan=False)  # a reply repeats it
-        _refuse_lost(found.schema_, JSONSchema.model_fields, where)
-        schema = JSONSchema.model_validate(found.schema_)
+        json.dumps(form.schema_, allow_nan=False)  # a reply repeats it
+        _refuse_lost(form.schema_, JSONSchema.model_fields, place)
+        schema = JSONSchema.model_validate(form.schema_)
     except (ValueError, RecursionError):
-        raise invalid(where, "it is no JSON schema that workers can be sent") from None
+        raise invalid(place, "it is no JSON schema that workers can be sent") from None
     return ResponseSchema(
-        name=found.name, json_schema=schema, description=found.description, strict=found.strict
+        name=form.name, json_schema=schema, description=form.description, strict=form.strict
     )
 
 
@@ -180,53 +180,53 @@ def read_tool_choice(choice: object, tools: Sequence[ToolInfo]) -> ToolChoice | 
         if choice == "required" and not tools:
             raise invalid("tool_choice", "there are no `tools` to choose from")
         return CHOICES[choice]
-    named = cast(Mapping[str, Any], choice if isinstance(choice, Mapping) else {})
-    if named.get("type") != "function":
+    fields = cast(Mapping[str, Any], choice if isinstance(choice, Mapping) else {})
+    if fields.get("type") != "function":
         raise unsupported("tool_choice", "name auto, none, required or a function")
-    inner = named.get("function", named)  # chat completions have the name one level below
+    inner = fields.get("function", fields)  # chat completions nest the name one level deeper
     name = cast(Mapping[str, Any], inner).get("name") if isinstance(inner, Mapping) else None
     if name not in [tool.name for tool in tools]:
         raise invalid("tool_choice", "it names no function of `tools`")
     return ToolFunction(name=name)
 
 
-def kind_of(found: object) -> object:
-    """Return an object's `type`; None where it has none, or is none."""
-    return cast(Mapping[str, Any], found).get("type") if isinstance(found, Mapping) else None
+def kind_of(value: object) -> object:
+    """Return an object's `type`; None if it has none, or is not an object."""
+    return cast(Mapping[str, Any], value).get("type") if isinstance(value, Mapping) else None
 
 
-def content_parts(content: object, at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the parts of a message's content and where they stand; a text has none."""
+def content_parts(content: object, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the parts of a message's content, each with its path; a text has no parts."""
     if isinstance(content, str):
         return
     if not isinstance(content, list) or not content:
-        raise invalid(at, "it is a text, or a list of parts")
-    for number, part in enumerate(cast(list[object], content)):
-        if not isinstance(part, Mapping):
-            raise invalid(f"{at}[{number}]", "it is an object with a `type`")
-        yield f"{at}[{number}]", cast(Mapping[str, Any], part)
+        raise invalid(path, "it is a text, or a list of parts")
+    for number, block in enumerate(cast(list[object], content)):
+        if not isinstance(block, Mapping):
+            raise invalid(f"{path}[{number}]", "it is an object with a `type`")
+        yield f"{path}[{number}]", cast(Mapping[str, Any], block)
 
 
-def refuse_address(url: object, at: str) -> None:
-    """Refuse an image that is not in the request: whoever reads it would open a file of ours."""
+def refuse_address(url: object, path: str) -> None:
+    """Refuse an image that is not in the request: reading its path could open a local file."""
     if not isinstance(url, str) or not url.startswith("data:image/"):
-        raise unsupported(at, "send the image itself, as a `data:image/...` URL")
+        raise unsupported(path, "send the image itself, as a `data:image/...` URL")
 
 
 async def read_messages(
     convert: Awaitable[list[ChatMessage]], name: str
 ) -> tuple[list[ChatMessage], bool]:
-    """Return a conversation and whether it has images; Refusal for one that cannot be read."""
+    """Return a conversation and whether it has images; Refusal if it cannot be read."""
     try:
         messages = await convert
-    except Exception:  # Inspect's converters raise whatever their client's objects do
+    except Exception:  # Inspect's converters raise any error of their client's objects
         raise invalid(name, "it cannot be read as a conversation") from None
     images = any(
-        isinstance(part, ContentImage)
-        for one in messages
-        for part in (one.content if isinstance(one.content, list) else [])
+        isinstance(block, ContentImage)
+        for message in messages
+        for block in (message.content if isinstance(message.content, list) else [])
     )
-    if not images and not any(one.text.strip() for one in messages):
+    if not images and not any(message.text.strip() for message in messages):
         raise invalid(name, "nothing is said in it")
     return messages, images
 
@@ -247,7 +247,7 @@ ERRORS: Mapping[RefusalKind, tuple[str, str | None]] = {
     "stopping": ("api_error", "server_stopping"),
     "deadline": ("api_error", "deadline_exceeded"),
 }
-"""OpenAI's type and code of each refusal; of ours, where it has none."""
+"""OpenAI's type and code of each refusal; a code of podium's if OpenAI has none."""
 
 
 def error_body(refusal: Refusal) -> dict[str, Any]:
@@ -260,22 +260,22 @@ def error_body(refusal: Refusal) -> dict[str, Any]:
 
 def usage_fields(bill: RequestBill, into: str, out: str) -> dict[str, Any] | None:
     """Return a bill as Fugu's usage, `into` and `out` being the dialect's names of the counts."""
-    seen, rest = bill.visible, bill.orchestration
-    if seen is None or rest is None:
+    visible, hidden = bill.visible, bill.orchestration
+    if visible is None or hidden is None:
         return None
-    both = seen + rest
+    both = visible + hidden
     usage: dict[str, Any] = {
-        into: seen.input_total,
+        into: visible.input_total,
         f"{into}_details": {
-            "cached_tokens": seen.cache_read,
-            "cache_write_tokens": seen.cache_write,
-            "orchestration_input_tokens": rest.input_total + both.orchestration_in,
-            "orchestration_input_cached_tokens": rest.cache_read + both.orchestration_in_cached,
+            "cached_tokens": visible.cache_read,
+            "cache_write_tokens": visible.cache_write,
+            "orchestration_input_tokens": hidden.input_total + both.orchestration_in,
+            "orchestration_input_cached_tokens": hidden.cache_read + both.orchestration_in_cached,
         },
-        out: seen.output,
-        f"{out}_details": {"orchestration_output_tokens": rest.output + both.orchestration_out},
+        out: visible.output,
+        f"{out}_details": {"orchestration_output_tokens": hidden.output + both.orchestration_out},
         "total_tokens": bill.total_tokens,
     }
-    if seen.reasoning is not None:
-        usage[f"{out}_details"]["reasoning_tokens"] = seen.reasoning
+    if visible.reasoning is not None:
+        usage[f"{out}_details"]["reasoning_tokens"] = visible.reasoning
     return usage if bill.usd is None else {**usage, "cost": float(bill.usd)}

@@ -1,4 +1,4 @@
-"""What a client's request may ask of a system, and the pool that answers it, call by call."""
+"""The checks of a client's request, and the pool that answers its calls."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,55 +16,55 @@ from podium.serving.exchange import Refusal, ServedRequest, StepBegun
 from podium.serving.models import ServedModel
 
 WITH_PLANS = frozenset({"max_tokens"})
-"""Fields of sampling that hold for systems that plan: each worker's reply is as short as asked."""
+"""Sampling fields that systems that plan support: the limit holds for each worker's reply."""
 
 
 def refuse_unhonoured(request: ServedRequest, model: ServedModel) -> None:
-    """Raise Refusal (400) for what the model cannot honour, by its name in the dialect."""
+    """Raise Refusal (400) for a field that the model does not support, by its dialect's name."""
     if not request.messages:
         raise Refusal(400, "invalid_request", "There is no message to answer.", param="messages")
     if model.passes_through:
         return
-    asked = request.params.keys() & {"images"}
+    fields = request.params.keys() & {"images"}
     if not (request.conversation.has_tools and model.acts):  # who acts is sent all the rest
-        asked |= request.config.model_dump(exclude_none=True).keys() - WITH_PLANS
-        asked |= {"tools"} if request.conversation.has_tools else set[str]()
-    for name in sorted(asked):
-        said = request.params.get(name, name)
+        fields |= request.config.model_dump(exclude_none=True).keys() - WITH_PLANS
+        fields |= {"tools"} if request.conversation.has_tools else set[str]()
+    for name in sorted(fields):
+        param = request.params.get(name, name)
         raise Refusal(
             400,
             "unsupported_parameter",
-            f"{model.id} asks several models and cannot honour {said!r}: leave it out, or "
+            f"{model.id} asks several models and cannot honour {param!r}: leave it out, or "
             "ask another model (GET /v1/models says which take tools).",
-            param=said,
+            param=param,
         )
 
 
 @dataclass(slots=True)
 class RequestGate:
-    """What one request may still do: asked before each of its calls."""
+    """Limits of one request, checked before each of its calls."""
 
     max_calls: int
     spend: Spend
-    """The request's own meter: a call that waits for its turn is not made once this has ended."""
+    """The request's own meter; after it has ended, queued calls are not made."""
     begun: Callable[[StepBegun], None]
     calls: int = 0
     steps: int = 0
     planned: int | None = None
     closed: Refusal | None = None
-    """Why no new call is made; None while some may be."""
+    """Why no new call is made; None while calls are allowed."""
 
-    def close(self, why: Refusal) -> None:
-        """Let no new call be made; the first reason stays."""
+    def close(self, refusal: Refusal) -> None:
+        """Stop new calls; the first reason is kept."""
         if self.closed is None:
-            self.closed = why
-            self.spend.ended = self.spend.ended or SpendLimit(str(why))
+            self.closed = refusal
+            self.spend.ended = self.spend.ended or SpendLimit(str(refusal))
 
     def enter(self, worker: str) -> None:
-        """Count a call that is about to be made; Refusal where it may not be."""
+        """Count a call that is about to be made; Refusal if it is not allowed."""
         if self.closed is None and self.calls >= self.max_calls:
-            said = f"This request made {self.calls} calls, and may make no more (--max-calls)."
-            self.close(Refusal(402, "out_of_budget", said))
+            text = f"This request made {self.calls} calls, and may make no more (--max-calls)."
+            self.close(Refusal(402, "out_of_budget", text))
         if self.closed is not None:
             raise self.closed
         self.calls += 1
@@ -75,27 +75,27 @@ class RequestGate:
 
 @dataclass(slots=True, kw_only=True)
 class RequestPool(ConversationPool):
-    """The workers for one request of a client: each call asks a gate first."""
+    """The workers for one client request; each call first passes the gate."""
 
     gate: RequestGate
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What every request of it says beside its worker's own headers."""
+    """Added to the worker's own headers in every request."""
 
     def limits(self, worker: str, config: GenerateConfig) -> GenerateConfig:
-        """Return how long a reply may be, and the headers that every request has."""
-        own = self.models[worker].config
-        headers = {**(own.extra_headers or {}), **self.headers} if self.headers else None
+        """Return the limit of a reply's length, and the headers of every request."""
+        model_config = self.models[worker].config
+        headers = {**(model_config.extra_headers or {}), **self.headers} if self.headers else None
         limited = ConversationPool.limits(self, worker, config)
         return limited.merge(GenerateConfig(extra_headers=headers))
 
     def has_planned(self, steps: int) -> None:
-        """Note how many steps there are, for those who wait."""
+        """Store the number of steps, for progress events."""
         self.gate.planned = steps
 
     async def _put(self, request: Request, number: SampleIndex) -> tuple[ModelOutput, Reply]:
         self.gate.enter(request.role)
-        found: list[tuple[ModelOutput, Reply]] = []
-        # Whatever becomes of the request, a call in flight is waited for: it is billed.
+        results: list[tuple[ModelOutput, Reply]] = []
+        # A call in flight is always awaited, even if the request is cancelled: it is billed.
         with anyio.CancelScope(shield=True):
-            found.append(await Pool._put(self, request, number))
-        return found[0]
+            results.append(await Pool._put(self, request, number))
+        return results[0]

@@ -1,4 +1,4 @@
-"""OpenAI's Responses, without a store: requests read, replies and streams written."""
+"""OpenAI's Responses API, without a store: reads requests, writes replies and streams."""
 
 import json
 import time
@@ -51,7 +51,7 @@ from podium.serving.openai_fields import (
 
 
 class ReasoningFields(Fields):
-    """`reasoning`. A summary of our own choosing may be none at all."""
+    """`reasoning`; a summary set to `auto` may be omitted."""
 
     effort: Effort | None = None
     summary: Literal["auto", "none"] | None = None
@@ -59,7 +59,7 @@ class ReasoningFields(Fields):
 
 
 class SchemaFormat(SchemaFields):
-    """`text.format` of JSON."""
+    """`text.format` of type `json_schema`."""
 
     type: Literal["json_schema"]
 
@@ -79,7 +79,7 @@ class ResponsesFields(SharedFields):
     max_output_tokens: Tokens | None = None
     reasoning: ReasoningFields | None = None
     text: TextFields | None = None
-    # No item of ours has reasoning that could be encrypted; Codex always asks for it.
+    # Codex always requests it, although no item here has reasoning to encrypt.
     include: list[Literal["reasoning.encrypted_content"]] | None = None
     truncation: Literal["disabled"] | None = None
     frequency_penalty: Literal[0] | None = None
@@ -87,17 +87,17 @@ class ResponsesFields(SharedFields):
     background: Literal[False] | None = None
     stream_options: StreamOptions | None = None
     client_metadata: dict[str, Any] | None = None
-    """Codex's name for what it tells a server of itself."""
+    """Codex's description of itself."""
 
 
 class FunctionToolFields(FunctionFields):
-    """A function among `tools`, or in a namespace of them."""
+    """A function in `tools`, or in a namespace there."""
 
     type: Literal["function"]
 
 
 class NamespaceFields(Fields):
-    """Functions under one roof, as Codex offers those for its sub-agents."""
+    """A group of functions, as Codex offers them for its sub-agents."""
 
     type: Literal["namespace"]
     name: Annotated[str, Field(min_length=1)]
@@ -107,13 +107,13 @@ class NamespaceFields(Fields):
 
 ITEMS = ("message", "function_call", "function_call_output", "reasoning")
 SAID, HEARD = ("output_text", "refusal"), ("input_text", "input_image")
-"""Parts of what an assistant says, and of all else; the converter drops others in silence."""
+"""Content types of an assistant, and of all other roles; the converter drops others silently."""
 FAILED: Mapping[RefusalKind, str] = {
     "too_many": "rate_limit_exceeded",
     "out_of_budget": "rate_limit_exceeded",
     "invalid_request": "invalid_prompt",
     "unsupported_parameter": "invalid_prompt",
-}  # codes of a failed response; of all others: server_error
+}  # codes of a failed response; the default is server_error
 CUT: Mapping[str, str] = {
     "max_tokens": "max_output_tokens",
     "model_length": "max_output_tokens",
@@ -128,30 +128,30 @@ class OpenAIResponses:
     name: DialectName = "responses"
 
     async def read(self, body: Mapping[str, Any]) -> ServedRequest:
-        """Return a request; Refusal (400) names what is wrong or cannot be honoured."""
-        asked = read_fields(ResponsesFields, make_storable(body))
-        _check_input(asked.input)
-        convert = messages_from_openai_responses(_for_inspect(asked.input))
+        """Return a request; Refusal (400) if a field is wrong or not supported."""
+        fields = read_fields(ResponsesFields, make_storable(body))
+        _check_input(fields.input)
+        convert = messages_from_openai_responses(_for_inspect(fields.input))
         messages, images = await read_messages(convert, "input")
-        if asked.instructions:
-            messages.insert(0, ChatMessageSystem(content=asked.instructions))
-        offered = Offer(asked.tools or [])
-        choice = read_tool_choice(asked.tool_choice, offered.tools)
-        config, params = asked_sampling(_sampling(asked))
+        if fields.instructions:
+            messages.insert(0, ChatMessageSystem(content=fields.instructions))
+        offered = Offer(fields.tools or [])
+        choice = read_tool_choice(fields.tool_choice, offered.tools)
+        config, params = asked_sampling(_sampling(fields))
         if offered.tools:
             params["tools"] = "tools"
         if images:
             params["images"] = "input_image"
         return ServedRequest(
             dialect=self.name,
-            model=asked.model,
+            model=fields.model,
             messages=messages,
             tools=offered.tools,
             tool_choice=choice,
             config=config,
             params=params,
-            stream=bool(asked.stream),
-            echo={**_echo(asked), "tools": offered.echo, "tool_choice": _chosen(choice)},
+            stream=bool(fields.stream),
+            echo={**_echo(fields), "tools": offered.echo, "tool_choice": _chosen(choice)},
         )
 
     def reply(self, request: ServedRequest, reply: ServedReply) -> Mapping[str, Any]:
@@ -167,96 +167,96 @@ class OpenAIResponses:
         return ResponsesStream(request, trace, created)
 
 
-def _for_inspect(found: Any) -> Any:
-    """Return input as the converter takes it.
+def _for_inspect(value: Any) -> Any:
+    """Return the input in the form that the converter accepts.
 
-    It drops an assistant's parts where a message does not say that it is one, and it keeps a call's
-    namespace for as long as the process lives.
+    Without `type: message`, the converter drops an assistant's parts; it keeps each call's
+    namespace for the life of the process.
     """
-    if isinstance(found, str):
-        return found
-    items = cast(list[dict[str, Any]], found)
-    plain = ({k: v for k, v in one.items() if k != "namespace"} for one in items)
-    return [{"type": "message", **one} for one in plain]
+    if isinstance(value, str):
+        return value
+    items = cast(list[dict[str, Any]], value)
+    plain = ({k: v for k, v in item.items() if k != "namespace"} for item in items)
+    return [{"type": "message", **item} for item in plain]
 
 
-def _check_input(found: object) -> None:
-    if isinstance(found, str):
+def _check_input(value: object) -> None:
+    if isinstance(value, str):
         return
-    if not isinstance(found, list) or not found:
+    if not isinstance(value, list) or not value:
         raise invalid("input", "it is a text, or a list of items")
-    for number, item in enumerate(cast(list[object], found)):
-        at = f"input[{number}]"
+    for number, item in enumerate(cast(list[object], value)):
+        path = f"input[{number}]"
         if not isinstance(item, Mapping):
-            raise invalid(at, "it is an object")
-        _check_item(cast(Mapping[str, Any], item), at)
+            raise invalid(path, "it is an object")
+        _check_item(cast(Mapping[str, Any], item), path)
 
 
-def _check_item(item: Mapping[str, Any], at: str) -> None:
+def _check_item(item: Mapping[str, Any], path: str) -> None:
     kind = item.get("type", "message")
     if kind not in ITEMS:
-        raise unsupported(f"{at}.type", f"it can only be {', '.join(ITEMS)} here")
+        raise unsupported(f"{path}.type", f"it can only be {', '.join(ITEMS)} here")
     if kind == "message" and item.get("role") not in ("user", "assistant", "system", "developer"):
-        raise invalid(f"{at}.role", "it is user, assistant, system or developer")
-    held = {"message": "content", "function_call_output": "output"}.get(kind)
-    if held is None:
+        raise invalid(f"{path}.role", "it is user, assistant, system or developer")
+    field = {"message": "content", "function_call_output": "output"}.get(kind)
+    if field is None:
         return
-    parts = SAID if item.get("role") == "assistant" else HEARD
-    for where, part in content_parts(item.get(held), f"{at}.{held}"):
-        if part.get("type") not in parts:
-            raise unsupported(f"{where}.type", f"it can only be {' or '.join(parts)} here")
-        if part["type"] == "input_image":
-            refuse_address(part.get("image_url"), f"{where}.image_url")
+    kinds = SAID if item.get("role") == "assistant" else HEARD
+    for part_path, content in content_parts(item.get(field), f"{path}.{field}"):
+        if content.get("type") not in kinds:
+            raise unsupported(f"{part_path}.type", f"it can only be {' or '.join(kinds)} here")
+        if content["type"] == "input_image":
+            refuse_address(content.get("image_url"), f"{part_path}.image_url")
 
 
 class Offer:
-    """The tools of a request: as workers are offered them, and as its reply repeats them."""
+    """A request's tools: as workers are offered them, and as the reply repeats them."""
 
-    def __init__(self, found: list[Any]) -> None:
-        """Read them; Refusal names one that cannot be offered."""
+    def __init__(self, tools: list[Any]) -> None:
+        """Read the tools; Refusal if one cannot be offered."""
         self.tools: list[ToolInfo] = []
         self.echo: list[dict[str, Any]] = []
-        for number, tool in enumerate(found):
+        for number, tool in enumerate(tools):
             self._add(tool, f"tools[{number}]")
         refuse_twins(self.tools)
 
-    def _add(self, tool: Any, at: str) -> None:
+    def _add(self, tool: Any, path: str) -> None:
         kind = kind_of(tool)
         if kind == "namespace":
-            space = read_fields(NamespaceFields, tool, at)
-            inner = [self._function(one, f"{at}.tools[{n}]") for n, one in enumerate(space.tools)]
+            space = read_fields(NamespaceFields, tool, path)
+            inner = [self._function(raw, f"{path}.tools[{n}]") for n, raw in enumerate(space.tools)]
             self.echo.append({**space.model_dump(), "tools": inner})
         elif kind in (None, "function"):
-            self.echo.append(self._function(tool, at))
+            self.echo.append(self._function(tool, path))
         elif kind != "web_search":
-            raise unsupported(f"{at}.type", "workers can only be offered functions")
+            raise unsupported(f"{path}.type", "workers can only be offered functions")
         elif tool.get("external_web_access") is not False:
-            # Codex offers a search that forbids the web unless its own is switched off. A model
-            # need not take it: it is withheld, and does not stand among the tools of the reply.
-            said = 'no worker searches the web (Codex: web_search = "disabled")'
-            raise unsupported(f"{at}.external_web_access", said)
+            # Codex offers a search without web access unless its own is switched off. A model need
+            # not use it: workers do not get it, and the reply's tools do not list it.
+            reason = 'no worker searches the web (Codex: web_search = "disabled")'
+            raise unsupported(f"{path}.external_web_access", reason)
 
-    def _function(self, tool: object, at: str) -> dict[str, Any]:
-        found = read_fields(FunctionToolFields, tool, at)
-        self.tools.append(function_tool(found, at))
-        return {**found.model_dump(), "strict": bool(found.strict)}
+    def _function(self, tool: object, path: str) -> dict[str, Any]:
+        fields = read_fields(FunctionToolFields, tool, path)
+        self.tools.append(function_tool(fields, path))
+        return {**fields.model_dump(), "strict": bool(fields.strict)}
 
 
-def _sampling(asked: ResponsesFields) -> Iterator[tuple[str, str, Any]]:
-    yield "max_tokens", "max_output_tokens", asked.max_output_tokens
-    yield "temperature", "temperature", asked.temperature
-    yield "top_p", "top_p", asked.top_p
-    if asked.parallel_tool_calls is False:  # true is what every server does unasked
+def _sampling(fields: ResponsesFields) -> Iterator[tuple[str, str, Any]]:
+    yield "max_tokens", "max_output_tokens", fields.max_output_tokens
+    yield "temperature", "temperature", fields.temperature
+    yield "top_p", "top_p", fields.top_p
+    if fields.parallel_tool_calls is False:  # true is every server's default
         yield "parallel_tool_calls", "parallel_tool_calls", False
-    if asked.reasoning:
-        yield "reasoning_effort", "reasoning.effort", asked.reasoning.effort
-    if asked.text is None:
+    if fields.reasoning:
+        yield "reasoning_effort", "reasoning.effort", fields.reasoning.effort
+    if fields.text is None:
         return
-    yield "verbosity", "text.verbosity", asked.text.verbosity
-    form = asked.text.format
+    yield "verbosity", "text.verbosity", fields.text.verbosity
+    form = fields.text.format
     if form is not None and form.get("type") == "json_schema":
-        found = read_fields(SchemaFormat, form, "text.format")
-        yield "response_schema", "text.format", response_schema(found, "text.format")
+        schema = read_fields(SchemaFormat, form, "text.format")
+        yield "response_schema", "text.format", response_schema(schema, "text.format")
     elif form is not None:
         read_fields(PlainFormat, form, "text.format")
 
@@ -267,31 +267,31 @@ def _chosen(choice: ToolChoice | None) -> Any:
     return "required" if choice == "any" else choice or "auto"
 
 
-def _echo(asked: ResponsesFields) -> dict[str, Any]:
-    """Return what a response repeats; the schema takes no null for what has a default."""
-    text = asked.text or TextFields()
-    effort = asked.reasoning.effort if asked.reasoning else None
+def _echo(fields: ResponsesFields) -> dict[str, Any]:
+    """Return the fields that a response repeats; those with a default must not be null."""
+    text = fields.text or TextFields()
+    effort = fields.reasoning.effort if fields.reasoning else None
     return {
-        "instructions": asked.instructions,
-        "max_output_tokens": asked.max_output_tokens,
-        "metadata": asked.metadata or {},
-        "parallel_tool_calls": asked.parallel_tool_calls is not False,
-        "prompt_cache_key": asked.prompt_cache_key,
+        "instructions": fields.instructions,
+        "max_output_tokens": fields.max_output_tokens,
+        "metadata": fields.metadata or {},
+        "parallel_tool_calls": fields.parallel_tool_calls is not False,
+        "prompt_cache_key": fields.prompt_cache_key,
         "reasoning": {"effort": effort, "summary": None},
-        "safety_identifier": asked.safety_identifier,
-        "temperature": 1.0 if asked.temperature is None else asked.temperature,
+        "safety_identifier": fields.safety_identifier,
+        "temperature": 1.0 if fields.temperature is None else fields.temperature,
         "text": {
             "format": text.format or {"type": "text"},
             **({"verbosity": text.verbosity} if text.verbosity else {}),
         },
-        "top_p": 1.0 if asked.top_p is None else asked.top_p,
-        "user": asked.user,
+        "top_p": 1.0 if fields.top_p is None else fields.top_p,
+        "user": fields.user,
     }
 
 
-def _response(request: ServedRequest, trace: str, created: int, **more: Any) -> dict[str, Any]:
-    """Return a response object with every null that its schema wants."""
-    whole: dict[str, Any] = {
+def _response(request: ServedRequest, trace: str, created: int, **fields: Any) -> dict[str, Any]:
+    """Return a response object with every null that its schema requires."""
+    body: dict[str, Any] = {
         "id": f"resp_{trace}",
         "object": "response",
         "status": "in_progress",
@@ -312,10 +312,10 @@ def _response(request: ServedRequest, trace: str, created: int, **more: Any) -> 
         "usage": None,
         **request.echo,
         "created_at": created,
-        **more,
+        **fields,
     }
-    made = Response.model_validate(whole).model_dump(mode="json", exclude_unset=True, by_alias=True)
-    return made | {name: whole[name] for name in ("created_at", "completed_at")}  # whole seconds
+    data = Response.model_validate(body).model_dump(mode="json", exclude_unset=True, by_alias=True)
+    return data | {name: body[name] for name in ("created_at", "completed_at")}  # whole seconds
 
 
 def _ended(
@@ -323,7 +323,7 @@ def _ended(
 ) -> dict[str, Any]:
     cut = CUT.get(reply.stop)
     usage = usage_fields(reply.bill, "input_tokens", "output_tokens")
-    if usage is not None:  # the one count that the schema wants where nobody knows it
+    if usage is not None:  # the schema requires this count even if it is unknown
         usage["output_tokens_details"].setdefault("reasoning_tokens", 0)
     return _response(
         request,
@@ -340,38 +340,38 @@ def _ended(
 
 @dataclass(frozen=True, slots=True)
 class OutputItem:
-    """One item of a response: as it begins, and whole."""
+    """One item of a response: at its beginning, and complete."""
 
     whole: dict[str, Any]
-    field: Literal["content", "arguments"]  # what its events fill in
+    field: Literal["content", "arguments"]  # the field that its events fill
 
     @property
     def begun(self) -> dict[str, Any]:
-        """The item before anything of it is known."""
+        """The item without its content."""
         nothing: Any = [] if self.field == "content" else ""
         return {**self.whole, "status": "in_progress", self.field: nothing}
 
 
 def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
-    """Return a reply's text and calls; a reply without either is an empty text."""
+    """Return a reply's text and calls; an empty text if it has neither."""
     status = "incomplete" if reply.stop in CUT else "completed"
     items: list[OutputItem] = []
     if reply.text or not reply.tool_calls:
-        part: dict[str, Any] = {
+        content: dict[str, Any] = {
             "type": "output_text",
             "text": reply.text,
             "annotations": [],
             "logprobs": [],
         }
         message = {"id": f"msg_{reply.trace}", "type": "message", "role": "assistant"}
-        items.append(OutputItem({**message, "status": status, "content": [part]}, "content"))
+        items.append(OutputItem({**message, "status": status, "content": [content]}, "content"))
     spaces = {
         inner["name"]: tool["name"]
         for tool in request.echo.get("tools", ())
         for inner in tool.get("tools", ())
     }
     for number, call in enumerate(reply.tool_calls):
-        whole = {
+        item = {
             "id": f"fc_{reply.trace}_{number}",
             "type": "function_call",
             "call_id": call.id,
@@ -380,15 +380,15 @@ def _items(request: ServedRequest, reply: ServedReply) -> list[OutputItem]:
             "status": status,
         }
         if call.function in spaces:
-            whole["namespace"] = spaces[call.function]
-        items.append(OutputItem(whole, "arguments"))
+            item["namespace"] = spaces[call.function]
+        items.append(OutputItem(item, "arguments"))
     return items
 
 
 class ResponsesStream:
-    """A response as numbered events; a beat is `response.in_progress` once more.
+    """A response as numbered events; a heartbeat repeats `response.in_progress`.
 
-    A comment would not do: Codex hangs up after five minutes without an event.
+    A comment is not enough: Codex closes the connection after five minutes without an event.
     """
 
     def __init__(self, request: ServedRequest, trace: str, created: int) -> None:
@@ -398,59 +398,59 @@ class ResponsesStream:
         self._numbers = count()
 
     def begin(self) -> Iterator[StreamEvent]:
-        """Yield that there is a response, and that it is worked on."""
+        """Yield the events `created` and `in_progress`."""
         yield self._of_response("created", self._begun)
         yield self._of_response("in_progress", self._begun)
 
     def beat(self, step: StepBegun | None) -> Iterator[StreamEvent]:
-        """Yield that it is worked on; `podium.step` beside the response says what has begun."""
-        more = {} if step is None else {"podium": {"step": str(step)}}
-        yield self._of_response("in_progress", self._begun, **more)
+        """Yield `in_progress`; its field `podium.step` names the step that has begun."""
+        extra = {} if step is None else {"podium": {"step": str(step)}}
+        yield self._of_response("in_progress", self._begun, **extra)
 
     def finish(self, reply: ServedReply) -> Iterator[StreamEvent]:
         """Yield the items, and the response with its usage."""
         items = _items(self._request, reply)
         for index, item in enumerate(items):
             yield from self._item(index, item)
-        whole = _ended(self._request, reply, [item.whole for item in items])
-        yield self._of_response(whole["status"], whole)
+        response = _ended(self._request, reply, [item.whole for item in items])
+        yield self._of_response(response["status"], response)
 
     def fail(self, refusal: Refusal) -> Iterator[StreamEvent]:
-        """Yield the response as one that failed."""
+        """Yield the response as failed."""
         code = FAILED.get(refusal.kind, "server_error")
         error = {"code": code, "message": str(refusal)}
         yield self._of_response("failed", {**self._begun, "status": "failed", "error": error})
 
     def _item(self, index: int, item: OutputItem) -> Iterator[StreamEvent]:
-        at = {"output_index": index}
-        yield self._event("output_item.added", item=item.begun, **at)
-        at |= {"item_id": item.whole["id"]}
+        place = {"output_index": index}
+        yield self._event("output_item.added", item=item.begun, **place)
+        place |= {"item_id": item.whole["id"]}
         if item.field == "content":
-            yield from self._text(item.whole["content"][0], {**at, "content_index": 0})
+            yield from self._text(item.whole["content"][0], {**place, "content_index": 0})
         else:
-            said = item.whole["arguments"]
-            yield self._event("function_call_arguments.delta", delta=said, **at)
+            text = item.whole["arguments"]
+            yield self._event("function_call_arguments.delta", delta=text, **place)
             name = item.whole["name"]
-            yield self._event("function_call_arguments.done", arguments=said, name=name, **at)
+            yield self._event("function_call_arguments.done", arguments=text, name=name, **place)
         yield self._event("output_item.done", item=item.whole, output_index=index)
 
-    def _text(self, part: dict[str, Any], at: dict[str, Any]) -> Iterator[StreamEvent]:
-        yield self._event("content_part.added", part={**part, "text": ""}, **at)
-        for piece in text_pieces(part["text"]):
-            yield self._event("output_text.delta", delta=piece, logprobs=[], **at)
-        yield self._event("output_text.done", text=part["text"], logprobs=[], **at)
-        yield self._event("content_part.done", part=part, **at)
+    def _text(self, content: dict[str, Any], place: dict[str, Any]) -> Iterator[StreamEvent]:
+        yield self._event("content_part.added", part={**content, "text": ""}, **place)
+        for piece in text_pieces(content["text"]):
+            yield self._event("output_text.delta", delta=piece, logprobs=[], **place)
+        yield self._event("output_text.done", text=content["text"], logprobs=[], **place)
+        yield self._event("content_part.done", part=content, **place)
 
-    def _of_response(self, what: str, response: dict[str, Any], **more: Any) -> StreamEvent:
-        """Return an event with a response that has been checked, which takes a while."""
-        return self._sent({"type": f"response.{what}", "response": response, **more})
+    def _of_response(self, event_type: str, response: dict[str, Any], **extra: Any) -> StreamEvent:
+        """Return an event with a response that is validated already: validation is slow."""
+        return self._sent({"type": f"response.{event_type}", "response": response, **extra})
 
-    def _event(self, what: str, **fields: Any) -> StreamEvent:
-        return self._sent({"type": f"response.{what}", **fields}, EVENT)
+    def _event(self, event_type: str, **fields: Any) -> StreamEvent:
+        return self._sent({"type": f"response.{event_type}", **fields}, EVENT)
 
     def _sent(self, event: dict[str, Any], kind: TypeAdapter[Any] | None = None) -> StreamEvent:
         event["sequence_number"] = next(self._numbers)
         if kind is not None:
-            made = kind.validate_python(event)
-            event = made.model_dump(mode="json", exclude_unset=True, by_alias=True)
+            model = kind.validate_python(event)
+            event = model.model_dump(mode="json", exclude_unset=True, by_alias=True)
         return StreamEvent(json.dumps(event), event["type"])

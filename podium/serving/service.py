@@ -1,7 +1,7 @@
-"""What answers requests: a system, its workers, the meter and the journal of a run.
+"""The service that answers requests: systems, their workers, the spend meter and the journals.
 
-A request goes on by itself once it has begun. Whoever waits for it may leave: then no new call is
-made, and those in flight are waited for, written down and billed.
+A request runs as its own task. If its client disconnects, no new call is made; calls in flight are
+awaited, recorded and billed.
 """
 
 import asyncio
@@ -49,26 +49,26 @@ from podium.serving.request_pool import (
 from podium.serving.telemetry import Telemetry
 
 VIA = "x-podium-via"
-"""Names the servers of ours that a request has come through: a pool that reaches itself."""
+"""Header that lists podium servers on a request's way, to detect a pool that calls itself."""
 _SERVER = re.compile(r"[0-9a-f]{16}")
 MOST_SERVERS = 16
 Made = Mapping[str, Mapping[str, Model]]
 
 
 def servers_before(headers: Mapping[str, str]) -> list[str]:
-    """Return the servers of ours that a request has come through; whatever else is said is not."""
-    named = headers.get(VIA, "").split()[:MOST_SERVERS]
-    return [one for one in named if _SERVER.fullmatch(one)]  # providers are sent no other words
+    """Return the podium servers that a request has passed; other words are dropped."""
+    names = headers.get(VIA, "").split()[:MOST_SERVERS]
+    return [name for name in names if _SERVER.fullmatch(name)]  # no other words reach providers
 
 
 def new_trace() -> str:
-    """Return a request's id: its UTC day, so that its journal is found, and 64 random bits."""
+    """Return a request's id: its UTC day, to find its journal, and 64 random bits."""
     return f"req-{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(8)}"
 
 
 @dataclass(slots=True)
 class PendingRequest:
-    """A request that is being answered, as whoever waits for it sees it."""
+    """A request that is being answered, as its endpoint sees it."""
 
     trace: str
     request: ServedRequest
@@ -77,22 +77,22 @@ class PendingRequest:
     gate: RequestGate
     question: Question
     headers: Mapping[str, str]
-    """The client's: which servers of ours it has come through, and which span it belongs to."""
+    """The client's: the podium servers on its way, and the span it belongs to."""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=monotonic)
     step: StepBegun | None = None
-    """The latest that has begun and that nobody has been told of."""
+    """The latest step that has begun and has not been streamed yet."""
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a step has begun or the request has ended."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when nobody waits any more."""
+    """Set when the client has disconnected or the deadline has passed."""
     bill: RequestBill | None = None
     """None until it has ended."""
     task: "asyncio.Task[ServedReply] | None" = None
 
     @property
     def sample(self) -> SampleRef:
-        """Who it is in the journal."""
+        """Its reference in the journal."""
         return SampleRef(self.trace, 1, self.trace)
 
     def begin_step(self, step: StepBegun) -> None:
@@ -100,14 +100,14 @@ class PendingRequest:
         self.step = step
         self.moved.set()
 
-    def hang_up(self, why: Refusal) -> None:
-        """Let no new call be made, and nobody wait; calls in flight end by themselves."""
-        self.gate.close(why)
+    def hang_up(self, refusal: Refusal) -> None:
+        """Stop new calls and end the wait; calls in flight finish by themselves."""
+        self.gate.close(refusal)
         self.moved.set()
         self.left.set()
 
     async def beats(self, every_s: float) -> AsyncGenerator[StepBegun | None]:
-        """Yield until it has ended: each step as it begins, None where nothing has for a while."""
+        """Yield until it has ended: each step that begins, None after `every_s` without one."""
         assert self.task is not None, "made by ModelService.begin"
         while not (self.task.done() or self.left.is_set()):
             with suppress(TimeoutError):
@@ -118,13 +118,13 @@ class PendingRequest:
                 yield step
 
     async def reply(self) -> ServedReply:
-        """Return the reply; Refusal where there is none."""
+        """Return the reply; Refusal if there is none."""
         assert self.task is not None, "made by ModelService.begin"
-        left = asyncio.create_task(self.left.wait())
+        waiter = asyncio.create_task(self.left.wait())
         try:
-            await asyncio.wait((self.task, left), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((self.task, waiter), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            left.cancel()
+            waiter.cancel()
         if not self.task.done():
             raise self.gate.closed or client_gone()
         return self.task.result()
@@ -132,11 +132,11 @@ class PendingRequest:
 
 @dataclass(slots=True)
 class ModelService:
-    """All that the endpoints share."""
+    """The state that all endpoints share."""
 
     models: ServedModels
     made: Made
-    """By system: its workers, made in the event loop that serves."""
+    """System -> its workers, made in the event loop that serves."""
     admission: Admission
     journals: DailyJournals
     telemetry: Telemetry
@@ -144,7 +144,7 @@ class ModelService:
     book: Book
     log_dir: Path
     name: str
-    """In `VIA`, which tells a request that comes back."""
+    """This server's name in `VIA`, which identifies a request that returns."""
     keep_texts: bool = False
     stopping: bool = False
     in_flight: "set[asyncio.Task[ServedReply]]" = field(
@@ -152,14 +152,14 @@ class ModelService:
     )
 
     def refuse_stopping(self) -> None:
-        """Raise Refusal (503) once no new request is taken."""
+        """Raise Refusal (503) if the server is stopping."""
         if self.stopping:
             raise stopping()
 
     def begin(
         self, trace: str, request: ServedRequest, caller: Caller, headers: Mapping[str, str]
     ) -> PendingRequest:
-        """Begin to answer a request; Refusal, before anything is asked, where it may not be."""
+        """Begin to answer a request; Refusal, before any call, if it is not admitted."""
         self.refuse_stopping()
         model = self.models.find(request.model)
         refuse_unhonoured(request, model)
@@ -176,39 +176,39 @@ class ModelService:
         self.telemetry.begun(model.name)
         return pending
 
-    def answering(self, asked: str) -> list[Model]:
-        """Return the workers of whom one is sent a conversation as it is; none of planners."""
-        model = self.models.find(asked)
+    def answering(self, model_id: str) -> list[Model]:
+        """Return the workers one of which gets a conversation unchanged; none for planners."""
+        model = self.models.find(model_id)
         workers = self.made[model.name] if model.passes_through else dict[str, Model]()
         only = model.args.get("worker")
-        return [one for name, one in workers.items() if name != CONDUCTOR and only in (None, name)]
+        return [m for name, m in workers.items() if name != CONDUCTOR and only in (None, name)]
 
     def _ended(self, task: "asyncio.Task[ServedReply]") -> None:
         self.in_flight.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited has it, and nobody may be left
+            task.exception()  # mark it as retrieved: the waiting endpoint may be gone
 
     async def drain(self, grace_s: float) -> None:
-        """Take no new request, and wait for those in flight as long as that; then cut them off."""
+        """Take no new request; wait up to `grace_s` for those in flight, then cancel them."""
         self.stopping = True
         if self.in_flight:
-            _, left = await asyncio.wait(self.in_flight, timeout=grace_s)
-            for task in left:
+            _, pending = await asyncio.wait(self.in_flight, timeout=grace_s)
+            for task in pending:
                 task.cancel()
-            if left:
-                await asyncio.wait(left)
+            if pending:
+                await asyncio.wait(pending)
 
     async def close(self) -> None:
-        """Close journals, telemetry and the providers' clients in good order."""
+        """Close journals, telemetry and the providers' clients, in this order."""
         self.journals.close()
         self.telemetry.close()
-        clients = {id(one): one for workers in self.made.values() for one in workers.values()}
+        clients = {id(m): m for workers in self.made.values() for m in workers.values()}
         for model in clients.values():
-            with suppress(Exception):  # nothing is asked of them any more
+            with suppress(Exception):  # they are not used any more
                 await model.api.aclose()
 
     def _headers(self, pending: PendingRequest) -> dict[str, str]:
-        """Return what requests to real providers say of where they come from."""
+        """Return the headers of requests to real providers, with the servers on the way."""
         if pending.model.spec.label != "live":
             return {}
         return {VIA: " ".join((*servers_before(pending.headers), self.name))}
@@ -216,12 +216,12 @@ class ModelService:
     async def _answered(
         self, pending: PendingRequest, spend: Spend, admitted: ExitStack
     ) -> ServedReply:
-        refusal, came, rows = None, None, list[Call]()
+        refusal, result, rows = None, None, list[Call]()
         with admitted:
             try:
                 with self.journals.request(pending.model.name) as journal:
                     try:
-                        came = await self._asked(pending, spend, journal)
+                        result = await self._asked(pending, spend, journal)
                         refusal = pending.gate.closed if pending.left.is_set() else None
                     except Exception as error:
                         refusal = pending.gate.closed or self._refusal(error)
@@ -229,19 +229,19 @@ class ModelService:
                         refusal = stopping()
                     rows = rows_from(journal.journal().lines, asdict(journal.head), self.book)
                     pending.bill = bill_of(rows)
-                    self._write_down(pending, journal, came and came[0], refusal)
+                    self._write_down(pending, journal, result and result[0], refusal)
             except OSError:
                 self.telemetry.journal_failed()
                 refusal = journal_lost()
         self.telemetry.ended(_served(pending, refusal, rows))
-        if refusal is not None or came is None or pending.bill is None:
+        if refusal is not None or result is None or pending.bill is None:
             raise refusal or journal_lost()
-        return _reply(pending, *came, pending.bill)
+        return _reply(pending, *result, pending.bill)
 
     async def _asked(
         self, pending: PendingRequest, spend: Spend, journal: RequestJournal
     ) -> tuple[Answer, RequestPool]:
-        """Put the request to its system; the deadline lets no new call be made."""
+        """Pass the request to its system; after the deadline no new call is made."""
         model, request = pending.model, pending.request
         journal.journal().write("request", _opening(pending))
         pool = RequestPool(
@@ -264,7 +264,7 @@ class ModelService:
             late.cancel()
 
     def _refusal(self, error: Exception) -> Refusal:
-        """Return what a client is told of a failure: its kind, and no words of a provider's."""
+        """Return the refusal for a failure: its kind, without a provider's text."""
         if isinstance(error, Refusal):
             return error
         if isinstance(error, QuestionLimit):
@@ -272,8 +272,8 @@ class ModelService:
         if isinstance(error, SpendLimit):
             return self.admission.refusal(error)
         if isinstance(error, WorkerError):
-            said = "A worker gave no reply; the trace says which call failed, and how."
-            return Refusal(502, "worker_failed", said)
+            sentence = "A worker gave no reply; the trace says which call failed, and how."
+            return Refusal(502, "worker_failed", sentence)
         kind = type(error).__name__
         return Refusal(500, "failed", f"The system failed on this request ({kind}).")
 
@@ -287,25 +287,25 @@ class ModelService:
         lines = journal.journal()
         lines.write("answer", _closing(pending, answer, refusal))
         if self.keep_texts:
-            plan, said = (answer.plan, answer.text) if answer else (None, None)
-            texts = {"input": pending.question.text, "plan": plan, "answer": said}
+            plan, text = (answer.plan, answer.text) if answer else (None, None)
+            texts = {"input": pending.question.text, "plan": plan, "answer": text}
             keep_texts(lines, pending.trace, texts)
 
 
 def client_gone() -> Refusal:
-    """Return what stops a request that nobody waits for."""
+    """Return the refusal for a client that has disconnected."""
     return Refusal(499, "cancelled", "The client went away; no new call was made.")
 
 
 def stopping() -> Refusal:
-    """Return what a request is told while the server stops."""
+    """Return the refusal while the server stops."""
     return Refusal(503, "stopping", "This server is stopping: ask again.", retry_after_s=5)
 
 
 def journal_lost() -> Refusal:
-    """Return what a request is told that cannot be written down."""
-    said = "This server cannot write its journal down, and answers nothing without it."
-    return Refusal(500, "failed", said)
+    """Return the refusal of a request that cannot be recorded."""
+    sentence = "This server cannot write its journal down, and answers nothing without it."
+    return Refusal(500, "failed", sentence)
 
 
 def _too_late(deadline_s: float) -> Refusal:
@@ -315,14 +315,14 @@ def _too_late(deadline_s: float) -> Refusal:
 def _reply(
     pending: PendingRequest, answer: Answer, pool: RequestPool, bill: RequestBill
 ) -> ServedReply:
-    own = pool.output_of(answer)
+    output = pool.output_of(answer)
     return ServedReply(
         trace=pending.trace,
         model=pending.request.model,
         created=int(pending.started.timestamp()),
-        text=own.completion,
-        tool_calls=own.message.tool_calls or (),
-        stop=own.stop_reason,
+        text=output.completion,
+        tool_calls=output.message.tool_calls or (),
+        stop=output.stop_reason,
         bill=bill,
     )
 
@@ -344,7 +344,7 @@ def _closing(
 ) -> dict[str, Any]:
     steps = len(answer.replies) if answer else None
     depth, stopped, plan = (answer.depth, answer.stopped, answer.plan) if answer else (None,) * 3
-    found = workflow_of(plan) if plan else None
+    workflow = workflow_of(plan) if plan else None
     return {
         "sample": asdict(pending.sample),
         "answer_sha256": text_digest(answer.text) if answer else None,
@@ -354,7 +354,7 @@ def _closing(
         "depth": depth,
         "steps": steps,
         "stopped": stopped,
-        "plan": found.without_texts().as_json() if found else None,
+        "plan": workflow.without_texts().as_json() if workflow else None,
         "latency_s": round(monotonic() - pending.began, 6),
     }
 

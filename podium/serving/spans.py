@@ -1,4 +1,4 @@
-"""Spans of what a server answered, sent to an OpenTelemetry collector (`--otlp URL`)."""
+"""Spans of a server's requests, sent to an OpenTelemetry collector (`--otlp URL`)."""
 
 import logging
 import threading
@@ -20,26 +20,26 @@ from podium.harness.ledger.call import Call, attributes, shortest
 from podium.serving.exchange import Served, tokens_of
 
 FLUSH_S = 5.0
-"""How long an end waits for the collector, and how long one batch is tried."""
+"""Seconds that closing waits for the collector, and the timeout of one batch."""
 LONGEST = 1024
-"""Characters of an attribute."""
+"""Maximum characters of an attribute."""
 DIGESTS = frozenset({"podium.prompt_sha256", "podium.output_sha256", "podium.raw_usage"})
-"""Not for a collector: a short prompt is found by its digest, and a raw usage is foreign text."""
+"""Not sent: a digest can reveal a short prompt, and a raw usage is foreign text."""
 
 
 class SpanExport:
-    """Makes spans of finished requests and hands them to a collector."""
+    """Makes spans of finished requests and sends them to a collector."""
 
     def __init__(self, endpoint: str, note: Callable[[str], object]) -> None:
-        """Begin; `note` is told, once, of a collector that takes nothing."""
-        # The library warns of each batch that is lost; ours says it once.
+        """Start; `note` is called, once, if the collector does not accept spans."""
+        # The library warns of each lost batch; this class warns once.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)
         self._watched = _Watched(OTLPSpanExporter(endpoint=endpoint, timeout=FLUSH_S), note)
         self._batches = BatchSpanProcessor(self._watched, schedule_delay_millis=1000)
         about = {"service.name": "podium", "service.version": version("podium")}
         provider = TracerProvider(
             resource=Resource.create(about),
-            shutdown_on_exit=False,  # `close` does, within its bound
+            shutdown_on_exit=False,  # `close` does it, with a timeout
             span_limits=SpanLimits(max_span_attribute_length=LONGEST),
         )
         provider.add_span_processor(self._batches)
@@ -47,11 +47,11 @@ class SpanExport:
         self._parent = TraceContextTextMapPropagator()
 
     def record(self, served: Served) -> None:
-        """Make the spans of a request, below the client's own where it names one."""
-        named = {one: served.headers.get(one, "") for one in ("traceparent", "tracestate")}
+        """Make the spans of a request, below the client's own if it names one."""
+        headers = {name: served.headers.get(name, "") for name in ("traceparent", "tracestate")}
         span = self._tracer.start_span(
             f"invoke_workflow {served.system}",
-            context=self._parent.extract(named, context=Context()),
+            context=self._parent.extract(headers, context=Context()),
             kind=SpanKind.SERVER,
             attributes=request_attributes(served),
             start_time=_ns(served.started),
@@ -64,13 +64,13 @@ class SpanExport:
         span.end(_ns(served.started + timedelta(seconds=served.seconds)))
 
     def _call(self, row: Call, within: Any, fallback: datetime) -> None:
-        told = {name: one for name, one in attributes(row.as_json()).items() if name not in DIGESTS}
+        tags = {name: v for name, v in attributes(row.as_json()).items() if name not in DIGESTS}
         began = _moment(row.started, fallback)
         span = self._tracer.start_span(
-            f"chat {told['gen_ai.request.model']}",
+            f"chat {tags['gen_ai.request.model']}",
             context=within,
             kind=SpanKind.CLIENT,
-            attributes=told,
+            attributes=tags,
             start_time=_ns(began),
         )
         if row.error:
@@ -78,17 +78,17 @@ class SpanExport:
         span.end(_ns(began + timedelta(seconds=row.latency_s or 0)))
 
     def close(self) -> None:
-        """Send what is left, for as long as `FLUSH_S`."""
-        # In a thread: the library would wait thirty seconds for a collector that hangs.
-        last = threading.Thread(target=self._batches.shutdown, daemon=True)
-        last.start()
-        last.join(FLUSH_S)
-        if last.is_alive():
+        """Send the remaining spans, for at most `FLUSH_S`."""
+        # In a thread: the library would wait thirty seconds for a hanging collector.
+        thread = threading.Thread(target=self._batches.shutdown, daemon=True)
+        thread.start()
+        thread.join(FLUSH_S)
+        if thread.is_alive():
             self._watched.lose()
 
 
 class _Watched(SpanExporter):
-    """An exporter that says, once, that a batch was lost."""
+    """An exporter that warns once of a lost batch."""
 
     def __init__(self, exporter: SpanExporter, note: Callable[[str], object]) -> None:
         self._exporter, self._note, self._noted = exporter, note, False
@@ -111,7 +111,7 @@ class _Watched(SpanExporter):
 def _moment(text: str, fallback: datetime) -> datetime:
     try:
         return datetime.fromisoformat(text)
-    except ValueError:  # no line of the journal says when
+    except ValueError:  # the journal has no time
         return fallback
 
 
@@ -120,10 +120,10 @@ def _ns(moment: datetime) -> int:
 
 
 def request_attributes(served: Served) -> dict[str, Any]:
-    """Return a request in the words of `podium.harness.ledger.call`; what is unknown has none."""
+    """Return a request's attributes, named as in `podium.harness.ledger.call`; none if unknown."""
     tokens = tokens_of(served.bill)
     usd: Decimal | None = served.bill.usd if served.bill else None
-    found = {
+    values = {
         "gen_ai.operation.name": "invoke_workflow",
         "gen_ai.workflow.name": served.system,
         "gen_ai.request.model": served.model,
@@ -139,4 +139,4 @@ def request_attributes(served: Served) -> dict[str, Any]:
         "podium.orchestration_out": tokens["orchestration_output"],
         "podium.usd": shortest(usd),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What an operator sees of a server: metrics, a log line a request, and spans."""
+"""A server's telemetry: metrics, a log line per request, and spans."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,42 +17,42 @@ from podium.serving.exchange import Served, tokens_of
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800)
 """Seconds: from a stub's reply to a conductor's half hour."""
 OTHER = "other"
-"""The label of a system that is none of ours: what clients write makes no new series."""
+"""The label of an unknown system, so that clients' input creates no new series."""
 
 
 class SpanSink(Protocol):
-    """What is told of each finished request beside: spans."""
+    """Receives each finished request, to make spans."""
 
     def record(self, served: Served) -> None:
-        """Take note; it neither waits nor raises."""
+        """Record a request; does not block or raise."""
         ...
 
     def close(self) -> None:
-        """Send what is left, within a bound."""
+        """Send the remaining spans, with a timeout."""
         ...
 
 
 def spans_to(url: str, note: Callable[[str], object]) -> SpanSink:
-    """Return what sends spans to a collector; UserError for no URL, or without the extra."""
+    """Return the sender of spans to a collector; UserError for a bad URL, or without the extra."""
     try:
-        parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        bare = parts.path in ("", "/") and not parts.query
-    except ValueError:  # no address, or no port
+        address = urlsplit(url)
+        good = address.scheme in ("http", "https") and address.hostname and address.port != 0
+        bare = address.path in ("", "/") and not address.query
+    except ValueError:  # invalid address or port
         good = bare = False
     if not good:
         raise UserError("--otlp is the URL of a collector, as http://localhost:4318.")
     try:
         from podium.serving.spans import SpanExport
     except ImportError as error:
-        said = "--otlp needs an extra: `pip install 'podium[otlp]'`. All else works without."
-        raise UserError(said) from error
-    # A collector's address, as its manual gives it, has no path.
+        sentence = "--otlp needs an extra: `pip install 'podium[otlp]'`. All else works without."
+        raise UserError(sentence) from error
+    # A collector's address is usually given without a path.
     return SpanExport(url.rstrip("/") + "/v1/traces" if bare else url, note)
 
 
 class Telemetry:
-    """All that is told of a server's requests; each service has its own."""
+    """The telemetry of one service."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class Telemetry:
         write: Callable[[str], object],
         otlp: str | None = None,
     ) -> None:
-        """Begin with zeros for `systems`; UserError for an `otlp` that is no URL of a collector."""
+        """Begin with zeros for `systems`; UserError if `otlp` is not a collector's URL."""
         self._systems, self._write = frozenset(systems), write
         self._spans = spans_to(otlp, self._warn) if otlp is not None else None
         self._metrics = _Metrics(systems)
 
     def begun(self, system: str) -> None:
-        """Count a request in; `ended` counts it out."""
+        """Count a request as in flight, until `ended`."""
         self._metrics.in_flight.labels(self._label(system)).inc()
 
     def ended(self, served: Served) -> None:
-        """Count a request that has begun and ended, and tell the log and the collector."""
+        """Count a finished request, and send it to the log and the collector."""
         system = self._label(served.system)
         self._metrics.in_flight.labels(system).dec()
         self._metrics.count(system, served)
@@ -79,7 +79,7 @@ class Telemetry:
             self._spans.record(served)
 
     def journal_failed(self) -> None:
-        """Count a request whose calls could not be written down."""
+        """Count a request whose calls could not be recorded."""
         self._metrics.journal_failures.inc()
 
     def render(self) -> tuple[bytes, str]:
@@ -87,7 +87,7 @@ class Telemetry:
         return generate_latest(self._metrics.registry), CONTENT_TYPE_PLAIN_0_0_4
 
     def close(self) -> None:
-        """Send what is left; returns within a bound."""
+        """Send the remaining spans; returns within a timeout."""
         if self._spans:
             self._spans.close()
 
@@ -97,7 +97,7 @@ class Telemetry:
     def _log(self, line: str) -> None:
         try:
             self._write(line)
-        except (OSError, ValueError):  # whoever read stderr has gone; no request fails for that
+        except (OSError, ValueError):  # stderr is closed; requests must not fail for that
             self._metrics.log_failures.inc()
 
     def _label(self, system: str) -> str:
@@ -105,11 +105,11 @@ class Telemetry:
 
 
 class _Metrics:
-    """The series of one service, in a registry of its own: two in one process do not clash."""
+    """The series of one service, in a separate registry: two in one process do not clash."""
 
     def __init__(self, systems: Sequence[str]) -> None:
-        def made(kind: Any, name: str, said: str, *labels: str, **more: Any) -> Any:
-            return kind(f"podium_{name}", said, labels, registry=self.registry, **more)
+        def made(kind: Any, name: str, text: str, *labels: str, **options: Any) -> Any:
+            return kind(f"podium_{name}", text, labels, registry=self.registry, **options)
 
         self.registry = CollectorRegistry()
         self.requests = made(Counter, "requests", "Ended.", "system", "dialect", "status")
@@ -127,9 +127,9 @@ class _Metrics:
             self._zero(system)
 
     def _zero(self, system: str) -> None:
-        """Let a system that nobody asked show zeros: no rate can be had of what is not there."""
-        for one in (self.in_flight, self.dollars, self.unpriced, self.seconds):
-            one.labels(system)
+        """Initialise a system's series with zeros: rates need a first value."""
+        for series in (self.in_flight, self.dollars, self.unpriced, self.seconds):
+            series.labels(system)
         for dialect in ("chat", "responses", "messages"):
             self.requests.labels(system, dialect, "200")
         for role in ("worker", "conductor"):
@@ -141,8 +141,8 @@ class _Metrics:
     def count(self, system: str, served: Served) -> None:
         self.requests.labels(system, served.dialect, str(served.status)).inc()
         self.seconds.labels(system).observe(served.seconds)
-        last = {row.call: row for row in served.calls}  # a call tried three times is one
-        for row in last.values():
+        last_rows = {row.call: row for row in served.calls}  # retries of a call count once
+        for row in last_rows.values():
             role = "conductor" if row.role == CONDUCTOR else "worker"
             self.calls.labels(system, role, "failed" if row.error else "ok").inc()
         for direction, count in tokens_of(served.bill).items():

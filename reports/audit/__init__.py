@@ -1,4 +1,4 @@
-"""Whether a run's money adds up: eighteen invariants over its ledger, from files alone."""
+"""Audit of a run's costs: eighteen invariants over its ledger, from files alone."""
 
 from podium.reports.audit.audit_report import (
     Audit,

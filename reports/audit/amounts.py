@@ -1,8 +1,8 @@
 """Invariants over amounts: tokens of a call (I1), sums (I2, I3), dollars (I5, I6, I8, I9, I12).
 
-Inspect's totals differ from each other by design: reads from its cache are in none; a sample's has
-only its last attempt; a run's has failed attempts too, and forgets or carries over those of earlier
-logs as a whole. So a run's total must be what this log asked plus some whole groups of the others.
+Inspect's totals differ from each other by design: none includes reads from its cache; a sample's
+covers its last attempt only; a run's includes failed attempts, and those of earlier logs all or not
+at all. So a run's total must be this log's calls plus some whole groups of the others.
 """
 
 from collections import defaultdict
@@ -54,75 +54,75 @@ UNBELIEVED = "calls whose token counts cannot be: unknown, between nothing and t
 UNREADABLE = "calls whose provider's own usage cannot be compared"
 
 
-def token_partition(evidence: Evidence, found: InvariantCheck) -> Faults:
+def token_partition(evidence: Evidence, check: InvariantCheck) -> Faults:
     """A call's parts are the total that its provider reports, and its provider's own counts."""
     for row in evidence.rows:
         usage = row.usage
         if usage is None:
-            found.weak[UNBELIEVED] += bool(row.raw_usage)
+            check.weak[UNBELIEVED] += bool(row.raw_usage)
             continue
-        yield from ((f"call {row.call}", said) for said in contradictions(row))
+        yield from ((f"call {row.call}", fault) for fault in contradictions(row))
         if row.raw_usage:  # parsed only here: most rows of rehearsals have none
-            for said in _unlike(evidence, row, usage, found):
-                yield f"call {row.call}", said
-        found.weak["calls whose provider states no total"] += usage.total_reported is None
+            for fault in _unlike(evidence, row, usage, check):
+                yield f"call {row.call}", fault
+        check.weak["calls whose provider states no total"] += usage.total_reported is None
 
 
-def _unlike(evidence: Evidence, row: Call, usage: Usage, found: InvariantCheck) -> Iterator[str]:
-    told: object = orjson.loads(row.raw_usage or "{}")
-    raw = cast(Raw, told) if isinstance(told, dict) else NOTHING  # a journal may be forged
+def _unlike(evidence: Evidence, row: Call, usage: Usage, check: InvariantCheck) -> Iterator[str]:
+    value: object = orjson.loads(row.raw_usage or "{}")
+    raw = cast(Raw, value) if isinstance(value, dict) else NOTHING  # a journal may be forged
     dialect = dialect_of(raw)
     theirs = usage_from_raw(dialect, raw) if dialect else None
     if theirs is None or (dialect == "anthropic" and _of_several(evidence, row)):
-        found.weak[UNREADABLE] += 1
+        check.weak[UNREADABLE] += 1
         return
-    if dialect == "google":  # Inspect takes its input for none where more was cached than asked
+    if dialect == "google":  # Inspect sets its input to 0 if more was cached than sent
         theirs = replace(theirs, input=max(theirs.input, 0))
-    for (name, own), ours in zip(asdict(theirs).items(), asdict(usage).values(), strict=True):
-        if own is not None and own != (ours or 0):
-            said = f"the provider's own usage says {own:,} {name.replace('_', ' ')}"
-            yield f"{said}, the ledger {ours or 0:,}"
+    for (name, count), ours in zip(asdict(theirs).items(), asdict(usage).values(), strict=True):
+        if count is not None and count != (ours or 0):
+            claim = f"the provider's own usage says {count:,} {name.replace('_', ' ')}"
+            yield f"{claim}, the ledger {ours or 0:,}"
 
 
 def _of_several(evidence: Evidence, row: Call) -> bool:
-    """Whether Inspect added up requests of a call, or their parts; the last one's usage is left."""
-    # It does for Anthropic's: a turn that pauses is continued, and one that is compacted has
-    # `iterations`, which its own counts leave out.
-    seen = evidence.seen.get(row.event or "")
-    if seen is None:
+    """Whether Inspect added up several requests of a call, and kept the last raw usage only."""
+    # It does for Anthropic: a paused turn is continued, and a compacted one has `iterations`,
+    # which its own counts leave out.
+    entry = evidence.seen.get(row.event or "")
+    if entry is None:
         return False
-    answered = [one for one in seen.event.request_ids if one.get("status") == 200]
-    return len(answered) > 1 or bool((seen.event.raw_usage or {}).get("iterations"))
+    answered = [request for request in entry.event.request_ids if request.get("status") == 200]
+    return len(answered) > 1 or bool((entry.event.raw_usage or {}).get("iterations"))
 
 
 MOST = 10
-"""Groups of which every combination is tried; of more, every combination of kinds."""
+"""Up to this number of groups, every combination is tried; above it, every combination of kinds."""
 
 Adder = Callable[[Iterable[Call]], Sums]
 
 
-def sample_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
+def sample_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
     """The calls of a sample's last attempt add up to Inspect's total, by model and by role."""
-    why = SERVED if evidence.is_served else "no log: nothing finished, or not an eval"
-    found.skipped[why] += not evidence.logs
+    reason = SERVED if evidence.is_served else "no log: nothing finished, or not an eval"
+    check.skipped[reason] += not evidence.logs
     for log in evidence.logs:
         for sample in log.samples:
             if not _cut_off(sample):
-                where = f"sample {sample.question} epoch {sample.epoch}"
-                yield from ((where, f"{log.name}: {said}") for said in _unequal(evidence, sample))
+                place = f"sample {sample.question} epoch {sample.epoch}"
+                yield from ((place, f"{log.name}: {fault}") for fault in _unequal(evidence, sample))
 
 
 def _unequal(evidence: Evidence, sample: SampleRecord) -> Iterator[str]:
     rows, late = _own(evidence, sample)
     for kind, totals, adder in _both(sample):
         again = adder(late)  # judged again after the run: Inspect keeps the old total
-        for name, rest in differences(totals, adder(rows)):
-            if not late or rest != minus(NO_TOKENS, again.get(name, NO_TOKENS)):
-                yield f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
+        for name, gap in differences(totals, adder(rows)):
+            if not late or gap != minus(NO_TOKENS, again.get(name, NO_TOKENS)):
+                yield f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(gap)}"
 
 
 def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]:
-    """Yield Inspect's totals by model and by role, each with what adds up calls in that way."""
+    """Yield Inspect's totals by model and by role, each with the function that adds up calls so."""
     for kind, totals, adder in (
         ("model", record.model_usage, spent),
         ("role", record.role_usage, spent_by_role),
@@ -132,53 +132,53 @@ def _both(record: LogRecord | SampleRecord) -> Iterator[tuple[str, Sums, Adder]]
 
 def _own(evidence: Evidence, sample: SampleRecord) -> tuple[list[Call], list[Call]]:
     """Return the rows of a sample's last attempt, and those of them made after it had ended."""
-    rows = [evidence.by_event[one.id] for one in sample.events if one.id in evidence.by_event]
+    rows = [evidence.by_event[event.id] for event in sample.events if event.id in evidence.by_event]
     late = [row for row in rows if row.scope == "scoring" and row.started > sample.completed]
     return rows, late if sample.completed else []
 
 
 def _cut_off(sample: SampleRecord) -> bool:
-    """Say whether a process died before Inspect wrote a sample's totals; it recovered the calls."""
-    ended = sample.completed or sample.model_usage or sample.role_usage
-    return sample.failed and not ended
+    """Whether the process died before Inspect wrote a sample's totals; Inspect kept the calls."""
+    complete = sample.completed or sample.model_usage or sample.role_usage
+    return sample.failed and not complete
 
 
 Group = tuple[str, str, bool]
-"""What some calls are to a run's total: a kind, a log, and whether a later run made them."""
+"""How some calls relate to a run's total: a kind, a log, and whether a later run made them."""
 OWN: Group = ("", "", False)
 
 
-def run_sums(evidence: Evidence, found: InvariantCheck) -> Faults:
+def run_sums(evidence: Evidence, check: InvariantCheck) -> Faults:
     """All attempts add up to Inspect's totals of the run; each group it leaves out has a name."""
     logs = [log for log in evidence.logs if has_totals(log)]
     without = SERVED if evidence.is_served else "no log"
     reason = "no log with totals: the run was stopped" if evidence.logs else without
-    found.skipped[reason] += not logs
+    check.skipped[reason] += not logs
     for log in logs:
         groups = run_groups(evidence, log)
         again = len(evidence.logs) > 1 or any(sample.retried for sample in log.samples)
         for kind, totals, adder in _both(log):
-            _, others = explain(totals, groups, adder)
-            counts = [count for tokens in others.values() for count in tokens]
-            # Attempts were made of which only Inspect's totals know: no journal had them.
+            _, gaps = explain(totals, groups, adder)
+            counts = [count for tokens in gaps.values() for count in tokens]
+            # Only Inspect's totals count these attempts: no journal recorded them.
             if counts and again and not evidence.journals and min(counts) >= 0:
-                found.weak["tokens of failed attempts that no record has"] += 1
+                check.weak["tokens of failed attempts that no record has"] += 1
                 continue
-            for name, rest in others.items():
-                said = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(rest)}"
-                yield f"log {log.name}", said
+            for name, gap in gaps.items():
+                fault = f"{kind} {name}: Inspect's total less the ledger's: {said_tokens(gap)}"
+                yield f"log {log.name}", fault
 
 
 def has_totals(log: LogRecord) -> bool:
-    """Say whether the run came to an end, so that Inspect wrote its totals."""
+    """Whether the run ended, so that Inspect wrote its totals."""
     return log.status != "started" or bool(log.model_usage)
 
 
 def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
-    """Return calls by what they are to a log's total, which has each group as a whole or not."""
+    """Group calls by their relation to a log's total, which has all of a group or none of it."""
     here = {event.id for sample in log.samples for event in sample.events}
     late = {row.call for sample in log.samples for row in _own(evidence, sample)[1]}
-    cut = {event.id for one in log.samples if _cut_off(one) for event in one.events}
+    cut = {event.id for sample in log.samples if _cut_off(sample) for event in sample.events}
 
     def group(row: Call) -> Group:
         if row.call in late:
@@ -201,23 +201,23 @@ def run_groups(evidence: Evidence, log: LogRecord) -> dict[Group, list[Call]]:
 
 def _run_of(evidence: Evidence, row: Call) -> LogRecord:
     """Return the log of the run that made a call: the oldest that has it, or by time."""
-    # Time alone would mistake: Inspect dates a retry's log a second after the log before it, which
-    # can be later than the calls that it has.
-    made = evidence.first_log.get(row.event or "")
-    by_time = (one for one in evidence.logs if one.created <= row.started)
-    return made or next(by_time, evidence.logs[-1])
+    # Time alone can be wrong: Inspect dates a retry's log a second after the log before it, which
+    # can be later than the calls in it.
+    origin = evidence.first_log.get(row.event or "")
+    by_time = (log for log in evidence.logs if log.created <= row.started)
+    return origin or next(by_time, evidence.logs[-1])
 
 
 def explain(
     theirs: Sums, groups: Mapping[Group, Sequence[Call]], adder: Adder
 ) -> tuple[set[Group], Sums]:
-    """Find the groups that make a run's total, the fewest, in a fixed order; else what is left."""
-    rest = dict(differences(theirs, adder(groups.get(OWN, ()))))
+    """Return the fewest groups that add up to a run's total, or OWN and the tokens unexplained."""
+    gap = dict(differences(theirs, adder(groups.get(OWN, ()))))
     sums = {group: adder(rows) for group, rows in groups.items() if group != OWN and not group[2]}
     for chosen in _choices([group for group, tokens in sums.items() if tokens]):
-        if join_tokens(sums[group] for group in chosen) == rest:
+        if join_tokens(sums[group] for group in chosen) == gap:
             return {OWN, *chosen}, {}
-    return {OWN}, rest
+    return {OWN}, gap
 
 
 def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
@@ -231,11 +231,11 @@ def _choices(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
             yield [group for group in groups if group[0] in chosen]
 
 
-def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
+def pricing(evidence: Evidence, check: InvariantCheck) -> Faults:
     """Tokens at the embedded book give the dollars that were written down, digit by digit."""
     faults, stored, gaps = [*_books(evidence), *_journals_books(evidence)], 0, 0
     for row, outcome in _with_outcomes(evidence):
-        faults += ((f"call {row.call}", said) for said in _parts(row))
+        faults += ((f"call {row.call}", fault) for fault in _parts(row))
         if outcome is None:
             continue
         if outcome.get("usd") is None:
@@ -243,54 +243,54 @@ def pricing(evidence: Evidence, found: InvariantCheck) -> Faults:
             continue
         stored += 1
         if outcome["usd"] != plain(row.usd):
-            said = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
-            faults.append((f"call {row.call}", said))
-    found.weak["calls whose dollars were not written down"] += gaps if stored else 0
-    compare_dollars(evidence, found)
+            fault = f"written down as {outcome['usd']}, and its tokens cost {plain(row.usd)}"
+            faults.append((f"call {row.call}", fault))
+    check.weak["calls whose dollars were not written down"] += gaps if stored else 0
+    compare_dollars(evidence, check)
     if not stored and not faults:
-        _no_dollars(evidence, found)
+        _no_dollars(evidence, check)
     yield from faults
 
 
 def _with_outcomes(evidence: Evidence) -> Iterator[tuple[Call, Json | None]]:
-    """Yield each row with what its journal says of its end; None where that is another's end."""
-    # A call's outcome tells the end of its last attempt: of none where none followed.
-    last: dict[str, int] = {}
+    """Yield each row with its journal's outcome; None if the outcome is another attempt's."""
+    # A call's outcome belongs to its last attempt, or to none if it was still to be retried.
+    last_attempts: dict[str, int] = {}
     calls = evidence.calls
     for row in evidence.rows:
         if row.call not in calls or not calls[row.call].waited:
-            last[row.call] = max(row.attempt, last.get(row.call, 0))
+            last_attempts[row.call] = max(row.attempt, last_attempts.get(row.call, 0))
     for row in evidence.rows:
         record = calls.get(row.call)
-        yield row, record.outcome if record and row.attempt == last.get(row.call) else None
+        yield row, record.outcome if record and row.attempt == last_attempts.get(row.call) else None
 
 
-def _no_dollars(evidence: Evidence, found: InvariantCheck) -> None:
+def _no_dollars(evidence: Evidence, check: InvariantCheck) -> None:
     if not evidence.journals:
-        found.gaps["no journal, so no dollars were written down"] += 1
+        check.gaps["no journal, so no dollars were written down"] += 1
     elif any(record.outcome for record in evidence.calls.values()):
-        found.gaps["the journal has no dollars"] += 1
+        check.gaps["the journal has no dollars"] += 1
     else:
-        found.skipped["no call has ended"] += 1
+        check.skipped["no call has ended"] += 1
 
 
 def _books(evidence: Evidence) -> Faults:
     for log in evidence.logs:
         if log.facts is None:
             continue
-        book, whole = book_from_json(log.facts.prices), log.facts.journal is not None
+        book, complete = book_from_json(log.facts.prices), log.facts.journal is not None
         shipped, used = _shipped(book.name), evidence.books[book.sha256]
-        if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, whole):
+        if shipped and shipped.sha256 == book.sha256 and _differ(shipped, book, complete):
             yield f"book {book.name}", "its rates are not those of the book that it names"
         if book.built_in and book.built_in != BUILT_IN:
             yield f"book {book.name}", "its built-in prices are not podium's"
-        if _differ(used, book, whole):
-            said = f"another log embeds other rates of {book.name} under one digest"
-            yield f"log {log.name}", said
-    known = evidence.books.keys()
+        if _differ(used, book, complete):
+            fault = f"another log embeds other rates of {book.name} under one digest"
+            yield f"log {log.name}", fault
+    digests = evidence.books.keys()
     for journal in evidence.journals:
         digest = str(journal.head.get("book_sha256", ""))
-        if known and digest and digest not in known:
+        if digests and digest and digest not in digests:
             yield f"journal {journal.name}", "it was priced with a book that no log embeds"
 
 
@@ -302,20 +302,20 @@ def _journals_books(evidence: Evidence) -> Faults:
             yield f"journal {journal.name}", f"its rates are not those of the book {book.name}"
 
 
-def _differ(one: Book, other: Book, whole: bool) -> bool:
-    """Say whether two books price anything otherwise; `whole`: the logs embed every rate."""
-    if one is other:
+def _differ(reference: Book, book: Book, every_rate: bool) -> bool:
+    """Whether two books differ in any price; `every_rate`: the logs embed every rate."""
+    if reference is book:
         return False
-    if other.entries:
-        one = one.only(other.prices)
-    if not whole:
+    if book.entries:
+        reference = reference.only(book.prices)
+    if not every_rate:
         rates = ("input", "output", "cache_read", "cache_write")  # what logs of every version embed
-        first, second = (
-            {ref: [getattr(price, rate) for rate in rates] for ref, price in book.prices.items()}
-            for book in (one, other)
+        reference_rates, book_rates = (
+            {ref: [getattr(price, rate) for rate in rates] for ref, price in each.prices.items()}
+            for each in (reference, book)
         )
-        return first != second
-    return book_from_json(one.as_json()).prices != book_from_json(other.as_json()).prices
+        return reference_rates != book_rates
+    return book_from_json(reference.as_json()).prices != book_from_json(book.as_json()).prices
 
 
 @cache
@@ -329,23 +329,23 @@ def _shipped(name: str) -> Book | None:
 def _parts(row: Call) -> Iterator[str]:
     if row.usd is None or row.billable != "yes":
         return
-    parts: dict[str, Decimal | None] = {name: getattr(row, name) for name in PARTS}
-    if lost := next((name for name, part in parts.items() if part is None), None):
+    amounts: dict[str, Decimal | None] = {name: getattr(row, name) for name in PARTS}
+    if lost := next((name for name, amount in amounts.items() if amount is None), None):
         yield f"it has a price and no {lost}"
-    elif (total := sum((part or ZERO for part in parts.values()), ZERO)) != row.usd:
+    elif (total := sum((amount or ZERO for amount in amounts.values()), ZERO)) != row.usd:
         yield f"its parts come to {plain(total)}, not {plain(row.usd)}"
 
 
-def nothing_unpriced(evidence: Evidence, found: InvariantCheck) -> Faults:
+def nothing_unpriced(evidence: Evidence, check: InvariantCheck) -> Faults:
     """A call without a price has no dollars, and no sum passes over it."""
     for row, outcome in _with_outcomes(evidence):
         if row.billable == "yes" and row.usd is None:
-            found.weak[_why_unpriced(evidence, row)] += 1
+            check.weak[_why_unpriced(evidence, row)] += 1
         if row.billable == "yes" and row.input_uncached is None and row.usd is not None:
             yield f"call {row.call}", "it has a price and no tokens"
         if outcome and outcome.get("usd") is not None and row.usd is None:
-            said = f"written down as {outcome['usd']}, and no book prices it"
-            yield f"call {row.call}", said
+            fault = f"written down as {outcome['usd']}, and no book prices it"
+            yield f"call {row.call}", fault
 
 
 def _why_unpriced(evidence: Evidence, row: Call) -> str:
@@ -353,20 +353,20 @@ def _why_unpriced(evidence: Evidence, row: Call) -> str:
     if worker and worker.not_auditable:
         return f"calls of {row.role}, not auditable: {worker.not_auditable}"
     uncounted = row.input_uncached is None
-    why = "whose provider counted no tokens" if uncounted else f"of {row.price_ref}"
-    return f"calls without a price {why}"
+    reason = "whose provider counted no tokens" if uncounted else f"of {row.price_ref}"
+    return f"calls without a price {reason}"
 
 
-def cache_reads(evidence: Evidence, found: InvariantCheck) -> Faults:
+def cache_reads(evidence: Evidence, check: InvariantCheck) -> Faults:
     """A reply from the local cache is paid 0 and keeps its would-be price."""
     for row in evidence.rows:
-        if said := _cache_fault(evidence, row):
-            yield f"call {row.call}", said
+        if fault := _cache_fault(evidence, row):
+            yield f"call {row.call}", fault
 
 
 def _cache_fault(evidence: Evidence, row: Call) -> str:
-    seen = evidence.seen.get(row.event or "")
-    logged = row.cache if seen is None else seen.event.cache
+    entry = evidence.seen.get(row.event or "")
+    logged = row.cache if entry is None else entry.event.cache
     if row.cache != "read":
         billed = "the log read it from a cache, and the journal bills it"
         return billed if logged == "read" else ""
@@ -379,14 +379,14 @@ def _cache_fault(evidence: Evidence, row: Call) -> str:
     return "it was read from a cache and lost its would-be price" if lost and priced else ""
 
 
-def failed_attempts(evidence: Evidence, found: InvariantCheck) -> Faults:
+def failed_attempts(evidence: Evidence, check: InvariantCheck) -> Faults:
     """A refused attempt costs 0; one without an answer is a range, never a point."""
     for row in evidence.rows:
-        if said := _failure_fault(row):
-            yield f"call {row.call}", said
+        if fault := _failure_fault(row):
+            yield f"call {row.call}", fault
         if row.billable == "unknown":
             bound = "with an upper bound" if row.usd_high is not None else "without an upper bound"
-            found.weak[f"attempts that may have been billed, {bound}"] += 1
+            check.weak[f"attempts that may have been billed, {bound}"] += 1
     for call, record in evidence.calls.items():
         events = evidence.events_of[call]
         sent = len(record.retries) + (not record.waited)
@@ -405,12 +405,12 @@ def _failure_fault(row: Call) -> str:
     return ""
 
 
-def scopes_apart(evidence: Evidence, found: InvariantCheck) -> Faults:
+def scopes_apart(evidence: Evidence, check: InvariantCheck) -> Faults:
     """What grading, training and serving cost is in no figure of inference."""
     for row in evidence.rows:
-        seen = evidence.seen.get(row.event or "")
-        if seen is not None and row.scope != SCOPES[seen.event.phase]:
-            made_by = MADE_BY[seen.event.phase]
+        entry = evidence.seen.get(row.event or "")
+        if entry is not None and row.scope != SCOPES[entry.event.phase]:
+            made_by = MADE_BY[entry.event.phase]
             yield f"call {row.call}", f"it was made by the {made_by}, and is counted as {row.scope}"
 
 
@@ -418,20 +418,20 @@ MADE_BY = {"solve": "solvers", "score": "scorers", "environment": "task's own mo
 
 
 ROUNDING = Decimal("0.0000005")
-"""Largest difference that is none, per call: half a millionth of a dollar, or half of the last
-place that the provider gives."""
+"""Largest rounding difference per call: half a millionth of a dollar, or half of the last place
+that the provider gives."""
 OWN_KEY = '"is_byok":true'
-"""Stands in OpenRouter's usage where a key of the user's own paid the provider behind it."""
+"""In OpenRouter's usage if the user's own key paid the provider behind it."""
 WITH_KEY = " with a key of your own, its fee and the provider behind it"
 FEE = "calls of {} with a key of your own: the provider states its fee alone, which is not compared"
 
 UNCHECKED = "calls of {} whose provider states dollars that cannot be compared: {}"
 
 
-def compare_dollars(evidence: Evidence, found: InvariantCheck) -> None:
-    """Note workers whose provider states other dollars than the price book: weak, no fault.
+def compare_dollars(evidence: Evidence, check: InvariantCheck) -> None:
+    """Note workers whose provider's dollars differ from the price book's: weak, not a fault.
 
-    A gateway without a price of its own is held against the price of the model that it names.
+    A gateway without a price is compared with the price of the model that it names.
     """
     by_worker: dict[tuple[str, str, bool, str], list[Call]] = defaultdict(list)
     for row in evidence.rows:
@@ -439,23 +439,23 @@ def compare_dollars(evidence: Evidence, found: InvariantCheck) -> None:
         if row.billable != "yes" or row.usage is None:
             continue
         if row.usd_provider is not None:
-            named = (row.served_model or "") if unpriced else ""
-            by_worker[row.role, WITH_KEY if own_key else "", unpriced, named].append(row)
+            model = (row.served_model or "") if unpriced else ""
+            by_worker[row.role, WITH_KEY if own_key else "", unpriced, model].append(row)
         elif own_key and not unpriced:
-            found.weak[FEE.format(row.role)] += 1
-    for (role, key, unpriced, named), stated in sorted(by_worker.items()):
-        who = f"{role}{key}" + (f" answered by {named}" if named else "")
+            check.weak[FEE.format(row.role)] += 1
+    for (role, key, unpriced, model), stated in sorted(by_worker.items()):
+        label = f"{role}{key}" + (f" answered by {model}" if model else "")
         if unpriced and evidence.facts:
             book = book_from_json(evidence.facts.prices)
-            why, price = answering_price(stated[0], evidence.facts.workers, book)
-            found.weak[UNCHECKED.format(who, why)] += 0 if price else len(stated)
+            reason, price = answering_price(stated[0], evidence.facts.workers, book)
+            check.weak[UNCHECKED.format(label, reason)] += 0 if price else len(stated)
             stated = [priced for row in stated if (priced := at_price(row, price)).usd is not None]
-        if said := _difference(stated):
-            found.weak[f"calls of {who}: {said}"] += len(stated)
+        if difference := _difference(stated):
+            check.weak[f"calls of {label}: {difference}"] += len(stated)
 
 
 def _difference(rows: list[Call]) -> str:
-    """Return how the two sums differ; empty if they are equal but for rounding."""
+    """Return how the two sums differ; empty if they are equal up to rounding."""
     theirs, ours = _sum(row.usd_provider for row in rows), _sum(row.usd for row in rows)
     rounding = sum((_rounding(row.usd_provider) for row in rows), ZERO)
     if abs(theirs - ours) <= rounding:
