@@ -310,7 +310,7 @@ def as_json(detail: QueryDetail, folder: Path) -> Json:
 def _turns(detail: QueryDetail) -> Json:
     """Return the keys that only a query with several turns has."""
     turns = detail.texts.turns
-    return {"turns": turns_json(turns, detail.calls, shown=detail.shown)} if turns else {}
+    return {"turns": turns_json(turns, detail.calls, public=detail.shown)} if turns else {}
 
 
 def _served(detail: QueryDetail) -> Json:
