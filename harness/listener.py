@@ -60,9 +60,7 @@ def raise_open_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if limit > open_files():
-        with suppress(
-            OSError, ValueError
-        ):  # some systems have a lower limit that they do not report
+        with suppress(OSError, ValueError):  # some systems have a lower limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 

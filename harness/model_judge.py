@@ -297,9 +297,7 @@ def remade_dir(log_dir: Path, suites: Suites, box: OpenBox | None) -> Iterator[R
 
 def _remade(log: EvalLog, path: Path, suites: Suites, box: OpenBox | None) -> Remade:
     result, facts = Remade(path, log.eval.task), run_facts(log, path)
-    samples = [
-        sample for sample in log.samples or [] if sample.error is None and not is_unscored(sample)
-    ]
+    samples = [sample for sample in log.samples or [] if not (sample.error or is_unscored(sample))]
     reason = "no run of podium" if facts is None else _not_remade(log, facts, suites, box)
     if facts is None or reason:
         result.left[reason] += len(samples)

@@ -318,8 +318,7 @@ def _made(slot: WorkerSpec, **overrides: Any) -> Model:
 def _known_before_inspect(model: Model) -> Model:
     """Store a model's replies and add their cost before Inspect has them; return the same model.
 
-    If a process is killed once Inspect has a reply, the reply is in a log; without the store it
-    would be bought again.
+    Else a reply would be bought again if its process was killed once Inspect had it.
     """
     ask = model.api.generate
 

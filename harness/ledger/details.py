@@ -330,7 +330,7 @@ def trace_json(query: ServedQuery, log_dir: Path) -> Json:
 
 
 def _shape(plan: str) -> str | None:
-    """Return a plan's structure if its texts are withheld; None if it is malformed."""
+    """Return a plan's structure without its texts; None if it is malformed."""
     return without_texts(plan) if workflow_of(plan) else None
 
 

@@ -147,8 +147,7 @@ def refuse_calls_past_ledger(task: str) -> None:
 @cache
 def listen() -> None:
     """Register the hooks with Inspect, once, when the first call needs them."""
-    # Not through an entry point: Inspect would then print a count of hooks, podium's included, at
-    # every command of a user, even if nothing is counted.
+    # Not through an entry point: Inspect would then print a count of hooks at every command.
     register = hooks("podium_ledger", "Pays for calls and counts them while podium asks.")
     register(_LedgerHooks)
 
@@ -306,8 +305,7 @@ def message_parts(message: object, resolve: Told) -> tuple[str, list[list[Any]]]
 
 
 READ = {"reasoning": ("reasoning", "summary"), "tool_use": ("name", "arguments", "result")}
-"""Fields that are read of blocks that are no text; of pictures and sounds only that they are there:
-a log may be kept without them."""
+"""Fields read of blocks that are no text; of others only the kind, as logs may omit pictures."""
 
 
 def _other(block: object, resolve: Told) -> list[Any]:
@@ -377,8 +375,7 @@ def last_event(span: str | None) -> ModelEvent | None:
 @contextmanager
 def own_transcript() -> Generator[None]:
     """Record calls made within in a separate transcript, which is then discarded."""
-    # Outside an eval all calls of a process share one, which keeps every request and reply: a long
-    # training would not fit into memory.
+    # Outside an eval all calls share one that keeps all texts: training would not fit into memory.
     token = _transcript.set(Transcript())
     try:
         yield
@@ -433,8 +430,7 @@ def failed(
     """Return the outcome of a call without a reply: its kind, and whether it was ever sent."""
     # A call that was cancelled, or passed one of Inspect's limits, after its reply came keeps the
     # reply's usage, and so does a `broken` one. Inspect keeps no body of a reply that it could not
-    # parse, so that usage is lost. A call without an event was refused by us or cancelled while it
-    # waited to be sent.
+    # parse: its usage is lost. A call without an event was refused by us or cancelled in the queue.
     kind, status = kind_and_status(error)
     if event and (broken or not (event.error or event.pending)):
         outcome = outcome_of(broken or event.output, event, latency_s, refused=False)

@@ -225,8 +225,7 @@ def open_journal(log_dir: Path, head: Head) -> Journal:
 
 def mend(log_dir: Path) -> None:
     """End lines that processes left torn in a run's journals, and record each in a new line."""
-    # Removes a journal without a complete line, since no call goes out before there is one. Skips a
-    # journal that a process still writes.
+    # Removes journals without a complete line: no call went out. Skips those in use by a process.
     for path in sorted(log_dir.glob(f"{FOLDER}/*/*.jsonl")):
         with path.open("rb+") as file:
             try:

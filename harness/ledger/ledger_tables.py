@@ -431,9 +431,7 @@ def as_csv(result: Result) -> Iterator[str]:
 def as_json(result: Result) -> Iterator[str]:
     """Yield one JSON object per row; decimals are strings."""
     for row in result.rows:
-        plain = (
-            str(item) if isinstance(item, float) and not isfinite(item) else item for item in row
-        )
+        plain = (str(one) if isinstance(one, float) and not isfinite(one) else one for one in row)
         record = dict(zip(result.names, plain, strict=True))
         yield json.dumps(record, ensure_ascii=False, default=str)
 

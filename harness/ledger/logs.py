@@ -357,9 +357,8 @@ def _raw(event: Json, output: Json) -> Raw | None:
 
 def responses(ids: Iterable[Json], model: str) -> Iterator[Json]:
     """Yield one id for each HTTP response: its provider's, if a gateway has added others."""
-    # Inspect lists the ids of a response in the order of `ID_HEADERS`, response after response: an
-    # id that does not come later in it than the previous one, or has another status, belongs to the
-    # next response.
+    # Inspect lists the ids of each response in the order of `ID_HEADERS`: an id that is not later
+    # than the previous one, or has another status, belongs to the next response.
     own_header = OWN_HEADERS.get(model.partition("/")[0], ID_HEADERS[0])
     response: Json | None = None
     place = -1

@@ -139,8 +139,7 @@ def covered(log_dir: Path) -> dict[str, FileKind]:
 
 def uncovered(log_dir: Path) -> list[str]:
     """Return the files below a directory that no manifest is about, sorted, hidden ones last."""
-    # Leaves out the manifest, its signature and its stamp (`OWN`), which `podium` checks, and the
-    # store of replies that no log has yet: a run that finishes leaves none.
+    # Leaves out `OWN`, which `podium` checks, and the store, which a run that finishes removes.
     shards = shard_dirs(log_dir)
     files = (path for path in log_dir.rglob("*") if path.is_symlink() or not path.is_dir())
     names = (path.relative_to(log_dir).as_posix() for path in outside_shards(log_dir, files))
@@ -332,8 +331,7 @@ LATER = ("added", "grown")
 GROWS = re.compile(
     r"(?:limit|box|train_calls|train_on|overflows)|(?:epochs|suite_versions|images)/.*"
 )
-"""Parts of an experiment's record that a run may change if it goes on or is graded again: the logs
-themselves say what was asked and which version graded it."""
+"""Parts of an experiment's record that a resumed or regraded run may change; logs have them too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,8 +389,7 @@ _FILE = TypeAdapter(Manifest)
 
 def write_manifest(log_dir: Path, *, anew: bool = False) -> Manifest:
     """Write a directory's manifest, unless its present one still matches the files."""
-    # The earlier manifest goes into the history, with the files changed since then, apart from
-    # files that were added and journals that have grown.
+    # The history gets the earlier manifest, with the files that were changed, added or grown since.
     previous, damaged = _before(log_dir)
     heed_private(log_dir.glob("**/*.eval"))
     previous_entries = {file.path: file for file in previous.of_run} if previous else {}

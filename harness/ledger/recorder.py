@@ -364,10 +364,9 @@ class CallInFlight:
         if outcome := self.ended:
             # A call without an answer may have been billed; one refused as too long costs nothing.
             doubtful = outcome.error is not None or outcome.raw_usage is not None
-            bill = billable_reply(
-                outcome.cache, outcome.usage, outcome.http_status, doubtful=doubtful
-            )
-            billable, cached = "no" if outcome.refused else bill, outcome.cache == "read"
+            cache, status = outcome.cache, outcome.http_status
+            bill = billable_reply(cache, outcome.usage, status, doubtful=doubtful)
+            billable, cached = "no" if outcome.refused else bill, cache == "read"
             self._lost(self.allowance, 1 if billable == "unknown" else 0)
             if self.price and (billable == "yes" or cached):
                 self.usd = self.allowance.paid(self.price, cached=cached)

@@ -470,8 +470,7 @@ def fault_of(plan: str | None) -> str | None:
 def answer_key(metadata: Mapping[str, Any], answer: object) -> str | None:
     """Return a digest of the answer that a grader found in a reply; None if it found none."""
     # A letter may mean another option in another epoch, so options are identified by their rank in
-    # the alphabet (the `permutation` in a sample's metadata). None if that is unknown, as in a log
-    # without texts.
+    # the alphabet (`permutation` in the metadata). None without it, as in a log without texts.
     if answer is None or answer == "":
         return None
     text = str(answer).rstrip()

@@ -98,10 +98,9 @@ def installed(today: date) -> PriceSource:
 def newest_day(providers: Sequence[Any], today: date) -> date:
     """Return the newest day up to today that occurs in the data."""
     models: list[Any] = [model for provider in providers for model in provider.models]
-    entries = (
-        entry for model in models for entry in (*_conditional(model), *(model.price_variants or ()))
-    )
-    return max((day for day in _days(entries) if day <= today), default=today)
+    prices = [price for model in models for price in _conditional(model)]
+    variants = [price for model in models for price in model.price_variants or ()]
+    return max((day for day in _days([*prices, *variants]) if day <= today), default=today)
 
 
 class Unpriceable(UserError):
@@ -437,10 +436,8 @@ def _extras(ref: str, price: Price) -> list[str]:
     if price.reasoning is not None:
         notes.append(f"reasoning {number(price.reasoning)}")
     if price.orchestration_in is not None and price.orchestration_out is not None:
-        orchestration = (
-            f"{number(price.orchestration_in)} in, {number(price.orchestration_out)} out"
-        )
-        notes.append(f"orchestration {orchestration}")
+        pair = f"{number(price.orchestration_in)} in, {number(price.orchestration_out)} out"
+        notes.append(f"orchestration {pair}")
     if price.request:
         notes.append(f"{number(price.request)} a request")
     if gpu := price.gpu:
